@@ -1,0 +1,29 @@
+//! The library manifests of gpustub, as text: data, no code.
+//!
+//! Each GPU library has `<id>.toml` (load names, directories, fall-back values, ABI changes) and
+//! `<id>.symbols` (its functions, and the versions that have them). The formats are read by
+//! `gpustub-core`.
+
+/// One library: its id, its manifest and its symbol list.
+#[derive(Debug, Clone, Copy)]
+pub struct LibraryText {
+    /// The name used in `GpuStub.toml`, for example `cudart`.
+    pub id: &'static str,
+    /// The text of `<id>.toml`.
+    pub manifest: &'static str,
+    /// The text of `<id>.symbols`.
+    pub symbols: &'static str,
+}
+
+macro_rules! libraries {
+    ($($id:literal),* $(,)?) => {
+        /// All libraries, sorted by id.
+        pub const LIBRARIES: &[LibraryText] = &[$(LibraryText {
+            id: $id,
+            manifest: include_str!(concat!("../", $id, ".toml")),
+            symbols: include_str!(concat!("../", $id, ".symbols")),
+        }),*];
+    };
+}
+
+libraries!["cuda", "cudart", "hip", "nvrtc", "opencl"];
