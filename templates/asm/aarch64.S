@@ -1,0 +1,180 @@
+/* aarch64.S: trampolines for AArch64 ELF, little endian.
+ *
+ * AAPCS64 6.8: integer arguments in x0-x7, vectors in q0-q7 (SVE: z0-z7, p0-p3), the indirect
+ * result pointer in x8, the return address in x30. x9-x15 are free at every call; the slot travels
+ * in x15, because linkers may put a veneer, which uses x16 and x17, between thunk and slow path.
+ *
+ * A warm call is `bti c; adrp; ldr; br x17`. A slot that is not bound yet points at the thunk
+ * behind its trampoline; `bti c` also accepts a `br` by x16 or x17. */
+
+#ifdef GPUSTUB_EXPORT
+#define GPUSTUB_HIDE(name)
+#else
+#define GPUSTUB_HIDE(name) .hidden name
+#endif
+
+/* One section per trampoline, per slot and per name, tied only by references, so that the linker
+ * drops what the program does not call. */
+.macro gpustub_function library, index, name, spec
+ .section .text.gpustub.\name, "ax", %progbits
+ .p2align 2
+ .globl \name
+ GPUSTUB_HIDE(\name)
+ .type \name, %function
+\name:
+ hint #34                       // bti c
+ adrp x16, .Lslot_\name
+ ldr x17, [x16, :lo12:.Lslot_\name]
+ br x17
+.Lthunk_\name:
+ hint #34
+ adrp x15, .Lslot_\name
+ add x15, x15, :lo12:.Lslot_\name
+ b gpustub1_slow
+ .size \name, . - \name
+
+ .section .data.gpustub.\library\().\name, "aw", %progbits
+ .p2align 3
+.Lslot_\name:
+ .xword .Lthunk_\name
+ .word .Linfo_\name - .
+ .word .Lthunk_\name - .
+
+ .section .rodata.gpustub.\name, "a", %progbits
+.Linfo_\name:
+ .hword \spec
+ .byte \index
+ .asciz "\name"
+.endm
+
+#include "elf_table.h"
+
+/* ---- the first call ------------------------------------------------------------------------- */
+
+/* struct gpustub1_frame, then what only this file needs; below x29. */
+#define INDIRECT 64
+#define RESULT   80
+#define FPCR     88
+#define VECTORS  96
+#define SLOT     224
+#define SVE      232
+#define FRAME    240
+
+ .section .text.gpustub1_slow, "ax", %progbits
+ .p2align 4
+ .globl gpustub1_slow
+ .hidden gpustub1_slow
+ .type gpustub1_slow, %function
+gpustub1_slow:
+ .cfi_startproc
+ hint #25                       // paciasp
+ .cfi_negate_ra_state
+ stp x29, x30, [sp, #-16]!
+ .cfi_def_cfa_offset 16
+ .cfi_offset x29, -16
+ .cfi_offset x30, -8
+ mov x29, sp
+ .cfi_def_cfa x29, 16
+ sub sp, sp, #FRAME
+ stp x0, x1, [sp, #0]
+ stp x2, x3, [sp, #16]
+ stp x4, x5, [sp, #32]
+ stp x6, x7, [sp, #48]
+ add x9, x29, #16
+ stp x8, x9, [sp, #INDIRECT]
+ // A library's constructor may set the rounding mode; the call must not see that.
+ mrs x10, fpcr
+ stp xzr, x10, [sp, #RESULT]
+ stp q0, q1, [sp, #VECTORS]
+ stp q2, q3, [sp, #VECTORS + 32]
+ stp q4, q5, [sp, #VECTORS + 64]
+ stp q6, q7, [sp, #VECTORS + 96]
+ str x15, [sp, #SLOT]
+ bl gpustub1_has_sve            // compiled for general registers only
+ str x0, [sp, #SVE]
+ ldr x10, [sp, #SLOT]
+ mov x1, sp
+ cbz x0, 1f
+ .arch_extension sve
+ addvl sp, sp, #-8
+ str z0, [sp, #0, mul vl]
+ str z1, [sp, #1, mul vl]
+ str z2, [sp, #2, mul vl]
+ str z3, [sp, #3, mul vl]
+ str z4, [sp, #4, mul vl]
+ str z5, [sp, #5, mul vl]
+ str z6, [sp, #6, mul vl]
+ str z7, [sp, #7, mul vl]
+ addpl sp, sp, #-8
+ str p0, [sp, #0, mul vl]
+ str p1, [sp, #1, mul vl]
+ str p2, [sp, #2, mul vl]
+ str p3, [sp, #3, mul vl]
+1: mov x0, x10
+ bl gpustub1_enter
+ mov x16, x0
+ ldr x9, [x29, #SVE - FRAME]
+ cbz x9, 2f
+ ldr p0, [sp, #0, mul vl]
+ ldr p1, [sp, #1, mul vl]
+ ldr p2, [sp, #2, mul vl]
+ ldr p3, [sp, #3, mul vl]
+ addpl sp, sp, #8
+ ldr z0, [sp, #0, mul vl]
+ ldr z1, [sp, #1, mul vl]
+ ldr z2, [sp, #2, mul vl]
+ ldr z3, [sp, #3, mul vl]
+ ldr z4, [sp, #4, mul vl]
+ ldr z5, [sp, #5, mul vl]
+ ldr z6, [sp, #6, mul vl]
+ ldr z7, [sp, #7, mul vl]
+ addvl sp, sp, #8
+ .arch_extension nosve
+ b 3f
+2: ldp q0, q1, [sp, #VECTORS]
+ ldp q2, q3, [sp, #VECTORS + 32]
+ ldp q4, q5, [sp, #VECTORS + 64]
+ ldp q6, q7, [sp, #VECTORS + 96]
+3: ldr x10, [sp, #FPCR]
+ msr fpcr, x10
+ cbz x16, 4f
+ ldp x0, x1, [sp, #0]
+ ldp x2, x3, [sp, #16]
+ ldp x4, x5, [sp, #32]
+ ldp x6, x7, [sp, #48]
+ ldr x8, [sp, #INDIRECT]
+ .cfi_remember_state
+ mov sp, x29
+ .cfi_def_cfa sp, 16
+ ldp x29, x30, [sp], #16
+ .cfi_def_cfa sp, 0
+ .cfi_restore x29
+ .cfi_restore x30
+ hint #29                       // autiasp
+ .cfi_negate_ra_state
+ br x16
+ .cfi_restore_state
+4: ldr x0, [sp, #RESULT]
+ mov x1, xzr
+ fmov d0, xzr
+ mov sp, x29
+ .cfi_def_cfa sp, 16
+ ldp x29, x30, [sp], #16
+ .cfi_def_cfa sp, 0
+ .cfi_restore x29
+ .cfi_restore x30
+ hint #29                       // autiasp
+ .cfi_negate_ra_state
+ ret
+ .cfi_endproc
+ .size gpustub1_slow, . - gpustub1_slow
+
+/* Linking an object without this note switches BTI and PAC off for the whole program (AArch64
+ * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC). */
+ .section .note.gnu.property, "a"
+ .p2align 3
+ .word 4, 16, 5
+ .asciz "GNU"
+ .word 0xc0000000, 4, 3, 0
+
+ .section .note.GNU-stack, "", %progbits

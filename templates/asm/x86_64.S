@@ -1,0 +1,212 @@
+/* x86_64.S: trampolines for x86-64 ELF.
+ *
+ * System V psABI for x86-64, 3.2.3 "Parameter Passing": integer arguments in rdi rsi rdx rcx r8 r9,
+ * vectors in xmm/ymm/zmm 0-7, the number of vector registers of a variadic call in al, the static
+ * chain in r10, the hidden result pointer in rdi. r11 is free at every call.
+ *
+ * A warm call is `endbr64; jmp *slot`. A slot that is not bound yet points at the thunk behind its
+ * trampoline, which enters gpustub1_slow with the slot in r11.
+ *
+ * There is no FDE per trampoline: it would cost 32 of about 96 bytes, and a trampoline is never a
+ * frame on the stack, since it only jumps. */
+
+#ifdef GPUSTUB_EXPORT
+#define GPUSTUB_HIDE(name)
+#else
+#define GPUSTUB_HIDE(name) .hidden name
+#endif
+
+/* One section per trampoline, per slot and per name, tied only by references, so that the linker
+ * drops what the program does not call. */
+.macro gpustub_function library, index, name, spec
+ .section .text.gpustub.\name, "ax", @progbits
+ .p2align 3
+ .globl \name
+ GPUSTUB_HIDE(\name)
+ .type \name, @function
+\name:
+ endbr64
+ jmpq *.Lslot_\name(%rip)
+.Lthunk_\name:
+ endbr64
+ leaq .Lslot_\name(%rip), %r11
+ jmp gpustub1_slow
+ .size \name, . - \name
+
+ .section .data.gpustub.\library\().\name, "aw", @progbits
+ .p2align 3
+.Lslot_\name:
+ .quad .Lthunk_\name
+ .long .Linfo_\name - .
+ .long .Lthunk_\name - .
+
+ .section .rodata.gpustub.\name, "a", @progbits
+.Linfo_\name:
+ .short \spec
+ .byte \index
+ .asciz "\name"
+.endm
+
+#include "elf_table.h"
+
+/* ---- the first call ------------------------------------------------------------------------- */
+
+/* struct gpustub1_frame, then what only this file needs; 64-byte aligned for zmm. */
+#define INDIRECT 48
+#define STACK    56
+#define RESULT   64
+#define RAX      72
+#define R10      80
+#define RBX      88
+#define MXCSR    96
+#define X87CW    100
+#define VECTORS  128
+#define FRAME    (VECTORS + 8 * 64)
+
+/* Which vector registers this CPU and kernel keep: found out once, at run time, because the flags
+ * that the stub was compiled with say nothing of the machine it runs on. */
+ .section .bss.gpustub1_vectors, "aw", @nobits
+.Lvectors: .byte 0              /* 0 unknown, 1 xmm, 2 ymm, 3 zmm */
+
+ .section .text.gpustub1_slow, "ax", @progbits
+ .p2align 4
+ .globl gpustub1_slow
+ .hidden gpustub1_slow
+ .type gpustub1_slow, @function
+gpustub1_slow:
+ .cfi_startproc
+ pushq %rbp
+ .cfi_def_cfa_offset 16
+ .cfi_offset %rbp, -16
+ movq %rsp, %rbp
+ .cfi_def_cfa_register %rbp
+ subq $FRAME, %rsp
+ andq $-64, %rsp
+ movq %rdi, 0(%rsp)
+ movq %rsi, 8(%rsp)
+ movq %rdx, 16(%rsp)
+ movq %rcx, 24(%rsp)
+ movq %r8, 32(%rsp)
+ movq %r9, 40(%rsp)
+ movq %rdi, INDIRECT(%rsp)
+ movq %rax, RAX(%rsp)
+ movq %r10, R10(%rsp)
+ leaq 16(%rbp), %rax
+ movq %rax, STACK(%rsp)
+ movq $0, RESULT(%rsp)
+ /* A library's constructor may set the rounding or denormal mode; the call must not see that. */
+ stmxcsr MXCSR(%rsp)
+ fnstcw X87CW(%rsp)
+
+ movzbl .Lvectors(%rip), %eax
+ testl %eax, %eax
+ jnz 2f
+ /* Intel SDM vol. 1, 13.2 and 15.2: CPUID.1:ECX says OSXSAVE (27) and AVX (28), XCR0 what the
+  * kernel saves: 6 = xmm and ymm, 0xe6 = these and all of zmm; CPUID.7:EBX bit 16 is AVX512F. */
+ movq %rbx, RBX(%rsp)
+ movl $1, %r8d
+ movl $1, %eax
+ cpuid
+ andl $0x18000000, %ecx
+ cmpl $0x18000000, %ecx
+ jne 1f
+ xorl %ecx, %ecx
+ xgetbv
+ movl %eax, %r9d
+ andl $6, %eax
+ cmpl $6, %eax
+ jne 1f
+ movl $2, %r8d
+ xorl %eax, %eax
+ cpuid
+ cmpl $7, %eax
+ jb 1f
+ movl $7, %eax
+ xorl %ecx, %ecx
+ cpuid
+ btl $16, %ebx
+ jnc 1f
+ andl $0xe6, %r9d
+ cmpl $0xe6, %r9d
+ jne 1f
+ movl $3, %r8d
+1: movb %r8b, .Lvectors(%rip)
+ movl %r8d, %eax
+ movq RBX(%rsp), %rbx
+
+2: cmpl $2, %eax
+ ja 4f
+ je 3f
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7
+ movaps %xmm\i, VECTORS + \i * 64(%rsp)
+ .endr
+ jmp 5f
+3:
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7
+ vmovaps %ymm\i, VECTORS + \i * 64(%rsp)
+ .endr
+ jmp 5f
+4:
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7
+ vmovaps %zmm\i, VECTORS + \i * 64(%rsp)
+ .endr
+
+5: movq %r11, %rdi
+ movq %rsp, %rsi
+ call gpustub1_enter
+ movq %rax, %r11
+
+ movzbl .Lvectors(%rip), %eax
+ cmpl $2, %eax
+ ja 7f
+ je 6f
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7
+ movaps VECTORS + \i * 64(%rsp), %xmm\i
+ .endr
+ jmp 8f
+6:
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7
+ vmovaps VECTORS + \i * 64(%rsp), %ymm\i
+ .endr
+ jmp 8f
+7:
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7
+ vmovaps VECTORS + \i * 64(%rsp), %zmm\i
+ .endr
+
+8: fldcw X87CW(%rsp)
+ ldmxcsr MXCSR(%rsp)
+ testq %r11, %r11
+ jz 9f
+ movq 0(%rsp), %rdi
+ movq 8(%rsp), %rsi
+ movq 16(%rsp), %rdx
+ movq 24(%rsp), %rcx
+ movq 32(%rsp), %r8
+ movq 40(%rsp), %r9
+ movq RAX(%rsp), %rax
+ movq R10(%rsp), %r10
+ .cfi_remember_state
+ leave
+ .cfi_def_cfa %rsp, 8
+ jmpq *%r11
+ .cfi_restore_state
+9: movq RESULT(%rsp), %rax
+ xorl %edx, %edx
+ xorps %xmm0, %xmm0
+ xorps %xmm1, %xmm1
+ leave
+ .cfi_def_cfa %rsp, 8
+ ret
+ .cfi_endproc
+ .size gpustub1_slow, . - gpustub1_slow
+
+/* Linking an object without this note switches IBT and shadow stacks off for the whole program
+ * (x86-64 psABI, "Program Property": GNU_PROPERTY_X86_FEATURE_1_AND = IBT | SHSTK). */
+ .section .note.gnu.property, "a"
+ .p2align 3
+ .long 4, 16, 5
+ .asciz "GNU"
+ .long 0xc0000002, 4, 3, 0
+
+ .section .note.GNU-stack, "", @progbits

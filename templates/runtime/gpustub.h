@@ -1,0 +1,59 @@
+/* gpustub.h: ask about the GPU libraries that a program reaches through gpustub's stubs.
+ *
+ * The functions live in the stub archive itself. They are hidden: each linked image (program or
+ * shared library) that contains the archive has its own, and asks about its own stubs.
+ * `library` is the name used in GpuStub.toml: "cudart". Nothing here prints, aborts or throws.
+ * Strings stay valid until the process ends. */
+#ifndef GPUSTUB_H
+#define GPUSTUB_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the functions below return. */
+enum gpustub_status {
+    GPUSTUB_OK = 0,          /* done; the library is available */
+    GPUSTUB_UNAVAILABLE = 1, /* there is no library to use: gpustub_reason() says why */
+    GPUSTUB_UNKNOWN = 2,     /* this image has no stubs for a library of that name */
+    GPUSTUB_TOO_LATE = 3,    /* the library has been bound already */
+    GPUSTUB_INVALID = 4      /* a null argument */
+};
+
+/* Finds, loads and binds a library now, if that has not happened yet. Afterwards its stubs are
+ * async-signal-safe. */
+int gpustub_load(const char *library);
+
+/* 1 if the library can be used, else 0. Loads it if that has not happened yet. */
+int gpustub_is_available(const char *library);
+
+/* 1 if a call of this function would reach the real library, else 0 (library or function absent,
+ * or refused because its meaning differs between the program's headers and this library). */
+int gpustub_has(const char *library, const char *function);
+
+/* The file that was loaded, as the loader names it; NULL if unavailable. */
+const char *gpustub_path(const char *library);
+
+/* The library's version as 1000 * major + 10 * minor (12.9 is 12090); 0 if unknown or unavailable.
+ * The minor part is 0 where the library tells its major only. */
+int gpustub_version(const char *library);
+
+/* Why the library is unavailable, in one line; "" if it is available. */
+const char *gpustub_reason(const char *library);
+
+/* Everything about it in a few lines: what was chosen, what was tried and passed over and why,
+ * how many functions were bound, refused and absent. NULL if this image has no such stubs. */
+const char *gpustub_report(const char *library);
+
+/* How many of the functions that this image uses were bound, refused for their ABI, and absent.
+ * Any pointer may be NULL. */
+int gpustub_counts(const char *library, int *bound, int *refused, int *absent);
+
+/* Uses this dlopen handle instead of searching. Must come before the first call; the handle must
+ * stay open for the rest of the process. */
+int gpustub_set_handle(const char *library, void *handle);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

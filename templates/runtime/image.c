@@ -1,0 +1,222 @@
+/* image.c: the images mapped into the process: our own, and the libraries that are there already. */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
+
+/* Whether the process runs with more rights than its user: then no variable is read at all
+ * (ld.so(8), "Secure-execution mode"). */
+int gpustub1_secure(void)
+{
+#ifdef __linux__
+    return getauxval(AT_SECURE) != 0;
+#else
+    return issetugid();
+#endif
+}
+
+/* The variable's value, or NULL if unset, empty, or the process is a secure one. */
+const char *gpustub1_env(const char *name)
+{
+    const char *value = gpustub1_secure() ? NULL : getenv(name);
+    return value && *value ? value : NULL;
+}
+
+#ifdef __aarch64__
+/* Called before the vector registers have been saved: must not touch them. In glibc and musl
+ * getauxval is a loop over integers. (The id register would be shorter, but reading it is an
+ * illegal instruction on kernels before 4.11.) */
+GPUSTUB1_HIDDEN int gpustub1_has_sve(void);
+__attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
+{
+#ifdef __linux__
+    return (getauxval(AT_HWCAP) & (1UL << 22)) != 0; /* HWCAP_SVE */
+#else
+    return 0;
+#endif
+}
+#endif
+
+/* ---- what a dynamic section says ------------------------------------------------------------ */
+
+struct gpustub1_dynamic {
+    const char *strings, *soname;
+    const ElfW(Verdef) *versions;
+    size_t version_count;
+};
+
+/* glibc relocates the addresses in a mapped dynamic section, musl leaves them as in the file. */
+static const char *gpustub1_mapped(ElfW(Addr) base, ElfW(Addr) address)
+{
+    uintptr_t value = (uintptr_t)(address < base ? base + address : address);
+    const char *pointer;
+    memcpy(&pointer, &value, sizeof pointer);
+    return pointer;
+}
+
+static struct gpustub1_dynamic gpustub1_dynamic(ElfW(Addr) base, const ElfW(Dyn) *entry)
+{
+    struct gpustub1_dynamic result = {NULL, NULL, NULL, 0};
+    size_t soname = 0;
+    for (; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_STRTAB)
+            result.strings = gpustub1_mapped(base, entry->d_un.d_ptr);
+        else if (entry->d_tag == DT_SONAME)
+            soname = (size_t)entry->d_un.d_val;
+        else if (entry->d_tag == DT_VERDEF)
+            result.versions = (const void *)gpustub1_mapped(base, entry->d_un.d_ptr);
+        else if (entry->d_tag == DT_VERDEFNUM)
+            result.version_count = (size_t)entry->d_un.d_val;
+    }
+    if (result.strings && soname)
+        result.soname = result.strings + soname;
+    return result;
+}
+
+/* ---- our own image -------------------------------------------------------------------------- */
+
+struct gpustub1_own {
+    uintptr_t address;
+    char path[PATH_MAX];
+    int found;
+};
+
+static int gpustub1_own_callback(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct gpustub1_own *own = context;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
+        if (segment->p_type == PT_LOAD && own->address - start < segment->p_memsz) {
+            if (info->dlpi_name && strlen(info->dlpi_name) < sizeof own->path)
+                strcpy(own->path, info->dlpi_name);
+            own->found = 1;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The absolute path of the file that this code was linked into; NULL if that cannot be known. */
+char *gpustub1_own_path(void)
+{
+    struct gpustub1_own *own = calloc(1, sizeof *own);
+    char *path = NULL;
+    if (!own)
+        return NULL;
+    own->address = (uintptr_t)&gpustub1_slots_first;
+    dl_iterate_phdr(gpustub1_own_callback, own);
+    if (own->found && own->path[0] == '/') {
+        path = gpustub1_copy(own->path);
+    } else if (own->found && own->path[0]) {
+        path = realpath(own->path, NULL);
+    } else if (own->found) { /* the main program has no name */
+        ssize_t length = readlink("/proc/self/exe", own->path, sizeof own->path - 1);
+        if (length > 0 && own->path[0] == '/') {
+            own->path[length] = 0;
+            path = gpustub1_copy(own->path);
+        }
+    }
+    free(own);
+    return path;
+}
+
+/* ---- libraries that are loaded already ------------------------------------------------------ */
+
+struct gpustub1_loaded {
+    const struct gpustub1_library *library;
+    char **paths;
+};
+
+static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct gpustub1_loaded *loaded = context;
+    (void)size;
+    if (!info->dlpi_name || !*info->dlpi_name)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_DYNAMIC)
+            continue;
+        const void *dynamic = gpustub1_mapped(info->dlpi_addr, info->dlpi_addr + segment->p_vaddr);
+        const char *soname = gpustub1_dynamic(info->dlpi_addr, dynamic).soname;
+        if (!soname)
+            return 0;
+        for (int n = 0; loaded->library->names[n].name; n++)
+            if (!loaded->paths[n] && !strcmp(loaded->library->names[n].name, soname))
+                loaded->paths[n] = gpustub1_copy(info->dlpi_name);
+    }
+    return 0;
+}
+
+/* For each load name the path of the mapped image with that soname, or NULL. */
+char **gpustub1_loaded_names(const struct gpustub1_library *library)
+{
+    size_t count = 0;
+    while (library->names[count].name)
+        count++;
+    struct gpustub1_loaded loaded = {library, calloc(count + 1, sizeof(char *))};
+    if (loaded.paths)
+        dl_iterate_phdr(gpustub1_loaded_callback, &loaded);
+    return loaded.paths;
+}
+
+/* ---- what was loaded ------------------------------------------------------------------------ */
+
+/* The toolkit major that a soname or version node tells: by the manifest's own table, else (a
+ * major newer than the manifest) by its number, where in the table number and major agree. */
+static int32_t gpustub1_major_of(const struct gpustub1_library *library, const char *name)
+{
+    int agree = 0;
+    size_t stem = 0;
+    for (const struct gpustub1_load_name *known = library->names; known->name; known++) {
+        if (known->major && !strcmp(known->name, name))
+            return known->major;
+        const char *number = strstr(known->name, ".so.");
+        if (known->major && number && strtol(number + 4, NULL, 10) == known->major) {
+            agree = 1;
+            stem = (size_t)(number + 4 - known->name);
+            if (strncmp(known->name, name, stem))
+                agree = 0;
+        }
+        if (agree) {
+            long major = strtol(name + stem, NULL, 10);
+            if (major > library->newest && major < 10000)
+                return (int32_t)major;
+        }
+    }
+    return 0;
+}
+
+/* Tells the file and the toolkit major of a handle. 0 if the handle says nothing of itself. */
+int gpustub1_inspect(void *handle, const struct gpustub1_library *library, char **path,
+                     int32_t *major)
+{
+    struct link_map *map = NULL;
+    *path = NULL;
+    *major = 0;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !map)
+        return 0;
+    *path = map->l_name && *map->l_name ? gpustub1_copy(map->l_name) : NULL;
+    struct gpustub1_dynamic dynamic = gpustub1_dynamic(map->l_addr, map->l_ld);
+    if (dynamic.soname)
+        *major = gpustub1_major_of(library, dynamic.soname);
+    const ElfW(Verdef) *version = dynamic.versions;
+    for (size_t i = 0; !*major && version && dynamic.strings && i < dynamic.version_count; i++) {
+        const ElfW(Verdaux) *name = (const void *)((const char *)version + version->vd_aux);
+        *major = gpustub1_major_of(library, dynamic.strings + name->vda_name);
+        if (!version->vd_next)
+            break;
+        version = (const void *)((const char *)version + version->vd_next);
+    }
+    return 1;
+}

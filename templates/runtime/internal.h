@@ -1,0 +1,120 @@
+/* internal.h: what the files of the run time share among themselves.
+ *
+ * How threads meet (no lock is ever held, so a fork or a constructor that calls back is harmless):
+ *   1. search: each thread that finds a library unsettled makes an outcome of its own;
+ *   2. publish: one outcome per library wins a compare-and-swap and is never changed or freed;
+ *   3. bind: every such thread writes the slots from the winning outcome, that is, the same values;
+ *   4. protect: when all libraries are bound and no thread is in 3, the slots become read-only. */
+#ifndef GPUSTUB_INTERNAL_H
+#define GPUSTUB_INTERNAL_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
+#endif
+
+#include "rt.h"
+
+#define GPUSTUB1_LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define GPUSTUB1_STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+/* Text that grows; a failed allocation makes it stay as it is, never an abort. */
+struct gpustub1_text {
+    char *data; /* NUL-terminated, or NULL while empty */
+    size_t length, capacity;
+};
+
+/* One candidate and what came of it. */
+struct gpustub1_try {
+    char *what; /* file, or load name and place */
+    char *why;  /* why not */
+};
+
+/* The result of a search. Unchanged after publication, except for the fields marked. */
+struct gpustub1_outcome {
+    void *handle;    /* NULL: unavailable */
+    char *path;      /* as the loader names it */
+    char *found;     /* how it was found */
+    char *reason;    /* why unavailable; NULL if available */
+    char *root;      /* the site-packages directory or toolkit root that it lies in, or NULL */
+    int32_t major;   /* toolkit major; 0: unknown */
+    int32_t version; /* 1000 * major + 10 * minor; 0: unknown */
+    int exact;       /* whether the minor part of version is known */
+    int forced;      /* by an override variable or a handle of the program's own */
+    struct gpustub1_try *tries;
+    int tries_len, tries_cap;
+    int bound, refused, absent; /* set by binding, always to the same values */
+    char is_bound;              /* atomic */
+    char *report;               /* atomic, made when asked for */
+};
+
+/* Where one library stands. */
+struct gpustub1_state {
+    struct gpustub1_outcome *outcome; /* atomic */
+    char **loaded;                    /* atomic: for each load name the file that had been loaded
+                                         before any thread of ours searched, or NULL */
+    void *given;                      /* atomic: handle of the program's own */
+};
+
+/* The toolkit that the first library of a family settled for. */
+struct gpustub1_toolkit {
+    int32_t major;
+    const char *root; /* or NULL */
+    const char *by;   /* id of the library */
+};
+
+/* text.c */
+GPUSTUB1_HIDDEN void gpustub1_append(struct gpustub1_text *text, const char *string);
+GPUSTUB1_HIDDEN void gpustub1_append_number(struct gpustub1_text *text, long number);
+GPUSTUB1_HIDDEN void gpustub1_append_version(struct gpustub1_text *text, int32_t version);
+GPUSTUB1_HIDDEN void gpustub1_append_json(struct gpustub1_text *text, const char *string);
+GPUSTUB1_HIDDEN char *gpustub1_copy(const char *string);
+GPUSTUB1_HIDDEN char *gpustub1_join(const char *a, const char *b, const char *c);
+
+/* image.c */
+GPUSTUB1_HIDDEN char *gpustub1_own_path(void);
+GPUSTUB1_HIDDEN char **gpustub1_loaded_names(const struct gpustub1_library *library);
+GPUSTUB1_HIDDEN int gpustub1_inspect(void *handle, const struct gpustub1_library *library,
+                                     char **path, int32_t *major);
+GPUSTUB1_HIDDEN int gpustub1_secure(void);
+GPUSTUB1_HIDDEN const char *gpustub1_env(const char *name);
+
+/* place.c */
+typedef int gpustub1_place_fn(void *context, const char *directory, const char *root,
+                              const char *found);
+/* Calls back with each place in S3's order (directory NULL: the loader's own search) until the
+ * callback returns non-zero, and returns that. */
+GPUSTUB1_HIDDEN int gpustub1_places(const struct gpustub1_library *library, const char *root,
+                                    gpustub1_place_fn *callback, void *context);
+GPUSTUB1_HIDDEN int gpustub1_each_file(const char *directory, const char *prefix,
+                                       int (*callback)(void *context, const char *path),
+                                       void *context);
+
+/* find.c */
+GPUSTUB1_HIDDEN struct gpustub1_outcome *gpustub1_find(int library);
+
+GPUSTUB1_HIDDEN void gpustub1_discard(struct gpustub1_outcome *outcome);
+
+/* load.c */
+GPUSTUB1_HIDDEN struct gpustub1_state *gpustub1_state(int library);
+GPUSTUB1_HIDDEN const struct gpustub1_toolkit *gpustub1_toolkit(int family);
+GPUSTUB1_HIDDEN const struct gpustub1_toolkit *
+gpustub1_claim(int family, const struct gpustub1_outcome *outcome, const char *by);
+GPUSTUB1_HIDDEN const struct gpustub1_library *gpustub1_library(int library);
+GPUSTUB1_HIDDEN int gpustub1_library_count(void);
+GPUSTUB1_HIDDEN struct gpustub1_outcome *gpustub1_settle(int library);
+GPUSTUB1_HIDDEN int gpustub1_is_exiting(void);
+
+/* call.c */
+GPUSTUB1_HIDDEN int gpustub1_is_refused(const struct gpustub1_library *library,
+                                        const struct gpustub1_spec *spec,
+                                        const struct gpustub1_outcome *outcome);
+GPUSTUB1_HIDDEN const struct gpustub1_spec *gpustub1_slot_spec(const struct gpustub1_slot *slot,
+                                                               const struct gpustub1_library *library);
+GPUSTUB1_HIDDEN const char *gpustub1_slot_name(const struct gpustub1_slot *slot);
+GPUSTUB1_HIDDEN void *gpustub1_slot_thunk(const struct gpustub1_slot *slot);
+
+/* report.c */
+GPUSTUB1_HIDDEN const char *gpustub1_report(int library, struct gpustub1_outcome *outcome);
+GPUSTUB1_HIDDEN void gpustub1_log(int library, struct gpustub1_outcome *outcome);
+
+#endif

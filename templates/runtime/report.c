@@ -1,0 +1,179 @@
+/* report.c: what was found, what was passed over, and why. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GPUSTUB1_MOST_NAMES = 8 };
+
+/* Names of functions that were not bound, in one line. */
+static void gpustub1_append_unbound(struct gpustub1_text *text,
+                                    const struct gpustub1_library *library,
+                                    const struct gpustub1_outcome *outcome, int refused)
+{
+    int count = 0;
+    for (const struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
+        int is_refused = gpustub1_is_refused(library, gpustub1_slot_spec(slot, library), outcome);
+        if (is_refused != refused ||
+            (!refused && GPUSTUB1_LOAD(&slot->target) != gpustub1_slot_thunk(slot)))
+            continue;
+        if (count == GPUSTUB1_MOST_NAMES) {
+            gpustub1_append(text, ", …");
+            break;
+        }
+        gpustub1_append(text, count++ ? ", " : refused ? "\n  refused: " : "\n  absent: ");
+        gpustub1_append(text, gpustub1_slot_name(slot));
+    }
+}
+
+static void gpustub1_append_refusal(struct gpustub1_text *text,
+                                    const struct gpustub1_library *library,
+                                    const struct gpustub1_outcome *outcome)
+{
+    if (!library->header_below) {
+        gpustub1_append(text, " (GpuStub.toml does not say which headers the program uses: header = …)");
+    } else if (library->newest && outcome->major > library->newest) {
+        gpustub1_append(text, " (newer than this gpustub knows: ");
+        gpustub1_append_number(text, library->newest);
+        gpustub1_append(text, ")");
+    } else {
+        gpustub1_append(text, " (the program's headers are ");
+        gpustub1_append_version(text, library->header_from);
+        gpustub1_append(text, ")");
+    }
+}
+
+static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustub1_library *library,
+                                 const struct gpustub1_outcome *outcome)
+{
+    gpustub1_append(text, library->id);
+    if (outcome->handle) {
+        gpustub1_append(text, ": ");
+        gpustub1_append(text, outcome->path ? outcome->path : "(no path)");
+        if (outcome->version) {
+            gpustub1_append(text, outcome->exact ? ", version " : ", major ");
+            if (outcome->exact)
+                gpustub1_append_version(text, outcome->version);
+            else
+                gpustub1_append_number(text, outcome->major);
+        }
+        gpustub1_append(text, ", by ");
+        gpustub1_append(text, outcome->found ? outcome->found : "search");
+        gpustub1_append(text, ": ");
+        gpustub1_append_number(text, outcome->bound);
+        gpustub1_append(text, " functions bound, ");
+        gpustub1_append_number(text, outcome->refused);
+        gpustub1_append(text, " refused, ");
+        gpustub1_append_number(text, outcome->absent);
+        gpustub1_append(text, " absent");
+        if (outcome->refused) {
+            gpustub1_append_unbound(text, library, outcome, 1);
+            gpustub1_append_refusal(text, library, outcome);
+        }
+        if (outcome->absent)
+            gpustub1_append_unbound(text, library, outcome, 0);
+    } else {
+        gpustub1_append(text, ": unavailable: ");
+        gpustub1_append(text, outcome->reason);
+    }
+    for (int i = 0; i < outcome->tries_len; i++) {
+        const struct gpustub1_try *candidate = &outcome->tries[i];
+        if (outcome->handle && !candidate->why)
+            continue; /* where nothing was is of interest only if nothing was anywhere */
+        gpustub1_append(text, outcome->handle ? "\n  passed over " : "\n  tried ");
+        gpustub1_append(text, candidate->what);
+        gpustub1_append(text, ": ");
+        gpustub1_append(text, candidate->why ? candidate->why : "no such file");
+    }
+    gpustub1_append(text, "\n");
+}
+
+static void gpustub1_json_field(struct gpustub1_text *text, const char *name, const char *value)
+{
+    gpustub1_append(text, ",\"");
+    gpustub1_append(text, name);
+    gpustub1_append(text, "\":");
+    if (value)
+        gpustub1_append_json(text, value);
+    else
+        gpustub1_append(text, "null");
+}
+
+static void gpustub1_json_number(struct gpustub1_text *text, const char *name, long value)
+{
+    gpustub1_append(text, ",\"");
+    gpustub1_append(text, name);
+    gpustub1_append(text, "\":");
+    gpustub1_append_number(text, value);
+}
+
+static void gpustub1_append_json_report(struct gpustub1_text *text,
+                                        const struct gpustub1_library *library,
+                                        const struct gpustub1_outcome *outcome)
+{
+    gpustub1_append(text, "{\"format_version\":1");
+    gpustub1_json_field(text, "library", library->id);
+    gpustub1_append(text, outcome->handle ? ",\"available\":true" : ",\"available\":false");
+    gpustub1_json_field(text, "path", outcome->path);
+    gpustub1_json_field(text, "found", outcome->found);
+    gpustub1_json_field(text, "reason", outcome->reason);
+    gpustub1_json_number(text, "major", outcome->major);
+    gpustub1_json_number(text, "version", outcome->exact ? outcome->version : 0);
+    gpustub1_json_number(text, "bound", outcome->bound);
+    gpustub1_json_number(text, "refused", outcome->refused);
+    gpustub1_json_number(text, "absent", outcome->absent);
+    gpustub1_append(text, ",\"tried\":[");
+    for (int i = 0; i < outcome->tries_len; i++) {
+        gpustub1_append(text, i ? ",{\"what\":" : "{\"what\":");
+        gpustub1_append_json(text, outcome->tries[i].what);
+        gpustub1_append(text, ",\"why\":");
+        gpustub1_append_json(text, outcome->tries[i].why ? outcome->tries[i].why : "no such file");
+        gpustub1_append(text, "}");
+    }
+    gpustub1_append(text, "]}\n");
+}
+
+/* The report as text, made when it is first asked for; NULL if memory is short. */
+const char *gpustub1_report(int index, struct gpustub1_outcome *outcome)
+{
+    char *theirs = GPUSTUB1_LOAD(&outcome->report);
+    struct gpustub1_text text = {NULL, 0, 0};
+    if (theirs)
+        return theirs;
+    gpustub1_append_text(&text, gpustub1_library(index), outcome);
+    if (!text.data || __atomic_compare_exchange_n(&outcome->report, &theirs, text.data, 0,
+                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return text.data;
+    free(text.data);
+    return theirs;
+}
+
+static void gpustub1_write(const char *data, size_t length)
+{
+    while (length) {
+        ssize_t written = write(STDERR_FILENO, data, length);
+        if (written <= 0)
+            return;
+        data += written;
+        length -= (size_t)written;
+    }
+}
+
+/* One report per library, in one write, if GPUSTUB_LOG asks for it. */
+void gpustub1_log(int index, struct gpustub1_outcome *outcome)
+{
+    const char *wanted = gpustub1_env("GPUSTUB_LOG");
+    struct gpustub1_text text = {NULL, 0, 0};
+    if (!wanted)
+        return;
+    if (!strcmp(wanted, "json")) {
+        gpustub1_append_json_report(&text, gpustub1_library(index), outcome);
+    } else if (!strcmp(wanted, "1") || !strcmp(wanted, "text")) {
+        gpustub1_append(&text, "gpustub: ");
+        gpustub1_append_text(&text, gpustub1_library(index), outcome);
+    }
+    if (text.data)
+        gpustub1_write(text.data, text.length);
+    free(text.data);
+}

@@ -1,0 +1,121 @@
+/* rt.h: what the run time, the trampolines and the generated tables share. Internal.
+ *
+ * gpustub_table.inc   functions, as X-macros, included by asm/<arch>.S
+ * gpustub_libraries.inc   what is known of each library, as C data, included by runtime.c
+ *
+ * Names start with gpustub1_: the 1 is the version of this interface. */
+#ifndef GPUSTUB_RT_H
+#define GPUSTUB_RT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpustub.h"
+
+#define GPUSTUB1_HIDDEN __attribute__((visibility("hidden")))
+
+/* ---- functions: written by the trampolines -------------------------------------------------- */
+
+/* A function of the image. Both offsets are relative to their own address, so that a stub costs
+ * one dynamic relocation. */
+struct gpustub1_slot {
+    void *target;  /* where the trampoline jumps: its own thunk, or the real function once bound */
+    int32_t info;  /* -> struct gpustub1_info */
+    int32_t thunk; /* -> the thunk, which enters gpustub1_slow */
+};
+
+/* Not aligned: read the spec with gpustub1_slot_spec(). */
+struct gpustub1_info {
+    uint8_t spec[2]; /* index into the library's specs, in the target's byte order */
+    uint8_t library; /* index into gpustub1_libraries */
+    char name[];
+};
+
+/* Argument registers as the trampoline saved them. */
+#if defined(__x86_64__)
+#define GPUSTUB1_REGS 6
+#elif defined(__aarch64__)
+#define GPUSTUB1_REGS 8
+#endif
+struct gpustub1_frame {
+    uintptr_t reg[GPUSTUB1_REGS]; /* integer argument registers in order */
+    uintptr_t indirect;           /* the hidden result pointer (x86-64: same as reg[0]) */
+    uintptr_t *stack;             /* the first argument on the caller's stack */
+    uintptr_t result;             /* what to return if there is no function to jump to */
+};
+
+/* Called by gpustub1_slow with every argument register saved. Returns where to jump, or NULL
+ * after storing frame->result. */
+GPUSTUB1_HIDDEN void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame);
+
+/* All slots of the image; the pages between hold nothing else. */
+extern struct gpustub1_slot gpustub1_slots_first[] GPUSTUB1_HIDDEN, gpustub1_slots_last[] GPUSTUB1_HIDDEN;
+
+/* ---- libraries: written by the generator ---------------------------------------------------- */
+
+/* A file name to load. The major is the toolkit's; 0: unversioned. */
+struct gpustub1_load_name {
+    int32_t major;
+    const char *name;
+};
+
+enum { GPUSTUB1_DRIVER, GPUSTUB1_TOOLKIT, GPUSTUB1_LOADER };                  /* role */
+enum { GPUSTUB1_FORM_NONE, GPUSTUB1_FORM_CUDA, GPUSTUB1_FORM_PAIR, GPUSTUB1_FORM_HIP };
+enum {                                                                        /* spec.returns */
+    GPUSTUB1_STATUS, /* the library's code for the reason */
+    GPUSTUB1_VALUE,  /* spec.value */
+    GPUSTUB1_TEXT,   /* the library's text */
+    GPUSTUB1_NULL,
+    GPUSTUB1_VOID,
+    GPUSTUB1_STRUCT  /* spec.value bytes of zero through the hidden result pointer */
+};
+enum { GPUSTUB1_OUT_ZERO, GPUSTUB1_OUT_STATUS, GPUSTUB1_OUT_TEXT };           /* out.kind */
+
+struct gpustub1_out {
+    uint8_t arg;
+    uint8_t kind;
+    uint16_t bytes; /* GPUSTUB1_OUT_ZERO: how many */
+};
+
+struct gpustub1_spec {
+    uint8_t returns;
+    uint8_t outs_len, changes_len;
+    uint8_t has_missing;  /* `missing` replaces the library's code for a missing library */
+    uint16_t outs;        /* first of outs_len in library.outs */
+    uint16_t changes;     /* first of changes_len in library.changes */
+    int32_t value;
+    int32_t missing;
+    const char *node;     /* version node to bind; NULL: the default version */
+};
+
+struct gpustub1_library {
+    const char *id;        /* "cudart" */
+    const char *title;     /* "CUDA runtime" */
+    const char *variable;  /* "GPUSTUB_CUDART_PATH" */
+    const char *text;      /* what string functions return when unavailable */
+    uint8_t role;
+    uint8_t family;        /* libraries of one family share one major and root; 0: none */
+    uint8_t version_form;
+    int8_t driver;         /* index of the driver that limits the majors; -1: none */
+    int32_t missing, absent, refused, unloading;  /* status codes */
+    int32_t header_from, header_below; /* as 1000 * major + 10 * minor; 0, 0: not declared */
+    int32_t newest;        /* the newest major that the manifest knows; 0: none */
+    int32_t min_version;   /* 0: none */
+    const char *version_function; /* NULL: none */
+    const struct gpustub1_load_name *names; /* in order of preference, unversioned last; {0, NULL} ends */
+    const char *const *require;     /* NULL ends each of these lists */
+    const char *const *search_dirs; /* absolute, or starting with $ORIGIN */
+    const char *const *wheel_dirs;  /* below a site-packages directory */
+    const char *const *variables;   /* environment variables that name a toolkit root */
+    const char *const *roots;       /* well-known toolkit roots; one * in the last component */
+    const char *const *root_dirs;   /* below a root */
+    const char *const *dirs_first;  /* before the loader's own search */
+    const char *const *dirs;        /* after it */
+    const char *const *needs;       /* file-name prefixes of siblings to load too */
+    const struct gpustub1_spec *specs;
+    const struct gpustub1_out *outs;
+    const int32_t *changes;
+    struct gpustub1_slot *first, *last; /* its slots; both NULL for a library that is only asked for its version */
+};
+
+#endif

@@ -1,0 +1,9 @@
+/* runtime.c: the run time as one translation unit, so that building it is one compiler call. */
+#include "text.c"
+#include "image.c"
+#include "place.c"
+#include "find.c"
+#include "load.c"
+#include "call.c"
+#include "report.c"
+#include "api.c"

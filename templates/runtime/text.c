@@ -1,0 +1,84 @@
+/* text.c: strings that grow, without aborting when memory is short. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes, size_t length)
+{
+    if (text->capacity - text->length <= length) {
+        size_t capacity = text->capacity < 128 ? 256 : text->capacity * 2;
+        while (capacity - text->length <= length)
+            capacity *= 2;
+        char *data = realloc(text->data, capacity);
+        if (!data)
+            return;
+        text->data = data;
+        text->capacity = capacity;
+    }
+    memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = 0;
+}
+
+void gpustub1_append(struct gpustub1_text *text, const char *string)
+{
+    gpustub1_append_bytes(text, string, strlen(string));
+}
+
+void gpustub1_append_number(struct gpustub1_text *text, long number)
+{
+    char digits[24];
+    char *p = digits + sizeof digits;
+    unsigned long rest = number < 0 ? 0UL - (unsigned long)number : (unsigned long)number;
+    do
+        *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--p = '-';
+    gpustub1_append_bytes(text, p, (size_t)(digits + sizeof digits - p));
+}
+
+void gpustub1_append_version(struct gpustub1_text *text, int32_t version)
+{
+    gpustub1_append_number(text, version / 1000);
+    gpustub1_append(text, ".");
+    gpustub1_append_number(text, version % 1000 / 10);
+}
+
+/* A JSON string (RFC 8259, section 7). Bytes over 0x7f are taken to be UTF-8, as file names are. */
+void gpustub1_append_json(struct gpustub1_text *text, const char *string)
+{
+    gpustub1_append(text, "\"");
+    for (; *string; string++) {
+        unsigned char c = (unsigned char)*string;
+        if (c == '"' || c == '\\') {
+            char escaped[2] = {'\\', (char)c};
+            gpustub1_append_bytes(text, escaped, 2);
+        } else if (c < 0x20) {
+            static const char hex[] = "0123456789abcdef";
+            char escaped[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            gpustub1_append_bytes(text, escaped, 6);
+        } else {
+            gpustub1_append_bytes(text, string, 1);
+        }
+    }
+    gpustub1_append(text, "\"");
+}
+
+char *gpustub1_copy(const char *string)
+{
+    return gpustub1_join(string, "", "");
+}
+
+char *gpustub1_join(const char *a, const char *b, const char *c)
+{
+    size_t la = strlen(a), lb = strlen(b), lc = strlen(c);
+    char *joined = malloc(la + lb + lc + 1);
+    if (!joined)
+        return NULL;
+    memcpy(joined, a, la);
+    memcpy(joined + la, b, lb);
+    memcpy(joined + la + lb, c, lc + 1);
+    return joined;
+}

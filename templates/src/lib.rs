@@ -1,0 +1,52 @@
+//! The templates of gpustub, as text: data, no code.
+//!
+//! `asm/` holds the trampolines of each architecture and `runtime/` the C run time: real source
+//! files that compile as they are, around a generated table. `tree/` holds the Handlebars files
+//! for what `cargo gpustub` writes into users' trees.
+
+/// A template: its path below this package, with `/`, and its text.
+#[derive(Debug, Clone, Copy)]
+pub struct Template {
+    /// The path below this package, for example `asm/x86_64.S`.
+    pub path: &'static str,
+    /// The text of the file.
+    pub text: &'static str,
+}
+
+macro_rules! templates {
+    ($(#[$doc:meta])* $name:ident: $($path:literal),* $(,)?) => {
+        $(#[$doc])*
+        pub const $name: &[Template] = &[$(Template {
+            path: $path,
+            text: include_str!(concat!("../", $path)),
+        }),*];
+    };
+}
+
+templates![
+    /// The trampolines, one file per architecture.
+    ASM: "asm/aarch64.S", "asm/x86_64.S",
+];
+
+templates![
+    /// The C run time (`runtime/runtime.c` includes the others), and the layout of the trampolines.
+    RUNTIME:
+    "runtime/api.c",
+    "runtime/call.c",
+    "runtime/elf_table.h",
+    "runtime/find.c",
+    "runtime/gpustub.h",
+    "runtime/image.c",
+    "runtime/internal.h",
+    "runtime/load.c",
+    "runtime/place.c",
+    "runtime/report.c",
+    "runtime/rt.h",
+    "runtime/runtime.c",
+    "runtime/text.c",
+];
+
+templates![
+    /// Handlebars files for what is written into users' trees.
+    TREE:
+];
