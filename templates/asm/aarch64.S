@@ -17,7 +17,7 @@
  * drops what the program does not call. */
 .macro gpustub_function library, index, name, spec
  .section .text.gpustub.\name, "ax", %progbits
- .p2align 2
+ .p2align 4
  .globl \name
  GPUSTUB_HIDE(\name)
  .type \name, %function

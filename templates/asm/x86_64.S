@@ -20,7 +20,7 @@
  * drops what the program does not call. */
 .macro gpustub_function library, index, name, spec
  .section .text.gpustub.\name, "ax", @progbits
- .p2align 3
+ .p2align 4                     /* the warm path never crosses a cache line */
  .globl \name
  GPUSTUB_HIDE(\name)
  .type \name, @function

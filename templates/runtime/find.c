@@ -288,8 +288,10 @@ static int gpustub1_try_place(void *context, const char *directory, const char *
             gpustub1_pass_over_loader(search);
         return 0;
     }
-    if (!directory)
-        return search->settled = gpustub1_open(search, search->name->name, NULL, found), 0;
+    if (!directory) {
+        search->settled = gpustub1_open(search, search->name->name, NULL, found);
+        return 0;
+    }
     char *file = gpustub1_join(directory, "/", search->name->name);
     struct stat status;
     if (!file)
@@ -302,22 +304,32 @@ static int gpustub1_try_place(void *context, const char *directory, const char *
     return 0;
 }
 
-/* Every name at every place: first the majors that the driver and the family's toolkit allow,
- * then, if nothing was found, those that are newer than the driver. */
+/* When a name has its turn. Unversioned names come last: they may be any major. */
+enum { GPUSTUB1_FIRST, GPUSTUB1_NEWER, GPUSTUB1_UNVERSIONED, GPUSTUB1_TURNS };
+
+static int gpustub1_turn(const struct gpustub1_search *search)
+{
+    int32_t major = search->name->major;
+    return !major                                             ? GPUSTUB1_UNVERSIONED
+           : search->driver && major > search->driver / 1000 ? GPUSTUB1_NEWER
+                                                              : GPUSTUB1_FIRST;
+}
+
+/* Every name at every place; names of a major that the family has not settled for are only
+ * noted. */
 static void gpustub1_try_names(struct gpustub1_search *search)
 {
-    const struct gpustub1_library *library = search->library;
-    const char *root = search->toolkit ? search->toolkit->root : NULL;
-    for (int late = 0; late < 2; late++)
-        for (search->name = library->names; search->name->name; search->name++) {
+    const struct gpustub1_toolkit *toolkit = search->toolkit;
+    for (int turn = 0; turn < GPUSTUB1_TURNS; turn++)
+        for (search->name = search->library->names; search->name->name; search->name++) {
             int32_t major = search->name->major;
-            int other = search->toolkit && major && major != search->toolkit->major;
-            int newer = search->driver && major > search->driver / 1000;
-            if (late != (other || newer))
+            int other = toolkit && major && major != toolkit->major;
+            if (gpustub1_turn(search) != turn)
                 continue;
             int settled = search->settled;
-            search->settled |= other; /* only to be noted */
-            gpustub1_places(library, root, gpustub1_try_place, search);
+            search->settled |= other;
+            gpustub1_places(search->library, toolkit ? toolkit->root : NULL, gpustub1_try_place,
+                            search);
             if (other)
                 search->settled = settled;
         }

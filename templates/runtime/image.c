@@ -172,26 +172,21 @@ char **gpustub1_loaded_names(const struct gpustub1_library *library)
 
 /* ---- what was loaded ------------------------------------------------------------------------ */
 
-/* The toolkit major that a soname or version node tells: by the manifest's own table, else (a
- * major newer than the manifest) by its number, where in the table number and major agree. */
+/* The toolkit major that a soname or version node tells: by the manifest's own table, else by its
+ * number, if the table shows that number and major agree. 0: unknown. */
 static int32_t gpustub1_major_of(const struct gpustub1_library *library, const char *name)
 {
-    int agree = 0;
-    size_t stem = 0;
-    for (const struct gpustub1_load_name *known = library->names; known->name; known++) {
+    const struct gpustub1_load_name *known;
+    for (known = library->names; known->name; known++)
         if (known->major && !strcmp(known->name, name))
             return known->major;
+    for (known = library->names; known->name; known++) {
         const char *number = strstr(known->name, ".so.");
-        if (known->major && number && strtol(number + 4, NULL, 10) == known->major) {
-            agree = 1;
-            stem = (size_t)(number + 4 - known->name);
-            if (strncmp(known->name, name, stem))
-                agree = 0;
-        }
-        if (agree) {
+        size_t stem = number ? (size_t)(number + 4 - known->name) : 0;
+        if (known->major && number && strtol(number + 4, NULL, 10) == known->major &&
+            !strncmp(known->name, name, stem)) {
             long major = strtol(name + stem, NULL, 10);
-            if (major > library->newest && major < 10000)
-                return (int32_t)major;
+            return major > 0 && major < 10000 ? (int32_t)major : 0;
         }
     }
     return 0;
