@@ -77,11 +77,11 @@ GPUSTUB1_HIDDEN int gpustub_counts(const char *library, int *bound, int *refused
 {
     const struct gpustub1_outcome *outcome = gpustub1_outcome_of(library);
     if (bound)
-        *bound = outcome ? outcome->bound : 0;
+        *bound = outcome ? GPUSTUB1_READ(&outcome->bound) : 0;
     if (refused)
-        *refused = outcome ? outcome->refused : 0;
+        *refused = outcome ? GPUSTUB1_READ(&outcome->refused) : 0;
     if (absent)
-        *absent = outcome ? outcome->absent : 0;
+        *absent = outcome ? GPUSTUB1_READ(&outcome->absent) : 0;
     return gpustub_load(library);
 }
 

@@ -15,6 +15,7 @@
 #include "rt.h"
 
 #define GPUSTUB1_LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define GPUSTUB1_READ(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define GPUSTUB1_STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
 /* Text that grows; a failed allocation makes it stay as it is, never an abort. */
@@ -42,7 +43,7 @@ struct gpustub1_outcome {
     int forced;      /* by an override variable or a handle of the program's own */
     struct gpustub1_try *tries;
     int tries_len, tries_cap;
-    int bound, refused, absent; /* set by binding, always to the same values */
+    int bound, refused, absent; /* atomic; set by binding, always to the same values */
     char is_bound;              /* atomic */
     char *report;               /* atomic, made when asked for */
 };

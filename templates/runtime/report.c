@@ -61,17 +61,17 @@ static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustu
         gpustub1_append(text, ", by ");
         gpustub1_append(text, outcome->found ? outcome->found : "search");
         gpustub1_append(text, ": ");
-        gpustub1_append_number(text, outcome->bound);
+        gpustub1_append_number(text, GPUSTUB1_READ(&outcome->bound));
         gpustub1_append(text, " functions bound, ");
-        gpustub1_append_number(text, outcome->refused);
+        gpustub1_append_number(text, GPUSTUB1_READ(&outcome->refused));
         gpustub1_append(text, " refused, ");
-        gpustub1_append_number(text, outcome->absent);
+        gpustub1_append_number(text, GPUSTUB1_READ(&outcome->absent));
         gpustub1_append(text, " absent");
-        if (outcome->refused) {
+        if (GPUSTUB1_READ(&outcome->refused)) {
             gpustub1_append_unbound(text, library, outcome, 1);
             gpustub1_append_refusal(text, library, outcome);
         }
-        if (outcome->absent)
+        if (GPUSTUB1_READ(&outcome->absent))
             gpustub1_append_unbound(text, library, outcome, 0);
     } else {
         gpustub1_append(text, ": unavailable: ");
@@ -120,9 +120,9 @@ static void gpustub1_append_json_report(struct gpustub1_text *text,
     gpustub1_json_field(text, "reason", outcome->reason);
     gpustub1_json_number(text, "major", outcome->major);
     gpustub1_json_number(text, "version", outcome->exact ? outcome->version : 0);
-    gpustub1_json_number(text, "bound", outcome->bound);
-    gpustub1_json_number(text, "refused", outcome->refused);
-    gpustub1_json_number(text, "absent", outcome->absent);
+    gpustub1_json_number(text, "bound", GPUSTUB1_READ(&outcome->bound));
+    gpustub1_json_number(text, "refused", GPUSTUB1_READ(&outcome->refused));
+    gpustub1_json_number(text, "absent", GPUSTUB1_READ(&outcome->absent));
     gpustub1_append(text, ",\"tried\":[");
     for (int i = 0; i < outcome->tries_len; i++) {
         gpustub1_append(text, i ? ",{\"what\":" : "{\"what\":");

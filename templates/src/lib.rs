@@ -49,4 +49,11 @@ templates![
 templates![
     /// Handlebars files for what is written into users' trees.
     TREE:
+    "tree/GpuStub.lock.hbs",
+    "tree/GpuStub.toml.hbs",
+    "tree/build-line.hbs",
+    "tree/build.rs.hbs",
+    "tree/doctor.c.hbs",
+    "tree/linker-script.hbs",
+    "tree/use-line.hbs",
 ];
