@@ -1,0 +1,151 @@
+//! Values that `GpuStub.toml` and the shipped manifests have in common.
+
+use std::collections::BTreeMap;
+
+use super::{Decoder, Value};
+use crate::diag::{BAD_LOAD_NAME, BAD_VALUE};
+use crate::fields::SYSTEMS;
+use crate::library::{LoadName, Out, OutKind};
+use crate::manifest::Spanned;
+use crate::version::Version;
+
+/// Far more arguments than any function of these libraries has.
+const LAST_ARGUMENT: i64 = 63;
+
+/// What `struct gpustub1_out` can say.
+const MOST_BYTES: i64 = u16::MAX as i64;
+
+impl Decoder<'_> {
+    /// Load names by system; `element` reads one.
+    pub fn load_names<T>(
+        &mut self,
+        value: &Value<'_>,
+        mut element: impl FnMut(&mut Self, &Value<'_>) -> Option<T>,
+    ) -> BTreeMap<String, Vec<T>> {
+        let Some(systems) = self.table(value, SYSTEMS) else {
+            return BTreeMap::new();
+        };
+        let mut names = BTreeMap::new();
+        for (system, value) in systems.entries() {
+            let list = self.list(&value, "a list of load names");
+            if list.is_empty() && value.is_list() {
+                self.error(
+                    &BAD_VALUE,
+                    value.span.clone(),
+                    format!("`{}` is empty", value.name),
+                );
+            }
+            let read = list.iter().filter_map(|one| element(self, one)).collect();
+            names.insert(system.to_owned(), read);
+        }
+        names
+    }
+
+    /// A load name, its major taken from the name: `libacme.so.3` belongs to major 3.
+    pub fn load_name(&mut self, value: &Value<'_>) -> Option<Spanned<LoadName>> {
+        let name = self.file_name(value)?;
+        Some(Spanned {
+            value: LoadName::new(name),
+            span: value.span.clone(),
+        })
+    }
+
+    /// A name that can be handed to a loader.
+    pub fn file_name(&mut self, value: &Value<'_>) -> Option<String> {
+        let name = self.string(value)?.value;
+        let wrong = match name.as_str() {
+            "" => "is empty",
+            "." | ".." => "is a directory",
+            n if n.contains(['/', '\\']) => "has a directory in it",
+            n if n.contains(char::is_control) => "has a control character in it",
+            n if n.len() > 255 => "is longer than 255 bytes",
+            _ => return Some(name),
+        };
+        let shown: String = name.chars().take(40).collect();
+        self.error_with_help(
+            &BAD_LOAD_NAME,
+            value.span.clone(),
+            format!("the load name {shown:?} {wrong}"),
+            "a load name is a file name such as libacme.so.3; directories go into `search-dirs`",
+        );
+        None
+    }
+
+    pub fn version(&mut self, value: &Value<'_>) -> Option<Version> {
+        let text = self.string(value)?;
+        let version = Version::parse(&text.value);
+        if version.is_none() {
+            let message = format!(
+                "`{}` takes a version such as \"12\" or \"12.4\"",
+                value.name
+            );
+            self.error(&BAD_VALUE, text.span, message);
+        }
+        version
+    }
+
+    /// A status code: a C `int`.
+    pub fn status(&mut self, value: &Value<'_>) -> Option<i32> {
+        let number = self.integer(value, i32::MIN.into()..=i32::MAX.into())?;
+        i32::try_from(number).ok()
+    }
+
+    /// Out-parameters that are zeroed: `[0, { arg = 1, bytes = 4 }]`; a number alone stands for a
+    /// pointer. With `kinds`, also `{ arg = 4, status = true }` and `{ arg = 1, text = true }`.
+    pub fn outs(&mut self, value: &Value<'_>, kinds: bool) -> Vec<Out> {
+        let mut outs: Vec<Out> = Vec::new();
+        for element in self.list(value, "a list such as [0, { arg = 1, bytes = 4 }]") {
+            let Some(out) = self.out(&element, kinds) else {
+                continue;
+            };
+            if outs.iter().any(|other| other.arg == out.arg) {
+                let message = format!("argument {} stands in `{}` twice", out.arg, value.name);
+                self.error(&BAD_VALUE, element.span, message);
+            } else {
+                outs.push(out);
+            }
+        }
+        outs.sort_by_key(|out| out.arg);
+        outs
+    }
+
+    fn out(&mut self, value: &Value<'_>, kinds: bool) -> Option<Out> {
+        let argument = |d: &mut Self, value: &Value<'_>| {
+            d.integer(value, 0..=LAST_ARGUMENT)
+                .and_then(|arg| u8::try_from(arg).ok())
+        };
+        if value.is_integer() {
+            return Some(Out {
+                arg: argument(self, value)?,
+                kind: OutKind::Zero(0),
+            });
+        }
+        let known: &[&str] = if kinds {
+            &["arg", "bytes", "status", "text"]
+        } else {
+            &["arg", "bytes"]
+        };
+        let table = self.table(value, known)?;
+        let arg = self.required(&table, "arg", &value.span)?;
+        let arg = argument(self, &arg)?;
+        let mut kind = OutKind::Zero(0);
+        if let Some(bytes) = table.get("bytes") {
+            kind = OutKind::Zero(u32::try_from(self.integer(&bytes, 1..=MOST_BYTES)?).ok()?);
+        }
+        for (key, other) in [("status", OutKind::Status), ("text", OutKind::Text)] {
+            let Some(flag) = table.get(key).filter(|_| kinds) else {
+                continue;
+            };
+            if kind != OutKind::Zero(0) || !self.boolean(&flag)? {
+                let message = format!(
+                    "`{}` takes one of bytes = N, status = true, text = true",
+                    value.name
+                );
+                self.error(&BAD_VALUE, flag.span, message);
+                return None;
+            }
+            kind = other;
+        }
+        Some(Out { arg, kind })
+    }
+}

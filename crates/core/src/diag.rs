@@ -1,0 +1,224 @@
+//! Diagnostics: what is wrong, where, and what to do next.
+
+mod codes;
+
+use std::fmt;
+use std::ops::Range;
+
+pub use codes::*;
+
+/// How serious a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Worth knowing; nothing stops.
+    Note,
+    /// Probably a mistake; nothing stops.
+    Warning,
+    /// The value beside this diagnostic must not be used.
+    Error,
+}
+
+/// A kind of diagnostic. The table [`CODES`] generates the reference and `explain`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Stable kebab-case name, for example `unknown-key`.
+    pub id: &'static str,
+    /// One line: what it means.
+    pub summary: &'static str,
+    /// A paragraph: why it matters and how to mend it.
+    pub explanation: &'static str,
+}
+
+/// A place in a text file that the user wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The file's path as the user would name it.
+    pub file: String,
+    /// Byte range in the file's text.
+    pub span: Range<usize>,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Its kind.
+    pub code: &'static Code,
+    /// How serious it is.
+    pub level: Level,
+    /// What is wrong, in one sentence, without a full stop.
+    pub message: String,
+    /// Where, if it is about a place in a file.
+    pub origin: Option<Origin>,
+    /// What stands at that place, in a few words (may be empty).
+    pub label: String,
+    /// The next step for the person at the keyboard.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error without a place.
+    pub fn error(code: &'static Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            level: Level::Error,
+            message: message.into(),
+            origin: None,
+            label: String::new(),
+            help: None,
+        }
+    }
+
+    /// A warning without a place.
+    pub fn warning(code: &'static Code, message: impl Into<String>) -> Self {
+        Self {
+            level: Level::Warning,
+            ..Self::error(code, message)
+        }
+    }
+
+    /// A note without a place.
+    pub fn note(code: &'static Code, message: impl Into<String>) -> Self {
+        Self {
+            level: Level::Note,
+            ..Self::error(code, message)
+        }
+    }
+
+    /// The same, at a place.
+    pub fn at(mut self, file: impl Into<String>, span: Range<usize>) -> Self {
+        self.origin = Some(Origin {
+            file: file.into(),
+            span,
+        });
+        self
+    }
+
+    /// The same, with a label for the place.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// The same, with a next step.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// `level[code]: message`, then the next step: the form without a source excerpt.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]: {}", self.level, self.code.id, self.message)?;
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether any of these is an error.
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|d| d.level == Level::Error)
+}
+
+/// Line and column (both from 1, columns in characters) of a byte offset in `text`.
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = &text[..end];
+    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |i| i + 1);
+    (line, before[start..].chars().count() + 1)
+}
+
+/// The code of this id, for `explain`.
+pub fn code(id: &str) -> Option<&'static Code> {
+    CODES
+        .binary_search_by(|code| code.id.cmp(id))
+        .ok()
+        .map(|index| CODES[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_sorted_and_complete() {
+        assert!(
+            CODES.is_sorted_by(|a, b| a.id < b.id),
+            "sorted by id, each once"
+        );
+        for each in CODES {
+            let kebab = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(
+                !each.id.is_empty() && each.id.chars().all(kebab),
+                "{}",
+                each.id
+            );
+            assert!(
+                !each.summary.is_empty() && !each.summary.ends_with('.'),
+                "{}",
+                each.id
+            );
+            assert!(
+                each.explanation.len() > 2 * each.summary.len(),
+                "{}: too short",
+                each.id
+            );
+            assert!(
+                each.explanation.contains("\n\n    "),
+                "{}: no example",
+                each.id
+            );
+            assert!(
+                each.explanation.lines().all(|l| l.len() <= 100),
+                "{}: too wide",
+                each.id
+            );
+            assert_eq!(code(each.id), Some(*each));
+        }
+        assert_eq!(code("no-such-code"), None);
+    }
+
+    #[test]
+    fn places_are_counted_in_characters() {
+        let text = "ab\nß€x\n";
+        for (offset, place) in [
+            (0, (1, 1)),
+            (2, (1, 3)),
+            (3, (2, 1)),
+            (5, (2, 2)),
+            (6, (2, 2)), // inside €
+            (8, (2, 3)),
+            (10, (3, 1)),
+            (usize::MAX, (3, 1)),
+        ] {
+            assert_eq!(line_column(text, offset), place, "{offset}");
+        }
+    }
+
+    #[test]
+    fn display_is_one_line_and_the_next_step() {
+        let found = Diagnostic::warning(&UNKNOWN_KEY, "unknown key `a`").help("remove it");
+        assert_eq!(
+            found.to_string(),
+            "warning[unknown-key]: unknown key `a`\n  help: remove it"
+        );
+        assert!(!has_errors(&[found, Diagnostic::note(&UNKNOWN_KEY, "x")]));
+        assert!(has_errors(&[Diagnostic::error(&UNKNOWN_KEY, "x")]));
+    }
+}

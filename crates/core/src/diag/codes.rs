@@ -1,0 +1,213 @@
+//! All kinds of diagnostics. Ids are a contract: they may be named in configuration and scripts.
+
+use super::Code;
+
+macro_rules! codes {
+    ($($konst:ident $id:literal: $summary:literal, $explanation:literal;)*) => {
+        $(
+            #[doc = concat!("`", $id, "`: ", $summary, ".")]
+            pub static $konst: Code = Code { id: $id, summary: $summary, explanation: $explanation };
+        )*
+        /// All codes, sorted by id.
+        pub static CODES: &[&Code] = &[$(&$konst),*];
+    };
+}
+
+codes! {
+    BAD_LIBRARY "bad-library": "a file that is not a readable shared library",
+        "Symbols are read from the dynamic symbol table of an ELF shared library. The file is of
+another kind, cut off, or contradicts itself. A `libfoo.so` in a toolkit may be a linker script:
+a text that names the real file. Name that file instead.
+
+    cargo gpustub symbols /usr/local/cuda/lib64/libcudart.so.13";
+    BAD_LOAD_NAME "bad-load-name": "a load name that no loader could use",
+        "A load name is a file name that is handed to the system's loader, which looks for it in its
+own directories: no slash, no control characters, at most 255 bytes. Directories are named with
+`search-dirs`.
+
+    [stub.acme]
+    load-names = { linux = [\"libacme.so.3\"] }
+    search-dirs = [\"$ORIGIN/../lib\"]";
+    BAD_SYMBOL_LIST "bad-symbol-list": "a symbol list that cannot be read",
+        "A symbol list is a text: the line `@gpustub-symbols 1`, then a symbol a line with its
+attributes. Lists of your own libraries are written by `cargo gpustub sync`; a hand-made one may
+be names only.
+
+    @gpustub-symbols 1
+    acmeClose
+    acmeOpen";
+    BAD_SYMBOL_NAME "bad-symbol-name": "a function name that assembly cannot spell",
+        "A stub is an assembly label of the function's name: letters, digits, `_`, `$` and `.`, starting
+with a letter or `_`. Remove other lines from the symbol list; calls to such functions cannot be
+stubbed.
+
+    acmeOpen        # fine
+    acme-open       # not a label";
+    BAD_VALUE "bad-value": "a value of the wrong type or out of range",
+        "The key is known, but its value is not one that it takes. The message says which values it
+takes. Versions are strings, because 12.10 as a number would be 12.1.
+
+    [stub.cudart]
+    header = \"12\"       # not 12
+    form = \"static\"     # or \"shared\"";
+    COMPILER_FAILED "compiler-failed": "the C compiler refused the generated sources",
+        "The stubs are C and assembly, compiled for the target in the build script. The compiler's own
+messages follow. The cause is mostly a compiler for another target than cargo's, or flags in
+`CFLAGS`; the variables of the cc crate choose another one.
+
+    export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+    cargo build --target aarch64-unknown-linux-gnu";
+    COMPILER_MISSING "compiler-missing": "there is no C compiler for the target",
+        "The stubs are C and assembly, so the build script needs a C compiler for the target. Install
+one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
+
+    apt-get install gcc
+    CC=clang cargo build";
+    DATA_SYMBOL "data-symbol": "data in a list of functions to stub",
+        "A stub stands in for a function: it is code that finds the real one at its first call. Data
+(variables, tables, thread-local variables) has no call to wait for: the linker fixes its address
+before the program starts, so it can be had only by linking the library itself. If the program
+does not use it, remove the line from the symbol list.
+
+    acmeTable kind=object size=64      # remove this line";
+    DUPLICATE_FUNCTION "duplicate-function": "two stubbed libraries with one function",
+        "In one program a name stands for one function. If two stubbed libraries export the same one,
+only one of their lists can have it: remove it from the list of the library that the program does
+not mean, or do not stub that library.
+
+    [stub.acme]
+    symbols = \"symbols/acme.symbols\"     # without the functions that acme-compat has too";
+    DUPLICATE_SYMBOL "duplicate-symbol": "a symbol that stands twice in a list",
+        "Name and version node together say which symbol is meant, so each pair stands once. Two lines of
+one name with different nodes are fine. Remove one of the two.
+
+    acmeOpen node=ACME_1 old
+    acmeOpen node=ACME_2";
+    DYLIB_CRATE "dylib-crate": "a Rust dylib that would hide the stubs",
+        "Stubs are hidden symbols of the image that they are linked into. With `crate-type = [\"dylib\"]` the
+Rust code that calls them can end up in another image, where they are missing. Use `rlib` for Rust
+dependents and `cdylib` for others.
+
+    [lib]
+    crate-type = [\"rlib\", \"cdylib\"]";
+    FILE_ERROR "file-error": "a file that cannot be read or written",
+        "The message names the file and the system's reason. Nothing else was changed: files are written
+beside their place and then renamed, so that an interrupted run leaves none half-written.
+
+    error[file-error]: cannot write src/lib.rs: Permission denied";
+    MISSING_KEY "missing-key": "a key that must be there is absent",
+        "Some tables need a key to mean anything: an entry of `[[policy.allow]]` needs the rule that it
+allows and the reason, a library of your own needs its load names and its symbol list.
+
+    [stub.acme]
+    load-names = { linux = [\"libacme.so.3\"] }
+    symbols = \"symbols/acme.symbols\"";
+    MISSING_SYMBOLS "missing-symbols": "a symbol list that is not there",
+        "`symbols` names a file, relative to GpuStub.toml, that lists the library's functions. It is made
+once from the library itself and committed, so that other machines build without it.
+
+    cargo gpustub sync --from acme=/opt/acme/lib/libacme.so";
+    NAME_CLASH "name-clash": "two stubs that would have the same name",
+        "A library's id becomes a part of C names, with `_` for `-`, and its link names become files that
+the linker finds. Both must differ between all stubs of a package.
+
+    [stub.acme]
+    link-names = [\"acme\"]
+    [stub.acme-next]
+    link-names = [\"acme\"]        # taken by stub.acme";
+    NEWER_FORMAT "newer-format": "a file that was written for a newer gpustub",
+        "The number at the head of the file is higher than this gpustub knows, and what it does not know
+it cannot honour. Use a newer gpustub; in a build script, update the build-dependency.
+
+    cargo update -p gpustub-build
+    cargo install cargo-gpustub";
+    NO_LOAD_NAME "no-load-name": "a library without a file name on the target's system",
+        "No load name is known for this library on the target's operating system. The program builds and
+starts there, and the library is never found: every call takes the fall-back.
+
+    [stub.acme]
+    load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
+    NOT_YET "not-yet": "a table that this version does not build yet",
+        "The table is part of the design, and this version of gpustub cannot do it. It is an error so that
+a build does not look complete without it.
+
+    [archive.builtins]          # not in this version";
+    OUT_OF_SYNC "out-of-sync": "files that do not agree with GpuStub.toml",
+        "`cargo gpustub sync` would change something: the lock file, the build script line or a symbol list.
+A build does not fail for it. Run `sync` and commit what it changes.
+
+    cargo gpustub sync";
+    SCHEMA "schema": "a GpuStub.toml that does not start with its schema",
+        "The first key says which rules the rest of the file follows, so that later versions can change
+them without changing what older files mean.
+
+    schema = 1
+
+    [stub.cudart]";
+    STATIC_LIBC "static-libc": "a statically linked C library that cannot load others",
+        "Stubs load the real library at run time with `dlopen`. A program that links musl statically has no
+working `dlopen`: every load fails. Link musl dynamically, or use a gnu target.
+
+    RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --target x86_64-unknown-linux-musl";
+    TOML_SYNTAX "toml-syntax": "a file that is not TOML",
+        "The file does not follow the TOML grammar at the place shown. Nothing after the first such
+mistake is looked at.
+
+    [stub.cudart]
+    majors = [\"13\", \"12\"]";
+    TOO_LARGE "too-large": "more of something than the generated tables hold",
+        "The tables are compact: numbers of libraries and of different kinds of functions have limits that
+no real library comes near. A list this large was probably made from the wrong file.
+
+    127 libraries, 65535 different combinations of fall-back values in each";
+    TWO_PROVIDERS "two-providers": "two packages that provide stubs of one library",
+        "Each linked image holds the stubs of a library once: in the package that owns the image, or in one
+library below it. All other packages say that they require the stubs and do not provide them.
+
+    [stub.cudart]
+    provide = false";
+    UNKNOWN_FUNCTION "unknown-function": "a function that the library's list does not have",
+        "The name is not in the library's symbol list, so nothing could ever be found or written under it.
+Either it is misspelt, or the list is of another version; the nearest name is given.
+
+    [stub.cudart]
+    require = [\"cudaMallocAsync\"]";
+    UNKNOWN_KEY "unknown-key": "a key that this table does not have",
+        "Unknown keys are errors, so that a typing mistake cannot silently change what is built. The
+nearest known key is named.
+
+    [stub.cudart]
+    requires = [\"cudaMallocAsync\"]       # the key is `require`";
+    UNKNOWN_LIBRARY "unknown-library": "a library that gpustub does not ship a manifest for",
+        "Either the name is misspelt, or it is a library of your own, which needs its load names and its
+symbol list.
+
+    [stub.acme]
+    load-names = { linux = [\"libacme.so.3\"] }
+    symbols = \"symbols/acme.symbols\"";
+    UNKNOWN_VERSION "unknown-version": "a version that the library's manifest does not know",
+        "`majors` and `header` choose among the versions that the library's manifest was made from: load
+names and changes of the ABI are known for those only. A newer gpustub may know more.
+
+    [stub.cudart]
+    majors = [\"13\", \"12\"]
+    header = \"12\"";
+    UNSUPPORTED_TARGET "unsupported-target": "a target without trampolines",
+        "A stub is a few instructions of assembly, written for each architecture and object format. There
+are none for this target. Build the stubs only where they exist, for example with an optional
+feature.
+
+    [stub.cudart]
+    optional = { feature = \"cuda\" }";
+    WEAK_SYMBOL "weak-symbol": "weak C++ symbols that get no stub",
+        "Inline functions and templates of C++ are weak symbols of every library that uses them, and the
+program has its own copy. A stub would take the place of that copy and send the program's own
+calls into the library. They are left out; the functions that the library itself defines remain.
+
+    _ZNSt6vectorIiSaIiEE9push_backERKi weak      # std::vector<int>::push_back";
+    WRONG_MACHINE "wrong-machine": "a library for another architecture",
+        "The list was asked for from a library of one architecture, and the file is for another. Exports
+differ between them, so a list of the wrong one would be wrong in silence.
+
+    cargo gpustub symbols /usr/aarch64-linux-gnu/lib/libacme.so --machine aarch64";
+}

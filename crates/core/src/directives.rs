@@ -1,0 +1,39 @@
+//! What a build script tells cargo, as ordered values.
+
+use std::fmt;
+
+/// One line for cargo (two-colon form, cargo 1.77; `error` since 1.84).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Directive {
+    /// `rerun-if-changed`.
+    RerunIfChanged(String),
+    /// `rerun-if-env-changed`.
+    RerunIfEnvChanged(String),
+    /// `rustc-link-search=native=…`.
+    LinkSearch(String),
+    /// `rustc-link-lib=KIND=NAME`, with the kind and its modifiers as given.
+    LinkLib(String, String),
+    /// `rustc-link-arg`.
+    LinkArg(String),
+    /// `metadata=KEY=VALUE`.
+    Metadata(String, String),
+    /// `warning`.
+    Warning(String),
+    /// `error`.
+    Error(String),
+}
+
+impl fmt::Display for Directive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RerunIfChanged(path) => write!(f, "cargo::rerun-if-changed={path}"),
+            Self::RerunIfEnvChanged(name) => write!(f, "cargo::rerun-if-env-changed={name}"),
+            Self::LinkSearch(dir) => write!(f, "cargo::rustc-link-search=native={dir}"),
+            Self::LinkLib(kind, name) => write!(f, "cargo::rustc-link-lib={kind}={name}"),
+            Self::LinkArg(arg) => write!(f, "cargo::rustc-link-arg={arg}"),
+            Self::Metadata(key, value) => write!(f, "cargo::metadata={key}={value}"),
+            Self::Warning(text) => write!(f, "cargo::warning={text}"),
+            Self::Error(text) => write!(f, "cargo::error={text}"),
+        }
+    }
+}

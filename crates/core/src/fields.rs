@@ -1,0 +1,202 @@
+//! The fields of `GpuStub.toml`, as a table: the decoder's known keys, the JSON schema and the
+//! reference page all come from it.
+
+/// What a field takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// A string.
+    String,
+    /// One of these strings.
+    OneOf(&'static [&'static str]),
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Integer,
+    /// A list of strings.
+    Strings,
+    /// A table with fields of its own, by the id of its section.
+    Table(&'static str),
+    /// A list of such tables.
+    Tables(&'static str),
+    /// A table from names to tables of this section.
+    Map(&'static str),
+    /// A table from names to one of these strings.
+    MapOneOf(&'static [&'static str]),
+    /// `{ linux = [...], windows = [...] }`, by [`SYSTEMS`].
+    NamesByOs,
+    /// A table from function names to lists such as `[0, { arg = 1, bytes = 4 }]`: whole numbers
+    /// and tables of section `stub.zero-out`.
+    ZeroOut,
+}
+
+/// A field of a section.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// The section it belongs to: `""` (the top), `stub`, `policy`, …
+    pub section: &'static str,
+    /// The key.
+    pub name: &'static str,
+    /// What it takes.
+    pub ty: Type,
+    /// Whether its table must have it.
+    pub required: bool,
+    /// What it means; the default is named.
+    pub doc: &'static str,
+    /// An example value, as TOML.
+    pub example: &'static str,
+}
+
+/// The values of `CARGO_CFG_TARGET_OS` that load names can be given for.
+pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"];
+
+/// What `form` takes; the first is the default.
+pub const FORMS: &[&str] = &["static", "shared"];
+
+/// The levels of a policy rule.
+pub const LEVELS: &[&str] = &["allow", "warn", "deny"];
+
+/// The names of a section's fields: the keys that the decoder knows.
+pub fn keys(section: &str) -> Vec<&'static str> {
+    FIELDS
+        .iter()
+        .filter(|field| field.section == section)
+        .map(|field| field.name)
+        .collect()
+}
+
+macro_rules! fields {
+    ($($section:literal { $($name:literal: $ty:expr, $required:literal, $example:literal, $doc:literal;)* })*) => {
+        /// All fields, in the order of the reference page.
+        pub const FIELDS: &[Field] = &[$($(Field {
+            section: $section,
+            name: $name,
+            ty: $ty,
+            required: $required,
+            doc: $doc,
+            example: $example,
+        }),*),*];
+    };
+}
+
+// In each line: the key, what it takes, whether it must be there, an example, the meaning.
+fields! {
+    "" {
+        "schema": Type::Integer, true, "1",
+            "The rules that the file follows: 1. Must be the first key, so that later versions can \
+             change the rules without changing what older files mean.";
+        "stub": Type::Map("stub"), false, "{ cudart = {} }",
+            "The libraries to stub, a table each: `[stub.cudart]`. A library that gpustub knows \
+             needs nothing in its table. `cargo gpustub add` writes one.";
+        "policy": Type::Table("policy"), false, "{ wheel-tag = \"manylinux_2_28\" }",
+            "What `cargo gpustub check` asks of the whole workspace. Stands in the file at the \
+             workspace root.";
+    }
+    "stub" {
+        "majors": Type::Strings, false, "[\"13\", \"12\"]",
+            "The major versions that the program accepts, in order of preference. Default: all that \
+             the library's manifest knows, the major of `header` first, then newest first.";
+        "header": Type::String, false, "\"12\"",
+            "The version of the headers (or bindings) that the program was compiled against: a major \
+             (`\"12\"`) or an exact version (`\"11.8\"`). It decides which functions have the \
+             meaning that the program expects. No default: without it, functions whose meaning \
+             changed between versions return the library's \"not supported\" code.";
+        "require": Type::Strings, false, "[\"cudaMallocAsync\"]",
+            "Functions without which a library counts as unavailable. Default: none.";
+        "min-version": Type::String, false, "\"11.2\"",
+            "The lowest version that counts as available, for libraries that can be asked for their \
+             version. Default: any.";
+        "search-dirs": Type::Strings, false, "[\"$ORIGIN/../lib\"]",
+            "Directories that are searched before all others: absolute, or starting with `$ORIGIN`, \
+             the directory of the program or shared library that holds the stubs. Default: none.";
+        "form": Type::OneOf(FORMS), false, "\"static\"",
+            "`\"static\"` puts the stubs, hidden, into the program that links them; `\"shared\"` makes \
+             a shared library that exports them. Default: `\"static\"`.";
+        "provide": Type::Bool, false, "true",
+            "Whether this package holds the stubs. `false`: it only requires them, and another package \
+             of the same program provides them. Default: `true`.";
+        "optional": Type::Table("stub.optional"), false, "{ feature = \"nvrtc\" }",
+            "Makes the stub follow a cargo feature of this package. Default: it is always there.";
+        "link-names": Type::Strings, false, "[\"acme\"]",
+            "The names after `-l` that the stubs answer to. Default: those of the library's manifest; \
+             for a library of your own, its id.";
+        "load-names": Type::NamesByOs, false, "{ linux = [\"libacme.so.3\", \"libacme.so.2\"] }",
+            "The file names to ask the loader for, by operating system, in order of preference. The \
+             number after `.so.` is the major. Needed for a library of your own; for a known one it \
+             replaces the names of the manifest.";
+        "symbols": Type::String, false, "\"symbols/acme.symbols\"",
+            "The symbol list, relative to this file. `cargo gpustub sync --from acme=FILE` writes it \
+             from the library itself. Needed for a library of your own; for a known one it replaces \
+             the manifest's list.";
+        "fallback": Type::Table("stub.fallback"), false,
+            "{ status = 999, string = \"acme is not installed\" }",
+            "What functions return when they cannot be called. Default: what the library's manifest \
+             says, function by function.";
+        "zero-out": Type::ZeroOut, false,
+            "{ acmeOpen = [0], acmeCount = [{ arg = 0, bytes = 4 }] }",
+            "Out-parameters to set to zero when a function cannot be called: a list for each function, \
+             of arguments counted from 0 among the integer and pointer arguments. A number alone is a \
+             pointer-sized one. NULL is never written through. Adds to what the manifest says.";
+    }
+    "stub.optional" {
+        "feature": Type::String, true, "\"nvrtc\"",
+            "The cargo feature of this package that turns the stub on.";
+    }
+    "stub.fallback" {
+        "status": Type::Integer, false, "999",
+            "The status code of every function that returns one, whatever the reason. Default: the \
+             manifest's codes; for a library of your own, -1.";
+        "string": Type::String, false, "\"acme is not installed\"",
+            "The text of functions that return one. Default: the manifest's; for a library of your \
+             own, \"ID is not available\".";
+    }
+    "stub.zero-out" {
+        "arg": Type::Integer, true, "0",
+            "The argument, counted from 0 among the integer and pointer arguments.";
+        "bytes": Type::Integer, false, "4",
+            "How many bytes are set to zero, 1 to 65535. Default: the size of a pointer.";
+    }
+    "policy" {
+        "wheel-tag": Type::String, false, "\"manylinux_2_28\"",
+            "The platform tag that wheels of this workspace must keep. Default: not checked.";
+        "rules": Type::MapOneOf(LEVELS), false, "{ \"needed-toolkit\" = \"deny\" }",
+            "The level of each rule of `cargo gpustub check`. Default: each rule's own.";
+        "allow": Type::Tables("policy.allow"), false,
+            "[{ rule = \"needed-driver\", where = \"target/release/bench\", reason = \"GPU machines only\" }]",
+            "Findings that are accepted, each with the reason: `[[policy.allow]]`.";
+    }
+    "policy.allow" {
+        "rule": Type::String, true, "\"needed-driver\"", "The rule whose finding is accepted.";
+        "where": Type::String, false, "\"target/release/bench\"",
+            "The file that it is accepted in. Default: everywhere.";
+        "reason": Type::String, true, "\"benchmarks run on GPU machines only\"",
+            "Why, for those who read it later.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_is_reached_and_every_name_is_unique() {
+        for (index, field) in FIELDS.iter().enumerate() {
+            let same = |other: &Field| other.section == field.section && other.name == field.name;
+            assert!(
+                !FIELDS[..index].iter().any(same),
+                "{}.{}",
+                field.section,
+                field.name
+            );
+            assert!(field.doc.ends_with('.'), "{}.{}", field.section, field.name);
+            let reached = field.section.is_empty()
+                || field.section == "stub.zero-out"
+                || FIELDS.iter().any(|other| match other.ty {
+                    Type::Table(section) | Type::Tables(section) | Type::Map(section) => {
+                        section == field.section
+                    }
+                    _ => false,
+                });
+            assert!(reached, "no field leads to section {}", field.section);
+        }
+    }
+}

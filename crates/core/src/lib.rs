@@ -1,0 +1,19 @@
+//! The pipeline of gpustub as plain values.
+//!
+//! `GpuStub.toml` → [`manifest::Manifest`] → [`plan::Plan`] → [`sources::SourceSet`], and
+//! [`directives::Directive`]s for cargo. Every stage is a function of its arguments: nothing here
+//! reads the environment, a file, a clock or a process, and the same input gives the same bytes
+//! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
+
+mod decode;
+pub mod diag;
+pub mod directives;
+pub mod fields;
+pub mod library;
+pub mod manifest;
+pub mod plan;
+pub mod sources;
+pub mod suggest;
+pub mod symbols;
+pub mod target;
+pub mod version;

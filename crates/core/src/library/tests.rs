@@ -1,0 +1,284 @@
+use super::*;
+use crate::diag::line_column;
+
+const SYMBOLS: &str = "\
+@gpustub-symbols 1
+@versions 11.8 12.9
+acmeCount
+acmeName
+acmeOpen
+acmeSize
+acmeVersion
+";
+
+const MANIFEST: &str = r#"schema = 1
+id = "acme"
+title = "Acme library"
+family = "acme"
+role = "toolkit"
+link-names = ["acme"]
+driver = "cuda"
+version = { function = "acmeVersion", form = "cuda" }
+needs = ["libacme-extra.so."]
+
+[load-names]
+linux = [{ major = 12, name = "libacme.so.12" }, { major = 11, name = "libacme.so.11.0" }, { name = "libacme.so" }]
+
+[places]
+wheels = ["acme/lib"]
+root-dirs = ["targets/{arch}-linux/lib"]
+
+[status]
+library-missing = 35
+function-missing = 302
+refused = 801
+unloading = -4
+text = "{title} is not installed"
+
+[fallback]
+acmeName = { returns = "text" }
+acmeSize = { returns = { struct = 20 }, missing = -1001 }
+acmeVersion = { returns = { value = 0 }, out = [{ arg = 1, text = true }, { arg = 0, status = true }] }
+
+[zero-out]
+acmeCount = [{ arg = 2, bytes = 4 }, 0]
+acmeSize = [1]
+
+[abi-changes]
+acmeOpen = ["12.0", "12.4"]
+"#;
+
+#[test]
+fn reads_a_whole_manifest() {
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS);
+    assert_eq!(diagnostics, []);
+    let library = library.unwrap();
+    assert_eq!(library.text, "Acme library is not installed");
+    assert_eq!(library.codes.unloading, -4);
+    assert_eq!(
+        library.version,
+        Some(("acmeVersion".into(), VersionForm::Cuda))
+    );
+    assert_eq!(
+        library.load_names["linux"][1],
+        LoadName::new("libacme.so.11.0")
+    );
+    assert_eq!(library.load_names["linux"][2].major, None);
+    assert_eq!(library.majors("linux"), [12, 11]);
+    assert_eq!(library.root_dirs, ["targets/{arch}-linux/lib"]);
+    let outs = |outs: &[(u8, OutKind)]| {
+        outs.iter()
+            .map(|&(arg, kind)| Out { arg, kind })
+            .collect::<Vec<_>>()
+    };
+    let expected = [
+        (
+            "acmeCount",
+            Returns::Status,
+            outs(&[(0, OutKind::Zero(0)), (2, OutKind::Zero(4))]),
+            None,
+        ),
+        ("acmeName", Returns::Text, outs(&[]), None),
+        (
+            "acmeSize",
+            Returns::Struct(20),
+            outs(&[(1, OutKind::Zero(0))]),
+            Some(-1001),
+        ),
+        (
+            "acmeVersion",
+            Returns::Value(0),
+            outs(&[(0, OutKind::Status), (1, OutKind::Text)]),
+            None,
+        ),
+    ];
+    let expected: BTreeMap<String, Fallback> = expected
+        .into_iter()
+        .map(|(name, returns, outs, missing)| {
+            (
+                name.into(),
+                Fallback {
+                    returns,
+                    outs,
+                    missing,
+                },
+            )
+        })
+        .collect();
+    assert_eq!(library.fallbacks, expected);
+    assert_eq!(
+        library.abi_changes["acmeOpen"],
+        [Version::new(12, 0), Version::new(12, 4)]
+    );
+}
+
+/// Each case replaces a part of the manifest and names the one error that follows.
+#[test]
+fn mistakes_are_named_with_their_place() {
+    for (from, to, expected) in [
+        (
+            "id = \"acme\"\n",
+            "",
+            "1:1 missing-key `the file` has no `id`",
+        ),
+        (
+            "id = \"acme\"",
+            "id = \"Acme\"",
+            "2:6 bad-value `id` takes lower-case letters",
+        ),
+        (
+            "role = \"toolkit\"",
+            "role = \"tolkit\"",
+            "5:8 bad-value `role` does not take \"tolkit\"",
+        ),
+        (
+            "needs =",
+            "neds =",
+            "9:1 unknown-key unknown key `neds` at the top of the file",
+        ),
+        (
+            "\"cuda\" }",
+            "\"hips\" }",
+            "8:46 bad-value `version.form` does not take \"hips\"",
+        ),
+        (
+            "\"acmeVersion\",",
+            "\"acmeVersio\",",
+            "8:24 unknown-function `acmeVersio` is not in",
+        ),
+        (
+            "{ major = 12,",
+            "{ major = 10,",
+            "11:2 bad-value the load names for linux are not ordered",
+        ),
+        (
+            "{ major = 12, name",
+            "{ name",
+            "11:2 bad-value the load names for linux are not ordered",
+        ),
+        (
+            "refused = 801\n",
+            "",
+            "18:2 missing-key `status` has no `refused`",
+        ),
+        (
+            "refused = 801",
+            "refused = 3000000000",
+            "21:11 bad-value `status.refused` takes a whole number",
+        ),
+        (
+            "acmeName =",
+            "acmeNam =",
+            "26:1 unknown-function `acmeNam` is not in the symbol list",
+        ),
+        (
+            "\"text\" }",
+            "\"txt\" }",
+            "26:24 bad-value `fallback.acmeName.returns` does not take",
+        ),
+        (
+            "missing = -1001",
+            "mising = -1001",
+            "27:41 unknown-key unknown key `mising` in",
+        ),
+        (
+            "{ struct = 20 }",
+            "{ struct = 2, value = 1 }",
+            "27:24 bad-value `fallback.acmeSize.returns` takes",
+        ),
+        (
+            "acmeSize = [1]",
+            "acmeVersion = [1]",
+            "32:1 bad-value `acmeVersion` has out-parameters in",
+        ),
+        (
+            "acmeSize = [1]",
+            "acmeSize = [1, 1]",
+            "32:16 bad-value argument 1 stands in",
+        ),
+        (
+            "acmeSize = [1]",
+            "acmeSize = [64]",
+            "32:13 bad-value `zero-out.acmeSize` takes a whole number",
+        ),
+        (
+            "\"12.0\", ",
+            "\"12.5\", ",
+            "35:12 bad-value `abi-changes.acmeOpen` takes ascending",
+        ),
+        (
+            "schema = 1",
+            "schema = 2",
+            "1:10 newer-format this file was written for a newer gpustub",
+        ),
+    ] {
+        let text = MANIFEST.replacen(from, to, 1);
+        assert_ne!(text, MANIFEST, "{from}");
+        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS);
+        let shown: Vec<String> = diagnostics
+            .iter()
+            .map(|d| {
+                let start = d.origin.as_ref().map_or(0, |origin| origin.span.start);
+                let (line, column) = line_column(&text, start);
+                format!("{line}:{column} {} {}", d.code.id, d.message)
+            })
+            .collect();
+        assert_eq!(shown.len(), 1, "{to:?}: {shown:#?}");
+        assert!(shown[0].starts_with(expected), "{to:?}: {shown:?}");
+        assert!(library.is_none());
+    }
+}
+
+#[test]
+fn errors_of_the_list_name_the_list() {
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n");
+    assert!(library.is_none());
+    assert_eq!(diagnostics[0].origin.as_ref().unwrap().file, "acme.symbols");
+}
+
+#[test]
+fn majors_come_from_names() {
+    for (name, major) in [
+        ("libacme.so.3", Some(3)),
+        ("libacme.so.11.0", Some(11)),
+        ("libacme.so", None),
+        ("libacme.so.x", None),
+        ("libacme.so.99999999999", None),
+        ("libacme.3.dylib", Some(3)),
+        ("libacme.dylib", None),
+        ("acme3.dll", None),
+    ] {
+        assert_eq!(LoadName::new(name).major, major, "{name}");
+    }
+}
+
+#[test]
+fn ids_become_names() {
+    assert!(is_id("cublas-lt") && is_id("a"));
+    for wrong in ["", "-a", "1a", "A", "a b", "é", "a/b", &"a".repeat(65)] {
+        assert!(!is_id(wrong), "{wrong}");
+    }
+    assert_eq!(override_variable("cublas-lt"), "GPUSTUB_CUBLAS_LT_PATH");
+}
+
+#[test]
+fn all_shipped_manifests_read() {
+    let ids: Vec<_> = Library::builtin_ids().collect();
+    assert!(ids.is_sorted_by(|a, b| a < b));
+    for text in gpustub_manifests::LIBRARIES {
+        let (library, diagnostics) = Library::parse(text.id, text.manifest, text.symbols);
+        assert_eq!(diagnostics, [], "{}", text.id);
+        let library = library.unwrap();
+        assert_eq!(library.id, text.id);
+        assert!(
+            library
+                .driver
+                .is_none_or(|driver| ids.contains(&driver.as_str())),
+            "{}",
+            text.id
+        );
+        assert!(library.symbols.functions().count() > 10, "{}", text.id);
+        assert!(library.load_names.contains_key("linux"), "{}", text.id);
+    }
+    assert_eq!(Library::builtin("no-such-library"), None);
+}

@@ -1,0 +1,133 @@
+//! `GpuStub.toml`, decoded: what a package declares.
+
+mod parse;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::diag::Diagnostic;
+use crate::library::{Codes, LoadName, Out};
+use crate::version::{HeaderVersion, Version};
+
+/// A value and where it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Its byte range.
+    pub span: Range<usize>,
+}
+
+/// `static` (hidden symbols in an archive) or `shared` (a library with exported stubs).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// An archive; the default.
+    #[default]
+    Static,
+    /// A shared library.
+    Shared,
+}
+
+/// Whether a stub is wanted at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Optional {
+    /// Always.
+    #[default]
+    No,
+    /// Only when this cargo feature of the package is on.
+    Feature(String),
+}
+
+/// One `[stub.<id>]` table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stub {
+    /// The library's id.
+    pub id: Spanned<String>,
+    /// Accepted majors, in order of preference; empty: all that the library manifest knows.
+    pub majors: Vec<Spanned<String>>,
+    /// The version of the headers that the program was compiled against.
+    pub header: Option<Spanned<HeaderVersion>>,
+    /// Functions without which the library counts as unavailable.
+    pub require: Vec<Spanned<String>>,
+    /// The lowest version that counts as available.
+    pub min_version: Option<Spanned<Version>>,
+    /// Directories to look in first: absolute, or starting with `$ORIGIN`.
+    pub search_dirs: Vec<Spanned<String>>,
+    /// Archive or shared library.
+    pub form: Form,
+    /// `false`: another package provides the stubs.
+    pub provide: bool,
+    /// Whether it follows a cargo feature.
+    pub optional: Optional,
+    /// What is said of a library of one's own (or changes what the shipped manifest says).
+    pub custom: Custom,
+}
+
+/// The parts of a stub table that describe a library.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Custom {
+    /// Load names by OS.
+    pub load_names: BTreeMap<String, Vec<Spanned<LoadName>>>,
+    /// Path of a symbol list, relative to `GpuStub.toml`.
+    pub symbols: Option<Spanned<String>>,
+    /// `fallback.status` (all reasons).
+    pub codes: Option<Codes>,
+    /// `fallback.string`.
+    pub text: Option<String>,
+    /// `zero-out`, by function; the places are those of the names.
+    pub zero_out: BTreeMap<String, Spanned<Vec<Out>>>,
+    /// Names after `-l`; default: the id.
+    pub link_names: Vec<Spanned<String>>,
+}
+
+/// The `[policy]` of a workspace, for `cargo gpustub check`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// The platform tag that wheels must keep.
+    pub wheel_tag: Option<Spanned<String>>,
+    /// Levels by rule.
+    pub rules: BTreeMap<String, Spanned<RuleLevel>>,
+    /// Accepted findings.
+    pub allow: Vec<Allow>,
+}
+
+/// How seriously `check` takes a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleLevel {
+    /// Not looked at.
+    Allow,
+    /// Told.
+    Warn,
+    /// Fails the check.
+    Deny,
+}
+
+/// A finding that is accepted: one `[[policy.allow]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// The rule.
+    pub rule: Spanned<String>,
+    /// The file; none: everywhere.
+    pub location: Option<Spanned<String>>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A decoded `GpuStub.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Manifest {
+    /// The file's path as diagnostics name it.
+    pub file: String,
+    /// The stubs, sorted by id.
+    pub stubs: Vec<Stub>,
+    /// What `check` asks of the workspace.
+    pub policy: Policy,
+}
+
+impl Manifest {
+    /// Decodes `text`. The value holds whatever could be read; with an error among the
+    /// diagnostics it must not be built from.
+    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
+        parse::manifest(file, text)
+    }
+}

@@ -1,0 +1,351 @@
+//! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
+
+use std::collections::BTreeMap;
+
+use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub};
+use crate::decode::{Decoder, Table, Value};
+use crate::diag::{BAD_VALUE, Diagnostic, NOT_YET};
+use crate::fields;
+use crate::library::{Codes, is_id};
+use crate::version::{HeaderVersion, Version};
+
+const FORMS: [(&str, Form); 2] = [("static", Form::Static), ("shared", Form::Shared)];
+const LEVELS: [(&str, RuleLevel); 3] = [
+    ("allow", RuleLevel::Allow),
+    ("warn", RuleLevel::Warn),
+    ("deny", RuleLevel::Deny),
+];
+
+/// Tables of the design that this version does not build.
+const LATER: [(&str, &str); 2] = [
+    ("archive", "super-archives"),
+    ("device-link", "device links of relocatable GPU code"),
+];
+
+pub(super) fn manifest(file: &str, text: &str) -> (Manifest, Vec<Diagnostic>) {
+    let mut decoder = Decoder::new(file);
+    let mut manifest = Manifest {
+        file: file.to_owned(),
+        ..Manifest::default()
+    };
+    if let Some(document) = decoder.document(text) {
+        let top = document.top();
+        if decoder.schema(&top) {
+            read(&mut decoder, &top, &mut manifest);
+        }
+    }
+    (manifest, decoder.finish())
+}
+
+fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
+    let mut known = fields::keys("");
+    for (key, what) in LATER {
+        known.push(key);
+        if let Some(value) = top.get(key) {
+            let message = format!("this version of gpustub does not build {what} yet");
+            let help = format!("remove the `{key}` tables, or use a later gpustub");
+            decoder.error_with_help(&NOT_YET, value.key_span, message, help);
+        }
+    }
+    decoder.check_keys(top, &known);
+    if let Some(stubs) = top.get("stub").and_then(|value| decoder.map(&value)) {
+        let read = |(id, value)| stub(decoder, id, &value);
+        manifest.stubs = stubs.entries().filter_map(read).collect();
+    }
+    if let Some(value) = top.get("policy") {
+        manifest.policy = policy(decoder, &value);
+    }
+}
+
+fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> {
+    if !is_id(id) {
+        let message = format!(
+            "`{}` is no library id: lower-case letters, digits, `-` and `_`, at most 64",
+            id.escape_debug()
+        );
+        decoder.error(&BAD_VALUE, value.key_span.clone(), message);
+        return None;
+    }
+    let table = decoder.table(value, &fields::keys("stub"))?;
+    let header = "a version such as \"12\" or \"11.8\"";
+    let mut stub = Stub {
+        id: Spanned {
+            value: id.to_owned(),
+            span: value.key_span.clone(),
+        },
+        majors: checked_strings(decoder, &table, "majors", |major| {
+            let good = !major.contains('.') && Version::parse(major).is_some();
+            (!good).then_some("takes majors such as \"12\"")
+        }),
+        header: version(decoder, &table, "header", header, HeaderVersion::parse),
+        require: checked_strings(decoder, &table, "require", |_| None),
+        min_version: version(decoder, &table, "min-version", header, Version::parse),
+        search_dirs: checked_strings(decoder, &table, "search-dirs", search_dir),
+        form: Form::default(),
+        provide: true,
+        optional: Optional::No,
+        custom: custom(decoder, id, &table),
+    };
+    if let Some(form) = table
+        .get("form")
+        .and_then(|value| decoder.one_of(&value, &FORMS))
+    {
+        stub.form = form;
+    }
+    if let Some(provide) = table
+        .get("provide")
+        .and_then(|value| decoder.boolean(&value))
+    {
+        stub.provide = provide;
+    }
+    if let Some(value) = table.get("optional") {
+        stub.optional = optional(decoder, &value)?;
+    }
+    Some(stub)
+}
+
+/// A list of different strings; `wrong` says what is wrong with one.
+fn checked_strings(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    key: &str,
+    wrong: impl Fn(&str) -> Option<&'static str>,
+) -> Vec<Spanned<String>> {
+    let Some(value) = table.get(key) else {
+        return Vec::new();
+    };
+    let mut strings: Vec<Spanned<String>> = Vec::new();
+    for string in decoder.strings(&value) {
+        let problem = if strings.iter().any(|other| other.value == string.value) {
+            Some("names it twice")
+        } else {
+            wrong(&string.value)
+        };
+        match problem {
+            None => strings.push(string),
+            Some(problem) => {
+                let message = format!("`{}` {problem}: {:?}", value.name, shorten(&string.value));
+                decoder.error(&BAD_VALUE, string.span, message);
+            }
+        }
+    }
+    strings
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+fn search_dir(dir: &str) -> Option<&'static str> {
+    let rest = dir.strip_prefix("$ORIGIN");
+    if !dir.starts_with('/') && !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        Some("takes directories that are absolute or start with $ORIGIN")
+    } else if dir.contains(char::is_control) {
+        Some("takes directories without control characters")
+    } else if dir.len() > 4095 {
+        Some("takes directories of at most 4095 bytes")
+    } else {
+        None
+    }
+}
+
+fn version<T>(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    key: &str,
+    takes: &str,
+    parse: fn(&str) -> Option<T>,
+) -> Option<Spanned<T>> {
+    let value = table.get(key)?;
+    let text = decoder.string(&value)?;
+    let version = parse(&text.value);
+    if version.is_none() {
+        let message = format!(
+            "`{}` takes {takes}, not {:?}",
+            value.name,
+            shorten(&text.value)
+        );
+        decoder.error(&BAD_VALUE, text.span.clone(), message);
+    }
+    Some(Spanned {
+        value: version?,
+        span: text.span,
+    })
+}
+
+fn optional(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Optional> {
+    let table = decoder.table(value, &fields::keys("stub.optional"))?;
+    let feature = decoder.required(&table, "feature", &value.span)?;
+    Some(Optional::Feature(decoder.string(&feature)?.value))
+}
+
+fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
+    let mut custom = Custom {
+        symbols: table
+            .get("symbols")
+            .and_then(|value| symbols_path(decoder, &value)),
+        link_names: checked_strings(decoder, table, "link-names", |name| {
+            let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.+".contains(&b);
+            let fine = !name.is_empty() && name.len() <= 200 && name.bytes().all(good);
+            (!fine).then_some("takes names as they stand after -l")
+        }),
+        ..Custom::default()
+    };
+    if let Some(value) = table.get("load-names") {
+        custom.load_names = decoder.load_names(&value, |decoder, value| decoder.load_name(value));
+    }
+    if let Some(fallback) = table
+        .get("fallback")
+        .and_then(|value| decoder.table(&value, &fields::keys("stub.fallback")))
+    {
+        let status = fallback
+            .get("status")
+            .and_then(|value| decoder.status(&value));
+        custom.codes = status.map(Codes::all);
+        let text = fallback
+            .get("string")
+            .and_then(|value| decoder.string(&value));
+        if let Some(text) = text.as_ref().filter(|text| text.value.contains('\0')) {
+            let message = format!("`stub.{id}.fallback.string` has a NUL in it");
+            decoder.error(&BAD_VALUE, text.span.clone(), message);
+        }
+        custom.text = text.map(|text| text.value);
+    }
+    if let Some(functions) = table.get("zero-out").and_then(|value| decoder.map(&value)) {
+        custom.zero_out = zero_out(decoder, &functions);
+    }
+    custom
+}
+
+fn zero_out(
+    decoder: &mut Decoder<'_>,
+    functions: &Table<'_>,
+) -> BTreeMap<String, Spanned<Vec<crate::library::Out>>> {
+    functions
+        .entries()
+        .map(|(name, value)| {
+            let outs = decoder.outs(&value, false);
+            (
+                name.to_owned(),
+                Spanned {
+                    value: outs,
+                    span: value.key_span,
+                },
+            )
+        })
+        .collect()
+}
+
+/// A path below the folder of `GpuStub.toml`: the list is packaged with it.
+fn symbols_path(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>> {
+    let path = decoder.string(value)?;
+    let inside = !path.value.is_empty()
+        && !path.value.starts_with('/')
+        && !path.value.contains(|c: char| c == '\\' || c.is_control())
+        && path.value.split('/').all(|part| part != "..");
+    if !inside {
+        decoder.error_with_help(
+            &BAD_VALUE,
+            path.span,
+            format!(
+                "`{}` takes a path below this file's folder, with /",
+                value.name
+            ),
+            "the symbol list is a part of the package, such as \"symbols/acme.symbols\"",
+        );
+        return None;
+    }
+    Some(path)
+}
+
+fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
+    let mut policy = Policy::default();
+    let Some(table) = decoder.table(value, &fields::keys("policy")) else {
+        return policy;
+    };
+    policy.wheel_tag = table
+        .get("wheel-tag")
+        .and_then(|value| decoder.string(&value));
+    if let Some(rules) = table.get("rules").and_then(|value| decoder.map(&value)) {
+        for (rule, value) in rules.entries() {
+            if let Some(level) = decoder.one_of(&value, &LEVELS) {
+                policy.rules.insert(
+                    rule.to_owned(),
+                    Spanned {
+                        value: level,
+                        span: value.span,
+                    },
+                );
+            }
+        }
+    }
+    if let Some(value) = table.get("allow") {
+        let list = decoder.list(&value, "a list of tables: [[policy.allow]]");
+        policy.allow = list
+            .iter()
+            .filter_map(|value| allow(decoder, value))
+            .collect();
+    }
+    policy
+}
+
+fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
+    let table = decoder.table(value, &fields::keys("policy.allow"))?;
+    let rule = decoder.required(&table, "rule", &value.span);
+    let reason = decoder.required(&table, "reason", &value.span);
+    let location = table.get("where").and_then(|value| decoder.string(&value));
+    Some(Allow {
+        rule: decoder.string(&rule?)?,
+        location,
+        reason: decoder.string(&reason?)?.value,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names that the decoder turns into values, and those that the field table promises.
+    #[test]
+    fn forms_and_levels_agree_with_the_field_table() {
+        assert_eq!(FORMS.map(|(name, _)| name), fields::FORMS);
+        assert_eq!(LEVELS.map(|(name, _)| name), fields::LEVELS);
+    }
+
+    /// A field whose example is not taken, or that nothing reads, would show here.
+    #[test]
+    fn every_example_of_the_field_table_is_taken_and_read() {
+        let empty = "schema = 1\n[stub.acme]\n";
+        for field in fields::FIELDS {
+            let line = format!("{} = {}", field.name, field.example);
+            let (text, without) = match field.section {
+                "" if field.name == "schema" => continue,
+                "" => (format!("schema = 1\n{line}\n"), "schema = 1\n"),
+                "stub" => (format!("{empty}{line}\n"), empty),
+                "stub.optional" => (format!("{empty}optional = {{ {line} }}\n"), empty),
+                "stub.fallback" => (format!("{empty}fallback = {{ {line} }}\n"), empty),
+                "stub.zero-out" if field.required => (
+                    format!("{empty}zero-out = {{ f = [{{ {line} }}] }}\n"),
+                    empty,
+                ),
+                "stub.zero-out" => (
+                    format!("{empty}zero-out = {{ f = [{{ arg = 0, {line} }}] }}\n"),
+                    "schema = 1\n[stub.acme]\nzero-out = { f = [0] }\n",
+                ),
+                "policy" => (format!("schema = 1\n[policy]\n{line}\n"), "schema = 1\n"),
+                "policy.allow" if field.required => continue,
+                "policy.allow" => (
+                    format!("schema = 1\n[[policy.allow]]\nrule = 'a'\nreason = 'b'\n{line}\n"),
+                    "schema = 1\n[[policy.allow]]\nrule = 'a'\nreason = 'b'\n",
+                ),
+                section => panic!("no test for section {section}"),
+            };
+            let (read, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+            assert_eq!(diagnostics, [], "{text}");
+            // Examples of defaults cannot differ.
+            if ![("stub", "form"), ("stub", "provide")].contains(&(field.section, field.name)) {
+                assert_ne!(read, Manifest::parse("GpuStub.toml", without).0, "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The plan: everything that will be generated, decided, as values.
+
+mod functions;
+mod planner;
+mod resolve;
+
+use std::collections::BTreeMap;
+
+use crate::diag::Diagnostic;
+use crate::library::{Codes, Fallback, LoadName, Role, VersionForm};
+use crate::manifest::{Form, Manifest};
+use crate::target::Target;
+use crate::version::{HeaderVersion, Version};
+
+/// What the planner is given besides the manifest: no file is read here.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// The package's active cargo features; `None`: all count as on (commands outside a build).
+    pub features: Option<Vec<String>>,
+    /// The texts of the symbol lists that `GpuStub.toml` names, by the path given there.
+    pub symbol_files: BTreeMap<String, String>,
+}
+
+/// One function of a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The exported name.
+    pub name: String,
+    /// Index into [`LibraryPlan::specs`].
+    pub spec: u16,
+}
+
+/// How many libraries a plan can hold: the run time keeps the index of one in a signed byte.
+pub const MOST_LIBRARIES: usize = 127;
+
+/// What functions of a library have in common; most share number 0, a plain status function.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Spec {
+    /// What happens when it cannot be called.
+    pub fallback: Fallback,
+    /// Versions at which its ABI changed, ascending: callable only when the header and the
+    /// library are on the same side of each.
+    pub abi_changes: Vec<Version>,
+    /// Bind this version node (dlvsym) instead of the default one.
+    pub node: Option<String>,
+}
+
+/// One library of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LibraryPlan {
+    /// For example `cudart`.
+    pub id: String,
+    /// For people.
+    pub title: String,
+    /// Family that shares one toolkit major and root; empty: none.
+    pub family: String,
+    /// Where it comes from.
+    pub role: Role,
+    /// Names after `-l`.
+    pub link_names: Vec<String>,
+    /// Whether it is linked against. `false`: here only to be asked for its version.
+    pub stubbed: bool,
+    /// Archive or shared library.
+    pub form: Form,
+    /// Names to load, in the order of majors decided for this program, unversioned last.
+    pub load_names: Vec<LoadName>,
+    /// The newest major that the manifest knows (0: none).
+    pub newest_major: u32,
+    /// The headers' version.
+    pub header: Option<HeaderVersion>,
+    /// The lowest accepted version.
+    pub min_version: Option<Version>,
+    /// Functions that must be there.
+    pub require: Vec<String>,
+    /// Directories to look in first (`$ORIGIN` unexpanded).
+    pub search_dirs: Vec<String>,
+    /// As in [`crate::library::Library`], with `{arch}` replaced.
+    pub wheel_dirs: Vec<String>,
+    /// As in the library manifest.
+    pub root_variables: Vec<String>,
+    /// As in the library manifest.
+    pub roots: Vec<String>,
+    /// As in the library manifest, `{arch}` replaced.
+    pub root_dirs: Vec<String>,
+    /// As in the library manifest, `{arch}` replaced.
+    pub dirs_first: Vec<String>,
+    /// As in the library manifest, `{arch}` replaced.
+    pub dirs: Vec<String>,
+    /// As in the library manifest.
+    pub needs: Vec<String>,
+    /// The id of the driver library, which then is in the plan too.
+    pub driver: Option<String>,
+    /// The function that tells the version.
+    pub version: Option<(String, VersionForm)>,
+    /// Status codes.
+    pub codes: Codes,
+    /// The text of string functions.
+    pub text: String,
+    /// Distinct specs; number 0 is the plain status function.
+    pub specs: Vec<Spec>,
+    /// Sorted by name; empty when not stubbed.
+    pub functions: Vec<Function>,
+}
+
+/// All libraries of one image, sorted by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What it is built for.
+    pub target: Target,
+    /// The libraries.
+    pub libraries: Vec<LibraryPlan>,
+    /// Libraries that the package uses but another one provides.
+    pub required: Vec<String>,
+}
+
+/// Plans the stubs of one package for one target. With an error among the diagnostics the plan
+/// must not be built.
+pub fn plan(manifest: &Manifest, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
+    let mut planner = planner::Planner::new(manifest, target, inputs);
+    let plan = planner.plan();
+    (plan, planner.diagnostics)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Which symbols of a library get a stub, and what each does when it cannot be called.
+
+use std::collections::BTreeMap;
+
+use super::planner::{Planner, listing};
+use super::{Function, Spec};
+use crate::diag::{
+    BAD_SYMBOL_LIST, BAD_SYMBOL_NAME, DATA_SYMBOL, Diagnostic, Level, TOO_LARGE, WEAK_SYMBOL,
+};
+use crate::library::Library;
+use crate::manifest::Stub;
+use crate::symbols::{Kind, Symbol};
+
+/// What the generated tables hold: 16-bit indexes.
+const MOST: usize = u16::MAX as usize;
+
+/// Symbols that get no stub, by reason.
+#[derive(Default)]
+struct LeftOut<'a> {
+    weak: Vec<&'a str>,
+    data: Vec<&'a str>,
+    thread_local: Vec<&'a str>,
+    unspellable: Vec<&'a str>,
+}
+
+/// Whether an assembler takes it as a label: not a number, not a local label (`.L…`), no operator.
+fn is_label(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_$.".contains(&b))
+}
+
+/// The distinct specs of a library; number 0 is the plain status function.
+struct Specs {
+    list: Vec<Spec>,
+    numbers: BTreeMap<Spec, usize>,
+}
+
+impl Specs {
+    fn number(&mut self, spec: Spec) -> usize {
+        let next = self.list.len();
+        *self.numbers.entry(spec).or_insert_with_key(|spec| {
+            self.list.push(spec.clone());
+            next
+        })
+    }
+}
+
+impl Planner<'_> {
+    pub fn functions(&mut self, stub: &Stub, library: &Library) -> (Vec<Spec>, Vec<Function>) {
+        let mut left_out = LeftOut::default();
+        let mut specs = Specs {
+            list: Vec::new(),
+            numbers: BTreeMap::new(),
+        };
+        specs.number(Spec::default());
+        let mut functions = Vec::new();
+        for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
+            let Some(symbol) = callable(same, &mut left_out) else {
+                continue;
+            };
+            let number = specs.number(spec(library, symbol));
+            functions.push(Function {
+                name: symbol.name.clone(),
+                spec: u16::try_from(number).unwrap_or(u16::MAX),
+            });
+        }
+        self.report(stub, &left_out);
+        let list = specs.list;
+        let outs: usize = list.iter().map(|spec| spec.fallback.outs.len()).sum();
+        let changes: usize = list.iter().map(|spec| spec.abi_changes.len()).sum();
+        if list.len().max(outs).max(changes) > MOST {
+            let message = format!(
+                "the functions of `{}` differ in more than {MOST} ways",
+                library.id
+            );
+            self.add(Diagnostic::error(&TOO_LARGE, message), &stub.id.span);
+        }
+        if functions.is_empty() && left_out.data.is_empty() && left_out.thread_local.is_empty() {
+            let message = format!(
+                "the symbol list of `{}` has no function to stub",
+                library.id
+            );
+            let place = stub
+                .custom
+                .symbols
+                .as_ref()
+                .map_or(&stub.id.span, |path| &path.span);
+            self.add(Diagnostic::error(&BAD_SYMBOL_LIST, message), place);
+        }
+        (list, functions)
+    }
+
+    /// Nothing is left out in silence.
+    fn report(&mut self, stub: &Stub, left_out: &LeftOut<'_>) {
+        let id = &stub.id.value;
+        let place = stub
+            .custom
+            .symbols
+            .as_ref()
+            .map_or(&stub.id.span, |path| &path.span)
+            .clone();
+        // A list that the user gave can be mended by the user, a shipped one cannot.
+        let level = if stub.custom.symbols.is_some() {
+            Level::Error
+        } else {
+            Level::Note
+        };
+        let LeftOut {
+            weak,
+            data,
+            thread_local,
+            unspellable,
+        } = left_out;
+        if !weak.is_empty() {
+            let message = format!(
+                "{} weak C++ symbols of `{id}` get no stub: {}",
+                weak.len(),
+                listing(weak)
+            );
+            self.add(Diagnostic::note(&WEAK_SYMBOL, message), &place);
+        }
+        for (kind, names) in [("data", data), ("thread-local data", thread_local)] {
+            if !names.is_empty() {
+                let message = format!("`{id}` has {kind} in its list: {}", listing(names));
+                let help = "a stub stands in for functions only, data can be had only by linking \
+                            the library: remove these lines if the program does not use them";
+                let found = Diagnostic {
+                    level,
+                    ..Diagnostic::error(&DATA_SYMBOL, message)
+                };
+                self.add(found.help(help), &place);
+            }
+        }
+        if !unspellable.is_empty() {
+            let shown: Vec<String> = unspellable
+                .iter()
+                .map(|name| name.escape_debug().to_string())
+                .collect();
+            let message = format!("`{id}` has names that are no labels: {}", listing(&shown));
+            let help = "a label has letters, digits, `_`, `$` and `.`: remove these lines";
+            let found = Diagnostic {
+                level,
+                ..Diagnostic::error(&BAD_SYMBOL_NAME, message)
+            };
+            self.add(found.help(help), &place);
+        }
+    }
+}
+
+/// The entry of a name that a stub stands in for.
+fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
+    let symbol = same
+        .iter()
+        .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.old))?;
+    // The program has its own copy of an inline function (or of its vtable), and a stub would
+    // take that one's place: lazy-loading must not redirect the program's own calls.
+    let reason = if symbol.weak && symbol.name.starts_with("_Z") {
+        &mut left_out.weak
+    } else if symbol.kind == Kind::Object {
+        &mut left_out.data
+    } else if symbol.kind == Kind::Tls {
+        &mut left_out.thread_local
+    } else if !is_label(&symbol.name) {
+        &mut left_out.unspellable
+    } else {
+        return Some(symbol);
+    };
+    reason.push(&symbol.name);
+    None
+}
+
+fn spec(library: &Library, symbol: &Symbol) -> Spec {
+    Spec {
+        fallback: library
+            .fallbacks
+            .get(&symbol.name)
+            .cloned()
+            .unwrap_or_default(),
+        abi_changes: library
+            .abi_changes
+            .get(&symbol.name)
+            .cloned()
+            .unwrap_or_default(),
+        // The linker binds new programs to the default version only; without one, dlsym finds
+        // nothing and the node must be named.
+        node: symbol.node.clone().filter(|_| symbol.old),
+    }
+}

@@ -1,0 +1,313 @@
+//! From stub tables to the libraries of an image.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::{Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
+use crate::diag::{
+    BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE, UNKNOWN_VERSION,
+};
+use crate::library::{Library, LoadName, c_name};
+use crate::manifest::{Form, Manifest, Optional, Stub};
+use crate::target::Target;
+
+pub(super) struct Planner<'a> {
+    pub manifest: &'a Manifest,
+    pub target: &'a Target,
+    pub inputs: &'a Inputs,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// The first few of some names, and how many more there are.
+pub(super) fn listing<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .map(AsRef::as_ref)
+        .collect::<Vec<&str>>()
+        .join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(manifest: &'a Manifest, target: &'a Target, inputs: &'a Inputs) -> Self {
+        Self {
+            manifest,
+            target,
+            inputs,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// Adds a diagnostic about a place in `GpuStub.toml`.
+    pub fn add(&mut self, diagnostic: Diagnostic, span: &Range<usize>) {
+        self.diagnostics
+            .push(diagnostic.at(&self.manifest.file, span.clone()));
+    }
+
+    pub fn plan(&mut self) -> Plan {
+        let manifest = self.manifest;
+        let (provided, required): (Vec<&Stub>, Vec<&Stub>) = manifest
+            .stubs
+            .iter()
+            .filter(|stub| self.wanted(stub))
+            .partition(|stub| stub.provide);
+        let required = required.iter().map(|stub| stub.id.value.clone()).collect();
+        if !provided.is_empty() {
+            self.diagnostics.extend(self.target.check());
+        }
+        self.check_names(&provided);
+        let mut libraries: Vec<LibraryPlan> = provided
+            .iter()
+            .filter_map(|stub| self.library(stub))
+            .collect();
+        self.add_drivers(&mut libraries);
+        libraries.sort_by(|a, b| a.id.cmp(&b.id));
+        self.check_functions(&libraries);
+        self.check_link_names(&libraries);
+        if libraries.len() > MOST_LIBRARIES {
+            let message = format!("more than {MOST_LIBRARIES} libraries in one image");
+            self.diagnostics
+                .push(Diagnostic::error(&TOO_LARGE, message));
+        }
+        Plan {
+            target: self.target.clone(),
+            libraries,
+            required,
+        }
+    }
+
+    /// Whether the stub's cargo feature is on. Build scripts see features with `_` for `-` and in
+    /// upper case, so neither counts.
+    fn wanted(&self, stub: &Stub) -> bool {
+        let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
+        match (&stub.optional, &self.inputs.features) {
+            (Optional::Feature(name), Some(on)) => on.iter().any(|f| plain(f) == plain(name)),
+            _ => true,
+        }
+    }
+
+    fn library(&mut self, stub: &Stub) -> Option<LibraryPlan> {
+        let library = self.resolve(stub)?;
+        self.check_versions(stub, &library);
+        let (specs, functions) = self.functions(stub, &library);
+        let require = self.required(stub, &library);
+        Some(LibraryPlan {
+            stubbed: true,
+            form: stub.form,
+            load_names: self.load_names(stub, &library),
+            header: stub.header.as_ref().map(|header| header.value),
+            min_version: stub.min_version.as_ref().map(|version| version.value),
+            require,
+            search_dirs: stub
+                .search_dirs
+                .iter()
+                .map(|dir| dir.value.clone())
+                .collect(),
+            specs,
+            functions,
+            ..self.unstubbed(&library)
+        })
+    }
+
+    /// The library as it is asked for its version only.
+    fn unstubbed(&self, library: &Library) -> LibraryPlan {
+        let os = &self.target.os;
+        let local = |dirs: &[String]| {
+            dirs.iter()
+                .map(|dir| dir.replace("{arch}", &self.target.arch))
+                .collect::<Vec<_>>()
+        };
+        LibraryPlan {
+            id: library.id.clone(),
+            title: library.title.clone(),
+            family: library.family.clone(),
+            role: library.role,
+            link_names: library.link_names.clone(),
+            stubbed: false,
+            form: Form::default(),
+            load_names: library.load_names.get(os).cloned().unwrap_or_default(),
+            newest_major: library.majors(os).first().copied().unwrap_or(0),
+            header: None,
+            min_version: None,
+            require: Vec::new(),
+            search_dirs: Vec::new(),
+            wheel_dirs: local(&library.wheel_dirs),
+            root_variables: library.root_variables.clone(),
+            roots: library.roots.clone(),
+            root_dirs: local(&library.root_dirs),
+            dirs_first: local(&library.dirs_first),
+            dirs: local(&library.dirs),
+            needs: library.needs.clone(),
+            driver: library.driver.clone(),
+            version: library.version.clone(),
+            codes: library.codes,
+            text: library.text.clone(),
+            specs: vec![Spec::default()],
+            functions: Vec::new(),
+        }
+    }
+
+    /// Driver libraries that limit the majors of a planned one are asked for their version, so
+    /// they are in the plan, stubbed or not.
+    fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
+        let wanted: Vec<String> = libraries.iter().filter_map(|l| l.driver.clone()).collect();
+        for id in wanted {
+            if libraries.iter().all(|library| library.id != id) {
+                if let Some(driver) = Library::builtin(&id) {
+                    libraries.push(self.unstubbed(&driver));
+                }
+            }
+        }
+    }
+
+    /// The accepted load names in the order in which they are tried: the majors as `majors` says,
+    /// else the headers' own major first and then as the library's manifest has them (newest
+    /// first). Unversioned names come last: nobody knows beforehand what they lead to.
+    fn load_names(&mut self, stub: &Stub, library: &Library) -> Vec<LoadName> {
+        let id = &library.id;
+        let os = &self.target.os;
+        let mut names = library.load_names.get(os).cloned().unwrap_or_default();
+        if names.is_empty() {
+            if self.target.check().is_none() {
+                let message =
+                    format!("`{id}` has no load name on {os}, so it is never found there");
+                let help = format!("if there is one, name it: load-names = {{ {os} = [\"…\"] }}");
+                let warning = Diagnostic::warning(&NO_LOAD_NAME, message).help(help);
+                self.add(warning, &stub.id.span);
+            }
+            return names;
+        }
+        let header = stub.header.as_ref().map(|header| header.value.from.major);
+        if stub.majors.is_empty() {
+            names.sort_by_key(|name| (name.major.is_none(), name.major != header));
+            return names;
+        }
+        let mut accepted = Vec::new();
+        for major in &stub.majors {
+            let number: Option<u32> = major.value.parse().ok();
+            let before = accepted.len();
+            accepted.extend(
+                names
+                    .iter()
+                    .filter(|n| n.major.is_some() && n.major == number)
+                    .cloned(),
+            );
+            if accepted.len() == before {
+                let known = numbers(names.iter().filter_map(|name| name.major));
+                let message = format!("`{id}` has no load name of major {}", major.value);
+                let help = if known.is_empty() {
+                    format!("the load names of `{id}` have no majors: remove `majors`")
+                } else {
+                    format!("known majors are {known}")
+                };
+                self.add(
+                    Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
+                    &major.span,
+                );
+            }
+        }
+        accepted.extend(names.into_iter().filter(|name| name.major.is_none()));
+        accepted
+    }
+
+    fn check_versions(&mut self, stub: &Stub, library: &Library) {
+        let id = &library.id;
+        let known = library.majors(&self.target.os);
+        if let Some(header) = &stub.header {
+            let major = header.value.from.major;
+            if !known.is_empty() && !known.contains(&major) {
+                let message = format!("nothing is known of `{id}` {major}");
+                let help = format!("known majors are {}", numbers(known.into_iter()));
+                self.add(
+                    Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
+                    &header.span,
+                );
+            }
+        }
+        if let Some(version) = &stub.min_version {
+            if library.version.is_none() {
+                let message = format!("`{id}` has no function that tells its version");
+                let help = "use `require` with a function that the wanted version brought";
+                self.add(
+                    Diagnostic::error(&BAD_VALUE, message).help(help),
+                    &version.span,
+                );
+            }
+        }
+    }
+
+    /// Ids must differ as parts of C names too.
+    fn check_names(&mut self, stubs: &[&Stub]) {
+        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        for stub in stubs {
+            let id = &stub.id.value;
+            if let Some(other) = names.insert(c_name(id), id) {
+                let message = format!("`{other}` and `{id}` are the same name in C");
+                let error = Diagnostic::error(&NAME_CLASH, message).help("rename one of them");
+                self.add(error, &stub.id.span);
+            }
+        }
+    }
+
+    /// The place of a library's stub table.
+    fn place(&self, id: &str) -> Range<usize> {
+        let stub = self.manifest.stubs.iter().find(|stub| stub.id.value == id);
+        stub.map_or(0..0, |stub| stub.id.span.clone())
+    }
+
+    fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        for library in libraries.iter().filter(|library| library.stubbed) {
+            for name in &library.link_names {
+                if let Some(other) = owners.insert(name, &library.id) {
+                    let id = &library.id;
+                    let message = format!("`{other}` and `{id}` both have the link name `{name}`");
+                    let help = "give one of them other `link-names`, or remove it";
+                    let place = self.place(id);
+                    self.add(Diagnostic::error(&NAME_CLASH, message).help(help), &place);
+                }
+            }
+        }
+    }
+
+    /// One image has one function of a name.
+    fn check_functions(&mut self, libraries: &[LibraryPlan]) {
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut shared: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for library in libraries {
+            for function in &library.functions {
+                if let Some(other) = owners.insert(&function.name, &library.id) {
+                    shared
+                        .entry((other, &library.id))
+                        .or_default()
+                        .push(&function.name);
+                }
+            }
+        }
+        for ((one, other), names) in shared {
+            let message = format!("`{one}` and `{other}` both have {}", listing(&names));
+            let help = "remove them from the symbol list of one of the two";
+            let place = self.place(other);
+            self.add(
+                Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
+                &place,
+            );
+        }
+    }
+}
+
+/// `13, 12, 11`, each once, in the given order.
+fn numbers(majors: impl Iterator<Item = u32>) -> String {
+    let mut majors: Vec<u32> = majors.collect();
+    majors.dedup();
+    majors
+        .iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

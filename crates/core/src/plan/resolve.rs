@@ -1,0 +1,200 @@
+//! What is known of the library that a stub table names: the shipped manifest with the changes
+//! that `GpuStub.toml` makes, or a library of one's own.
+
+use super::planner::Planner;
+use crate::diag::{
+    Diagnostic, MISSING_KEY, MISSING_SYMBOLS, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
+};
+use crate::library::{Codes, Library, LoadName, Role};
+use crate::manifest::{Custom, Stub};
+use crate::suggest::nearest;
+use crate::symbols::SymbolList;
+
+impl Planner<'_> {
+    /// `None` if there is nothing to plan with; that has been said.
+    pub fn resolve(&mut self, stub: &Stub) -> Option<Library> {
+        let custom = &stub.custom;
+        let mut library = match Library::builtin(&stub.id.value) {
+            Some(library) => library,
+            None if self.describes_own(stub) => own(&stub.id.value),
+            None => return None,
+        };
+        if let Some(path) = &custom.symbols {
+            library.symbols = self.read_symbols(stub, path)?;
+        }
+        if !custom.load_names.is_empty() {
+            library.load_names = load_names(custom);
+        }
+        if !custom.link_names.is_empty() {
+            library.link_names = custom
+                .link_names
+                .iter()
+                .map(|name| name.value.clone())
+                .collect();
+        }
+        if let Some(codes) = custom.codes {
+            library.codes = codes;
+            // "Every function, whatever the reason": the manifest's exceptions go too.
+            library
+                .fallbacks
+                .values_mut()
+                .for_each(|fallback| fallback.missing = None);
+        }
+        if let Some(text) = &custom.text {
+            library.text.clone_from(text);
+        }
+        for (name, outs) in &custom.zero_out {
+            if library.symbols.lookup(name).is_empty() {
+                let known = library
+                    .symbols
+                    .functions()
+                    .map(|symbol| symbol.name.as_str());
+                let mut error = Diagnostic::error(
+                    &UNKNOWN_FUNCTION,
+                    format!("`{name}` is not in the symbol list of `{}`", stub.id.value),
+                );
+                error.help = nearest(name, known).map(|meant| format!("did you mean `{meant}`?"));
+                self.add(error, &outs.span);
+            }
+            library
+                .fallbacks
+                .entry(name.clone())
+                .or_default()
+                .outs
+                .clone_from(&outs.value);
+        }
+        Some(library)
+    }
+
+    /// Whether the table says enough of a library that is not shipped.
+    fn describes_own(&mut self, stub: &Stub) -> bool {
+        let id = &stub.id.value;
+        let example = match (
+            stub.custom.load_names.is_empty(),
+            stub.custom.symbols.is_none(),
+        ) {
+            (false, false) => return true,
+            (true, true) => {
+                let meant = nearest(id, Library::builtin_ids());
+                let meant =
+                    meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
+                let known = Library::builtin_ids().collect::<Vec<_>>().join(", ");
+                let message = format!("gpustub ships no manifest for a library `{id}`");
+                let help = format!(
+                    "{meant}known are {known}; a library of your own needs `load-names` and `symbols`"
+                );
+                self.add(
+                    Diagnostic::error(&UNKNOWN_LIBRARY, message).help(help),
+                    &stub.id.span,
+                );
+                return false;
+            }
+            (true, false) => format!("load-names = {{ linux = [\"lib{id}.so.1\"] }}"),
+            (false, true) => format!("symbols = \"symbols/{id}.symbols\""),
+        };
+        let key = example.split(' ').next().unwrap_or_default();
+        let message = format!("`{id}` is a library of your own and has no `{key}`");
+        let help = format!("add a line such as {example}");
+        self.add(
+            Diagnostic::error(&MISSING_KEY, message).help(help),
+            &stub.id.span,
+        );
+        false
+    }
+
+    fn read_symbols(
+        &mut self,
+        stub: &Stub,
+        path: &crate::manifest::Spanned<String>,
+    ) -> Option<SymbolList> {
+        let Some(text) = self.inputs.symbol_files.get(&path.value) else {
+            let id = &stub.id.value;
+            let error = Diagnostic::error(
+                &MISSING_SYMBOLS,
+                format!("the symbol list `{}` is not there", path.value),
+            )
+            .help(format!(
+                "write it with `cargo gpustub sync --from {id}=path/to/the/library`"
+            ));
+            self.add(error, &path.span);
+            return None;
+        };
+        let (list, diagnostics) =
+            SymbolList::parse(&beside(&self.manifest.file, &path.value), text);
+        let broken = has_errors(&diagnostics);
+        self.diagnostics.extend(diagnostics);
+        (!broken).then_some(list)
+    }
+
+    /// The names of a `require` list, each of which the library must know.
+    pub fn required(&mut self, stub: &Stub, library: &Library) -> Vec<String> {
+        let mut required = Vec::new();
+        for name in &stub.require {
+            let callable = library
+                .symbols
+                .lookup(&name.value)
+                .iter()
+                .any(|symbol| !symbol.kind.is_data());
+            if callable {
+                required.push(name.value.clone());
+                continue;
+            }
+            let known = library
+                .symbols
+                .functions()
+                .map(|symbol| symbol.name.as_str());
+            let message = format!("`{}` has no function `{}`", stub.id.value, name.value);
+            let mut error = Diagnostic::error(&UNKNOWN_FUNCTION, message);
+            error.help =
+                nearest(&name.value, known).map(|meant| format!("did you mean `{meant}`?"));
+            self.add(error, &name.span);
+        }
+        required
+    }
+}
+
+/// A library that nothing is known of but what the stub table says.
+fn own(id: &str) -> Library {
+    Library {
+        id: id.to_owned(),
+        title: id.to_owned(),
+        family: String::new(),
+        role: Role::Toolkit,
+        link_names: vec![id.to_owned()],
+        load_names: Default::default(),
+        wheel_dirs: Vec::new(),
+        root_variables: Vec::new(),
+        roots: Vec::new(),
+        root_dirs: Vec::new(),
+        dirs_first: Vec::new(),
+        dirs: Vec::new(),
+        needs: Vec::new(),
+        driver: None,
+        version: None,
+        // No library's success: 0 would claim that the call was made.
+        codes: Codes::all(-1),
+        text: format!("{id} is not available"),
+        fallbacks: Default::default(),
+        abi_changes: Default::default(),
+        symbols: SymbolList::default(),
+    }
+}
+
+fn load_names(custom: &Custom) -> std::collections::BTreeMap<String, Vec<LoadName>> {
+    let values = |names: &Vec<crate::manifest::Spanned<LoadName>>| {
+        names.iter().map(|name| name.value.clone()).collect()
+    };
+    custom
+        .load_names
+        .iter()
+        .map(|(os, names)| (os.clone(), values(names)))
+        .collect()
+}
+
+/// `path` below the folder of `file`, as the user would name it.
+fn beside(file: &str, path: &str) -> String {
+    match file.rfind(['/', '\\']) {
+        Some(end) => format!("{}{path}", &file[..=end]),
+        None => path.to_owned(),
+    }
+}

@@ -1,0 +1,267 @@
+use super::*;
+use crate::diag::Level;
+
+const LIST: &str = "\
+@gpustub-symbols 1
+_ZN4acme4copyEv weak
+_ZTV4acme kind=object weak size=40
+acmeClose
+acmeFast kind=ifunc
+acmeOld node=V1 old
+acmeOld node=V2 old
+acmeOpen node=V1 old
+acmeOpen node=V2
+acmeRaw kind=notype
+acmeWeak weak
+";
+
+const OWN: &str = "\
+[stub.acme]
+load-names = { linux = ['libacme.so.3', 'libacme.so', 'libacme.so.4', 'libacme.so.2'] }
+symbols = 'acme.symbols'
+";
+
+fn plan_for(triple: &str, body: &str, features: Option<&[&str]>) -> (Plan, Vec<Diagnostic>) {
+    let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{body}"));
+    assert_eq!(diagnostics, [], "{body}");
+    let inputs = Inputs {
+        features: features.map(|on| on.iter().map(|f| (*f).to_owned()).collect()),
+        symbol_files: [("acme.symbols".to_owned(), LIST.to_owned())].into(),
+    };
+    plan(&manifest, &Target::from_triple(triple).unwrap(), &inputs)
+}
+
+fn plan_of(body: &str) -> Plan {
+    let (plan, diagnostics) = plan_for("x86_64-unknown-linux-gnu", body, None);
+    assert!(
+        diagnostics.iter().all(|d| d.level == Level::Note),
+        "{diagnostics:?}"
+    );
+    plan
+}
+
+fn ids(plan: &Plan) -> Vec<&str> {
+    plan.libraries
+        .iter()
+        .map(|library| library.id.as_str())
+        .collect()
+}
+
+fn names(library: &LibraryPlan) -> Vec<&str> {
+    library
+        .load_names
+        .iter()
+        .map(|name| name.name.as_str())
+        .collect()
+}
+
+#[test]
+fn majors_are_tried_in_order() {
+    for (more, expected) in [
+        // Own libraries: as given; unversioned last.
+        (
+            "",
+            ["libacme.so.3", "libacme.so.4", "libacme.so.2", "libacme.so"].as_slice(),
+        ),
+        (
+            "header = '2'",
+            &["libacme.so.2", "libacme.so.3", "libacme.so.4", "libacme.so"],
+        ),
+        (
+            "majors = ['4', '3']",
+            &["libacme.so.4", "libacme.so.3", "libacme.so"],
+        ),
+        (
+            "majors = ['4', '3']\nheader = '3'",
+            &["libacme.so.4", "libacme.so.3", "libacme.so"],
+        ),
+    ] {
+        let plan = plan_of(&format!("{OWN}{more}"));
+        assert_eq!(names(&plan.libraries[0]), expected, "{more}");
+        assert_eq!(plan.libraries[0].newest_major, 4);
+    }
+    let cudart = |body: &str| {
+        let plan = plan_of(body);
+        let library = plan
+            .libraries
+            .iter()
+            .find(|library| library.id == "cudart")
+            .unwrap();
+        library
+            .load_names
+            .iter()
+            .map(|name| name.major)
+            .collect::<Vec<_>>()
+    };
+    let newest_first = cudart("[stub.cudart]");
+    assert!(newest_first.is_sorted_by(|a, b| a >= b), "{newest_first:?}");
+    assert_eq!(cudart("[stub.cudart]\nheader = '12'")[0], Some(12));
+    assert_eq!(cudart("[stub.cudart]\nheader = '11.8'")[0], Some(11));
+}
+
+#[test]
+fn functions_are_what_can_be_called() {
+    let (plan, diagnostics) = plan_for("x86_64-unknown-linux-gnu", OWN, None);
+    let acme = &plan.libraries[0];
+    let nodes: Vec<_> = acme
+        .functions
+        .iter()
+        .map(|f| {
+            (
+                f.name.as_str(),
+                acme.specs[usize::from(f.spec)].node.as_deref(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        nodes,
+        [
+            ("acmeClose", None),
+            ("acmeFast", None),
+            ("acmeOld", Some("V2")),
+            ("acmeOpen", None),
+            ("acmeRaw", None),
+            ("acmeWeak", None),
+        ]
+    );
+    assert_eq!(acme.specs[0], Spec::default());
+    let [note] = &diagnostics[..] else {
+        panic!("{diagnostics:?}")
+    };
+    assert_eq!((note.level, note.code.id), (Level::Note, "weak-symbol"));
+    assert!(
+        note.message.contains("2 weak") && note.message.contains("_ZTV4acme"),
+        "{note}"
+    );
+}
+
+#[test]
+fn drivers_are_planned_for_their_version() {
+    let plan = plan_of("[stub.cudart]\n[stub.opencl]");
+    assert_eq!(ids(&plan), ["cuda", "cudart", "opencl"]);
+    let cuda = &plan.libraries[0];
+    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.version.is_some());
+    assert_eq!(plan.libraries[1].driver.as_deref(), Some("cuda"));
+    assert!(plan.libraries[1].functions.len() > 100);
+    let both = plan_of("[stub.cudart]\n[stub.cuda]");
+    assert_eq!(ids(&both), ["cuda", "cudart"]);
+    assert!(both.libraries[0].stubbed);
+}
+
+#[test]
+fn features_and_providers_decide() {
+    let body =
+        "[stub.nvrtc]\noptional = { feature = 'gpu-nvrtc' }\n[stub.opencl]\nprovide = false\n";
+    let of = |features| plan_for("x86_64-unknown-linux-gnu", body, features).0;
+    assert_eq!(ids(&of(None)), ids(&of(Some(["gpu-nvrtc"].as_slice()))));
+    assert!(ids(&of(None)).contains(&"nvrtc"));
+    assert!(
+        !of(Some(&[]))
+            .libraries
+            .iter()
+            .any(|library| library.id == "nvrtc")
+    );
+    // As build scripts see features: CARGO_FEATURE_GPU_NVRTC.
+    assert!(ids(&of(Some(&["GPU_NVRTC"]))).contains(&"nvrtc"));
+    assert_eq!(of(None).required, ["opencl"]);
+    assert!(!ids(&of(None)).contains(&"opencl"));
+}
+
+#[test]
+fn targets_without_trampolines_are_errors_where_stubs_are_made() {
+    for (triple, body, code) in [
+        (
+            "riscv64gc-unknown-linux-gnu",
+            "[stub.cuda]",
+            Some("unsupported-target"),
+        ),
+        (
+            "x86_64-unknown-linux-musl",
+            "[stub.cuda]",
+            Some("static-libc"),
+        ),
+        (
+            "x86_64-pc-windows-msvc",
+            "[stub.cuda]",
+            Some("unsupported-target"),
+        ),
+        (
+            "x86_64-pc-windows-msvc",
+            "[stub.cuda]\nprovide = false",
+            None,
+        ),
+        ("x86_64-pc-windows-msvc", "", None),
+        ("x86_64-unknown-freebsd", OWN, Some("no-load-name")),
+    ] {
+        let (_, diagnostics) = plan_for(triple, body, None);
+        let found = diagnostics
+            .iter()
+            .filter(|d| d.level != Level::Note)
+            .map(|d| d.code.id);
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            Vec::from_iter(code),
+            "{triple} {body}"
+        );
+    }
+}
+
+#[test]
+fn directories_are_those_of_the_architecture() {
+    for (triple, arch) in [
+        ("x86_64-unknown-linux-gnu", "x86_64"),
+        ("aarch64-unknown-linux-gnu", "aarch64"),
+    ] {
+        let (plan, _) = plan_for(triple, "[stub.cudart]\n[stub.cuda]", None);
+        let dirs: Vec<&String> = plan
+            .libraries
+            .iter()
+            .flat_map(|l| [&l.root_dirs, &l.dirs, &l.dirs_first, &l.wheel_dirs])
+            .flatten()
+            .collect();
+        assert!(dirs.iter().any(|dir| dir.contains(arch)), "{dirs:?}");
+        assert!(dirs.iter().all(|dir| !dir.contains('{')), "{dirs:?}");
+    }
+}
+
+#[test]
+fn own_words_replace_the_manifest() {
+    let plan = plan_of(
+        "[stub.opencl]\nload-names = { linux = ['libMyCL.so.1'] }\nlink-names = ['MyCL']\n\
+         fallback = { status = 7, string = 'none' }\nzero-out = { clGetPlatformIDs = [1] }",
+    );
+    let opencl = &plan.libraries[0];
+    assert_eq!(names(opencl), ["libMyCL.so.1"]);
+    assert_eq!(opencl.link_names, ["MyCL"]);
+    assert_eq!(
+        (opencl.codes, opencl.text.as_str()),
+        (Codes::all(7), "none")
+    );
+    let function = opencl
+        .functions
+        .iter()
+        .find(|f| f.name == "clGetPlatformIDs")
+        .unwrap();
+    let fallback = &opencl.specs[usize::from(function.spec)].fallback;
+    assert_eq!(
+        (fallback.missing, fallback.outs.len(), fallback.outs[0].arg),
+        (None, 1, 1)
+    );
+    assert_eq!(plan_of(OWN).libraries[0].codes, Codes::all(-1));
+}
+
+#[test]
+fn twenty_thousand_functions() {
+    let list: String = (0..20_000).map(|i| format!("acme{i}\n")).collect();
+    let (manifest, _) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{OWN}"));
+    let inputs = Inputs {
+        symbol_files: [("acme.symbols".into(), format!("@gpustub-symbols 1\n{list}"))].into(),
+        ..Inputs::default()
+    };
+    let target = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();
+    let (plan, diagnostics) = plan(&manifest, &target, &inputs);
+    assert_eq!(diagnostics, []);
+    assert_eq!(plan.libraries[0].functions.len(), 20_000);
+    let table = &crate::sources::render(&plan)["gpustub_table.inc"];
+    assert_eq!(table.matches("GPUSTUB_FN(").count(), 20_000);
+}

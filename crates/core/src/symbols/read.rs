@@ -1,0 +1,325 @@
+//! A list from text.
+
+use std::ops::Range;
+
+use super::{Kind, Symbol, SymbolList, is_name};
+use crate::diag::{BAD_SYMBOL_LIST, DUPLICATE_SYMBOL, Diagnostic, NEWER_FORMAT};
+use crate::suggest::nearest;
+use crate::version::Version;
+
+/// A file of another kind has errors in every line; these are enough to see that.
+const MOST_ERRORS: usize = 20;
+
+const FORMAT: &str = "@gpustub-symbols";
+const DIRECTIVES: [&str; 3] = ["@soname", "@machine", "@versions"];
+const ATTRIBUTES: [&str; 6] = ["kind=", "weak", "node=", "old", "size=", "in="];
+
+/// A word of the text and where it stands.
+#[derive(Clone)]
+struct Word<'t> {
+    text: &'t str,
+    span: Range<usize>,
+}
+
+struct Reader<'t> {
+    file: &'t str,
+    list: SymbolList,
+    /// The symbols in the order of the file, with the places of their names.
+    symbols: Vec<(Symbol, Range<usize>)>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
+    let mut reader = Reader {
+        file,
+        list: SymbolList::default(),
+        symbols: Vec::new(),
+        diagnostics: Vec::new(),
+    };
+    let mut lines = lines(text);
+    if reader.format(lines.next().unwrap_or(Word {
+        text: "",
+        span: 0..0,
+    })) {
+        for line in lines {
+            match line.text.bytes().next() {
+                None | Some(b'#') => {}
+                Some(b'@') => reader.directive(&line),
+                Some(_) => reader.symbol(&line),
+            }
+            if reader.diagnostics.len() >= MOST_ERRORS {
+                break;
+            }
+        }
+    }
+    reader.finish()
+}
+
+/// The lines, without white space around them.
+fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
+    let mut offset = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = offset + (line.len() - line.trim_start().len());
+        offset += line.len();
+        let text = line.trim();
+        Word {
+            text,
+            span: start..start + text.len(),
+        }
+    })
+}
+
+/// The words of a line.
+fn words<'t>(line: &Word<'t>) -> impl Iterator<Item = Word<'t>> + use<'t> {
+    let Word { text, span } = line.clone();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[at..];
+        let start = at + (rest.len() - rest.trim_start().len());
+        let word = text[start..]
+            .split(char::is_whitespace)
+            .next()
+            .filter(|w| !w.is_empty())?;
+        at = start + word.len();
+        Some(Word {
+            text: word,
+            span: span.start + start..span.start + at,
+        })
+    })
+}
+
+impl<'t> Reader<'t> {
+    fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        let error = Diagnostic::error(&BAD_SYMBOL_LIST, message).at(self.file, span);
+        self.diagnostics.push(error);
+        self.diagnostics.last_mut().expect("just pushed")
+    }
+
+    /// The first line; whether to go on.
+    fn format(&mut self, line: Word<'t>) -> bool {
+        let mut words = words(&line);
+        let first = words.next().map_or("", |word| word.text);
+        let version = words.next().map_or("", |word| word.text);
+        if first == FORMAT && version == "1" && words.next().is_none() {
+            return true;
+        }
+        let number = version.parse::<u32>().ok().filter(|&n| n > 1);
+        let error = if let (FORMAT, Some(number)) = (first, number) {
+            Diagnostic::error(
+                &NEWER_FORMAT,
+                format!("this symbol list has format {number}, and this gpustub reads format 1"),
+            )
+            .help("use a newer gpustub, or write the list again with this one")
+        } else {
+            Diagnostic::error(
+                &BAD_SYMBOL_LIST,
+                format!("the first line is not `{FORMAT} 1`"),
+            )
+            .help(
+                "`cargo gpustub sync --from ID=path/to/library.so` writes a list; one made by hand \
+                 is that line and then a function name a line",
+            )
+        };
+        self.diagnostics.push(error.at(self.file, line.span));
+        false
+    }
+
+    fn directive(&mut self, line: &Word<'t>) {
+        let mut words = words(line);
+        let Some(name) = words.next() else { return };
+        let value = line.text[name.text.len()..].trim();
+        let repeated = match name.text {
+            "@soname" => self.list.soname.is_some(),
+            "@machine" => self.list.machine.is_some(),
+            "@versions" => !self.list.versions.is_empty(),
+            _ => {
+                let meant = nearest(name.text, DIRECTIVES);
+                let error = self.error(name.span, format!("unknown line `{}`", name.text));
+                error.help = meant.map(|meant| format!("did you mean `{meant}`?"));
+                return;
+            }
+        };
+        if repeated {
+            self.error(name.span, format!("a second `{}`", name.text));
+        } else if value.is_empty() || value.contains(char::is_control) {
+            self.error(
+                line.span.clone(),
+                format!("`{}` without a usable value", name.text),
+            );
+        } else if !self.symbols.is_empty() {
+            self.error(
+                line.span.clone(),
+                format!("`{}` after the first symbol", name.text),
+            );
+        } else {
+            match name.text {
+                "@soname" => self.list.soname = Some(value.to_owned()),
+                "@machine" => self.list.machine = Some(value.to_owned()),
+                _ => self.versions(words),
+            }
+        }
+    }
+
+    fn versions(&mut self, words: impl Iterator<Item = Word<'t>>) {
+        for word in words {
+            match Version::parse(word.text) {
+                None => drop(self.error(word.span, format!("`{}` is no version", word.text))),
+                Some(version)
+                    if self
+                        .list
+                        .versions
+                        .last()
+                        .is_some_and(|&last| last >= version) =>
+                {
+                    self.error(word.span, "the versions are not ascending");
+                }
+                Some(version) => self.list.versions.push(version),
+            }
+        }
+    }
+
+    fn symbol(&mut self, line: &Word<'t>) {
+        let mut words = words(line);
+        let Some(name) = words.next() else { return };
+        if !is_name(name.text) {
+            self.error(
+                name.span,
+                format!("`{}` is no symbol name", name.text.escape_debug()),
+            );
+            return;
+        }
+        let mut symbol = Symbol {
+            name: name.text.to_owned(),
+            ..Symbol::default()
+        };
+        let mut seen = [false; ATTRIBUTES.len()];
+        let mut size = None;
+        for word in words {
+            let (key, value) = match word.text.find('=') {
+                Some(at) => word.text.split_at(at + 1),
+                None => (word.text, ""),
+            };
+            let Some(index) = ATTRIBUTES.iter().position(|a| *a == key) else {
+                let meant = nearest(key, ATTRIBUTES).map(|meant| meant.trim_end_matches('='));
+                let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
+                error.help = Some(match meant {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "attributes are kind=, weak, node=, old, size= and in=".to_owned(),
+                });
+                return;
+            };
+            if std::mem::replace(&mut seen[index], true) {
+                self.error(
+                    word.span,
+                    format!("a second `{}`", key.trim_end_matches('=')),
+                );
+                return;
+            }
+            let fine = match key {
+                "weak" => {
+                    symbol.weak = true;
+                    true
+                }
+                "old" => {
+                    symbol.old = true;
+                    true
+                }
+                "kind=" => {
+                    let kind = Kind::NAMES.iter().find(|(name, _)| *name == value);
+                    symbol.kind = kind.map_or(Kind::Function, |(_, kind)| *kind);
+                    kind.is_some()
+                }
+                "node=" => {
+                    symbol.node = Some(value.to_owned());
+                    is_name(value)
+                }
+                "size=" => {
+                    size = value
+                        .parse()
+                        .ok()
+                        .filter(|_| value.bytes().all(|b| b.is_ascii_digit()));
+                    symbol.size = size.unwrap_or(0);
+                    size.is_some()
+                }
+                _ => match self.ranges(value) {
+                    Some(ranges) => {
+                        symbol.present = ranges;
+                        true
+                    }
+                    None => false,
+                },
+            };
+            if !fine {
+                let takes = match key {
+                    "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
+                    "node=" => "a version node such as OPENCL_1.2",
+                    "size=" => "a number of bytes",
+                    _ => {
+                        "ascending versions and ranges such as 11.8,12.0-12.9,13.0- whose ends stand \
+                         in @versions"
+                    }
+                };
+                self.error(word.span, format!("`{key}` takes {takes}"));
+                return;
+            }
+        }
+        if size.is_some() && !symbol.kind.is_data() {
+            self.error(
+                name.span,
+                format!("`{}` is a function and has `size=`", name.text),
+            );
+        } else {
+            self.symbols.push((symbol, name.span));
+        }
+    }
+
+    /// Ascending ranges without overlaps, whose ends stand in `@versions`.
+    fn ranges(&self, value: &str) -> Option<Vec<(Version, Version)>> {
+        let known = |text: &str| {
+            Version::parse(text).filter(|version| self.list.versions.binary_search(version).is_ok())
+        };
+        let mut ranges: Vec<(Version, Version)> = Vec::new();
+        for part in value.split(',') {
+            let (from, to) = match part.split_once('-') {
+                None => (known(part)?, known(part)?),
+                Some((from, "")) => (known(from)?, *self.list.versions.last()?),
+                Some((from, to)) => (known(from)?, known(to)?),
+            };
+            if from > to || ranges.last().is_some_and(|(_, end)| *end >= from) {
+                return None;
+            }
+            ranges.push((from, to));
+        }
+        Some(ranges)
+    }
+
+    fn finish(mut self) -> (SymbolList, Vec<Diagnostic>) {
+        fn id(symbol: &Symbol) -> (&str, Option<&str>) {
+            (&symbol.name, symbol.node.as_deref())
+        }
+        self.symbols.sort_by(|(a, _), (b, _)| id(a).cmp(&id(b)));
+        let repeated = self
+            .symbols
+            .windows(2)
+            .filter(|pair| id(&pair[0].0) == id(&pair[1].0));
+        let errors: Vec<_> = repeated
+            .take(MOST_ERRORS)
+            .map(|pair| {
+                let (symbol, span) = &pair[1];
+                let version = symbol
+                    .node
+                    .as_ref()
+                    .map_or(String::new(), |node| format!("@{node}"));
+                let message = format!("`{}{version}` stands here a second time", symbol.name);
+                Diagnostic::error(&DUPLICATE_SYMBOL, message)
+                    .at(self.file, span.clone())
+                    .help("remove one of the two lines")
+            })
+            .collect();
+        self.diagnostics.extend(errors);
+        self.symbols
+            .dedup_by(|(later, _), (first, _)| id(later) == id(first));
+        self.list.symbols = self.symbols.into_iter().map(|(symbol, _)| symbol).collect();
+        (self.list, self.diagnostics)
+    }
+}

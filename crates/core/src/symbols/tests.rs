@@ -1,0 +1,169 @@
+use super::*;
+
+const LIST: &str = "\
+@gpustub-symbols 1
+@soname libcudart.so.13
+@machine x86_64
+@versions 11.8 12.9 13.0
+_ZN6helperEv weak
+cudaBindTexture in=11.8
+cudaFree
+cudaNew in=12.9-
+cudaOld in=11.8-12.9
+fast kind=ifunc
+hipGetDeviceProperties node=hip_4.2 old
+hipGetDeviceProperties node=hip_6.0
+someTable kind=object size=64
+someThread kind=tls weak node=V1 size=8 in=11.8,13.0-
+";
+
+fn parse(text: &str) -> SymbolList {
+    let (list, diagnostics) = SymbolList::parse("list.symbols", text);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    list
+}
+
+#[test]
+fn reads_and_writes_the_same() {
+    let list = parse(LIST);
+    assert_eq!(list.to_text(), LIST);
+    assert_eq!(list.soname.as_deref(), Some("libcudart.so.13"));
+    assert_eq!(
+        list.lookup("cudaNew")[0].present,
+        [(Version::new(12, 9), Version::new(13, 0))]
+    );
+    assert_eq!(list.lookup("hipGetDeviceProperties").len(), 2);
+    assert!(list.lookup("cudaFre").is_empty());
+    assert!(list.lookup("zzz").is_empty());
+}
+
+#[test]
+fn order_comments_and_line_ends_do_not_matter() {
+    let mut lines: Vec<&str> = LIST.lines().collect();
+    lines[4..].reverse();
+    lines.insert(4, "# a comment");
+    lines.insert(5, "   ");
+    assert_eq!(parse(&lines.join("\r\n")), parse(LIST));
+}
+
+#[test]
+fn functions_are_each_named_once() {
+    let list = parse(LIST);
+    let names: Vec<_> = list
+        .functions()
+        .map(|s| (s.name.as_str(), s.node.as_deref()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ("_ZN6helperEv", None),
+            ("cudaBindTexture", None),
+            ("cudaFree", None),
+            ("cudaNew", None),
+            ("cudaOld", None),
+            ("fast", None),
+            ("hipGetDeviceProperties", Some("hip_6.0")),
+        ]
+    );
+    let old = parse("@gpustub-symbols 1\nf node=V2 old\nf node=V1 old\n");
+    assert_eq!(
+        old.functions().next().and_then(|s| s.node.as_deref()),
+        Some("V2")
+    );
+}
+
+#[test]
+fn normalising_makes_a_list_that_reads() {
+    let mut list = SymbolList {
+        symbols: ["b", "a", "b"]
+            .iter()
+            .enumerate()
+            .map(|(i, name)| Symbol {
+                name: (*name).into(),
+                weak: i == 0,
+                ..Symbol::default()
+            })
+            .collect(),
+        ..SymbolList::default()
+    };
+    list.normalise();
+    assert_eq!(parse(&list.to_text()), list);
+    assert_eq!(list.symbols.len(), 2);
+    assert!(!list.lookup("b")[0].weak, "the strong one stays");
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    for (body, expected) in [
+        (
+            "f kind=func",
+            "2:3 `kind=` takes one of ifunc, notype, object, tls",
+        ),
+        ("f wek", "2:3 unknown attribute `wek`"),
+        ("f weak weak", "2:8 a second `weak`"),
+        ("f size=8", "2:1 `f` is a function and has `size=`"),
+        ("f kind=tls size=-1", "2:12 `size=` takes a number of bytes"),
+        (
+            "f kind=tls size=99999999999999999999999",
+            "2:12 `size=` takes a number of bytes",
+        ),
+        ("f node=", "2:3 `node=` takes a version node"),
+        ("f in=11.8", "2:3 `in=` takes ascending versions"),
+        (
+            "@versions 11.8 12\nf in=12-11.8",
+            "3:3 `in=` takes ascending versions",
+        ),
+        (
+            "@versions 11.8 12\nf in=12,11.8",
+            "3:3 `in=` takes ascending versions",
+        ),
+        ("@versions 12.0 11.8", "2:16 the versions are not ascending"),
+        ("@versions twelve", "2:11 `twelve` is no version"),
+        ("@sonam x", "2:1 unknown line `@sonam`"),
+        ("@soname", "2:1 `@soname` without a usable value"),
+        ("@soname a\n@soname b", "3:1 a second `@soname`"),
+        ("f\n@soname a", "3:1 `@soname` after the first symbol"),
+        ("f\ng\nf", "4:1 `f` stands here a second time"),
+        (
+            "f node=V\nf node=V old",
+            "3:1 `f@V` stands here a second time",
+        ),
+        ("a\u{7}b", "2:1 `a\\u{7}b` is no symbol name"),
+    ] {
+        let text = format!("@gpustub-symbols 1\n{body}\n");
+        let (_, diagnostics) = SymbolList::parse("x", &text);
+        let origin = diagnostics[0].origin.as_ref().expect("a place");
+        let (line, column) = crate::diag::line_column(&text, origin.span.start);
+        let found = format!("{line}:{column} {}", diagnostics[0].message);
+        assert!(found.starts_with(expected), "{body:?}: {found}");
+        assert_eq!(diagnostics.len(), 1, "{body:?}: {diagnostics:?}");
+    }
+}
+
+#[test]
+fn the_format_line_decides() {
+    for (text, code) in [
+        ("", "bad-symbol-list"),
+        ("\n@gpustub-symbols 1\n", "bad-symbol-list"),
+        ("cudaFree\n", "bad-symbol-list"),
+        ("@gpustub-symbols 1 2\n", "bad-symbol-list"),
+        ("@gpustub-symbols 2\ncudaFree fancy\n", "newer-format"),
+        ("\u{7f}ELF\u{2}\u{1}\u{1}\0\0\0", "bad-symbol-list"),
+    ] {
+        let (list, diagnostics) = SymbolList::parse("x", text);
+        assert_eq!(diagnostics.len(), 1, "{text:?}");
+        assert_eq!(diagnostics[0].code.id, code, "{text:?}");
+        assert!(list.symbols.is_empty());
+    }
+}
+
+#[test]
+fn garbage_is_not_reported_line_by_line() {
+    let text = format!("@gpustub-symbols 1\n{}", "f oops\n".repeat(100_000));
+    let (_, diagnostics) = SymbolList::parse("x", &text);
+    assert!(
+        (2..=40).contains(&diagnostics.len()),
+        "{}",
+        diagnostics.len()
+    );
+}

@@ -1,0 +1,61 @@
+//! A list as text.
+
+use std::fmt::Write as _;
+
+use super::{Kind, Symbol, SymbolList};
+use crate::version::Version;
+
+pub(super) fn list(list: &SymbolList) -> String {
+    let mut text = String::from("@gpustub-symbols 1\n");
+    if let Some(soname) = &list.soname {
+        line(&mut text, format_args!("@soname {soname}"));
+    }
+    if let Some(machine) = &list.machine {
+        line(&mut text, format_args!("@machine {machine}"));
+    }
+    if !list.versions.is_empty() {
+        text.push_str("@versions");
+        for version in &list.versions {
+            let _ = write!(text, " {version}");
+        }
+        text.push('\n');
+    }
+    for entry in &list.symbols {
+        symbol(&mut text, entry, list.versions.last());
+    }
+    text
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{arguments}");
+}
+
+fn symbol(text: &mut String, symbol: &Symbol, last: Option<&Version>) {
+    text.push_str(&symbol.name);
+    if let Some((name, _)) = Kind::NAMES.iter().find(|(_, kind)| *kind == symbol.kind) {
+        let _ = write!(text, " kind={name}");
+    }
+    if symbol.weak {
+        text.push_str(" weak");
+    }
+    if let Some(node) = &symbol.node {
+        let _ = write!(text, " node={node}");
+    }
+    if symbol.old {
+        text.push_str(" old");
+    }
+    if symbol.kind.is_data() && symbol.size != 0 {
+        let _ = write!(text, " size={}", symbol.size);
+    }
+    for (i, (from, to)) in symbol.present.iter().enumerate() {
+        text.push_str(if i == 0 { " in=" } else { "," });
+        // Open at the end, so that a new version with no news changes no line.
+        let _ = match (from, to) {
+            (from, to) if Some(to) == last => write!(text, "{from}-"),
+            (from, to) if from == to => write!(text, "{from}"),
+            (from, to) => write!(text, "{from}-{to}"),
+        };
+    }
+    text.push('\n');
+}

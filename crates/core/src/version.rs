@@ -1,0 +1,135 @@
+//! Library versions: `major.minor`, ordered, and ranges of them.
+
+use std::fmt;
+
+/// A version of a GPU library or toolkit, for example 12.9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// The major number.
+    pub major: u32,
+    /// The minor number.
+    pub minor: u32,
+}
+
+/// The highest minor number that has a place in [`Version::code`].
+const LAST_MINOR: u32 = 99;
+
+impl Version {
+    /// `major.minor`.
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
+    /// Reads `12` (as 12.0) or `12.9`; anything else is `None`, also numbers of more than four
+    /// digits and leading zeros (is `12.01` 12.1 or 12.10?).
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |s: &str| -> Option<u32> {
+            let plain = (1..=4).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
+            (plain && (s == "0" || !s.starts_with('0')))
+                .then(|| s.parse().ok())
+                .flatten()
+        };
+        match text.split_once('.') {
+            None => Some(Self::new(number(text)?, 0)),
+            Some((major, minor)) => Some(Self::new(number(major)?, number(minor)?)),
+        }
+    }
+
+    /// One number that orders as versions do: `1000 * major + 10 * minor`, CUDA's own form. The
+    /// C run time uses it for every library. Minor numbers from 99 on are taken as 99.
+    pub const fn code(self) -> u32 {
+        let minor = if self.minor < LAST_MINOR {
+            self.minor
+        } else {
+            LAST_MINOR
+        };
+        self.major.saturating_mul(1000).saturating_add(10 * minor)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The versions that a header may be: `"12"` means 12.0 up to but not with 13.0, `"11.8"` means
+/// just that one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderVersion {
+    /// The lowest version it may be.
+    pub from: Version,
+    /// The first version that it is not.
+    pub below: Version,
+}
+
+impl HeaderVersion {
+    /// Reads `12` or `11.8`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let from = Version::parse(text)?;
+        let below = if text.contains('.') && from.minor < LAST_MINOR {
+            Version::new(from.major, from.minor + 1)
+        } else {
+            Version::new(from.major + 1, 0)
+        };
+        Some(Self { from, below })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_versions() {
+        for (text, version) in [
+            ("12", Some((12, 0))),
+            ("12.9", Some((12, 9))),
+            ("0.0", Some((0, 0))),
+            ("9999.9999", Some((9999, 9999))),
+            ("", None),
+            (".", None),
+            ("12.", None),
+            (".1", None),
+            ("12.9.1", None),
+            ("+12", None),
+            ("-1", None),
+            ("1e3", None),
+            ("12.01", None),
+            ("99999999999999999999", None),
+            ("１２", None),
+        ] {
+            assert_eq!(
+                Version::parse(text).map(|v| (v.major, v.minor)),
+                version,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn codes_order_as_versions() {
+        let versions: Vec<_> = ["11", "11.8", "11.99", "12.0", "12.10", "13"]
+            .iter()
+            .map(|text| Version::parse(text).unwrap())
+            .collect();
+        assert!(versions.is_sorted());
+        assert!(versions.is_sorted_by_key(|version| version.code()));
+        assert_eq!(Version::new(12, 9).code(), 12_090);
+        assert!(Version::new(11, 9999).code() < Version::new(12, 0).code());
+        assert_eq!(Version::new(u32::MAX, u32::MAX).code(), u32::MAX);
+    }
+
+    #[test]
+    fn headers_cover_what_they_say() {
+        let range = |text| {
+            let header = HeaderVersion::parse(text).unwrap();
+            (header.from.code(), header.below.code())
+        };
+        assert_eq!(range("12"), (12_000, 13_000));
+        assert_eq!(range("11.8"), (11_080, 11_090));
+        assert_eq!(range("11.99"), (11_990, 12_000));
+        assert_eq!(range("9999"), (9_999_000, 10_000_000));
+        assert_eq!(HeaderVersion::parse("twelve"), None);
+    }
+}
