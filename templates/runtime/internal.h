@@ -64,6 +64,8 @@ struct gpustub1_toolkit {
 };
 
 /* text.c */
+GPUSTUB1_HIDDEN void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
+                                           size_t length);
 GPUSTUB1_HIDDEN void gpustub1_append(struct gpustub1_text *text, const char *string);
 GPUSTUB1_HIDDEN void gpustub1_append_number(struct gpustub1_text *text, long number);
 GPUSTUB1_HIDDEN void gpustub1_append_version(struct gpustub1_text *text, int32_t version);

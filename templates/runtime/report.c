@@ -44,6 +44,35 @@ static void gpustub1_append_refusal(struct gpustub1_text *text,
     }
 }
 
+/* The length of the place in what was tried: the directory of a file; 0: the loader's search. */
+static size_t gpustub1_place_length(const char *what)
+{
+    return what[0] == '/' ? (size_t)(strrchr(what, '/') - what) : 0;
+}
+
+/* The places where no file of any name was, each once: names times places would fill a screen. */
+static void gpustub1_append_places(struct gpustub1_text *text,
+                                   const struct gpustub1_outcome *outcome)
+{
+    int count = 0;
+    for (int i = 0; i < outcome->tries_len; i++) {
+        const char *what = outcome->tries[i].what;
+        size_t length = gpustub1_place_length(what);
+        int seen = outcome->tries[i].why != NULL;
+        for (int k = 0; k < i && !seen; k++)
+            seen = !outcome->tries[k].why &&
+                   gpustub1_place_length(outcome->tries[k].what) == length &&
+                   !strncmp(outcome->tries[k].what, what, length);
+        if (seen)
+            continue;
+        gpustub1_append(text, count++ ? ", " : "\n  looked in: ");
+        if (length)
+            gpustub1_append_bytes(text, what, length);
+        else
+            gpustub1_append(text, "the loader's search");
+    }
+}
+
 static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustub1_library *library,
                                  const struct gpustub1_outcome *outcome)
 {
@@ -76,15 +105,16 @@ static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustu
     } else {
         gpustub1_append(text, ": unavailable: ");
         gpustub1_append(text, outcome->reason);
+        gpustub1_append_places(text, outcome);
     }
     for (int i = 0; i < outcome->tries_len; i++) {
         const struct gpustub1_try *candidate = &outcome->tries[i];
-        if (outcome->handle && !candidate->why)
-            continue; /* where nothing was is of interest only if nothing was anywhere */
+        if (!candidate->why)
+            continue;
         gpustub1_append(text, outcome->handle ? "\n  passed over " : "\n  tried ");
         gpustub1_append(text, candidate->what);
         gpustub1_append(text, ": ");
-        gpustub1_append(text, candidate->why ? candidate->why : "no such file");
+        gpustub1_append(text, candidate->why);
     }
     gpustub1_append(text, "\n");
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes, size_t length)
+void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes, size_t length)
 {
     if (text->capacity - text->length <= length) {
         size_t capacity = text->capacity < 128 ? 256 : text->capacity * 2;
