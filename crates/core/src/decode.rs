@@ -36,6 +36,10 @@ impl Value<'_> {
         matches!(self.inner, DeValue::Integer(_))
     }
 
+    pub fn is_table(&self) -> bool {
+        matches!(self.inner, DeValue::Table(_))
+    }
+
     pub fn is_list(&self) -> bool {
         matches!(self.inner, DeValue::Array(_))
     }

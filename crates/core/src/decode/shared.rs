@@ -120,6 +120,13 @@ impl Decoder<'_> {
                 kind: OutKind::Zero(0),
             });
         }
+        if !value.is_table() {
+            self.mismatch(
+                value,
+                "argument numbers and tables such as { arg = 1, bytes = 4 }",
+            );
+            return None;
+        }
         let known: &[&str] = if kinds {
             &["arg", "bytes", "status", "text"]
         } else {

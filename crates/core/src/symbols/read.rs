@@ -320,6 +320,8 @@ impl<'t> Reader<'t> {
         self.symbols
             .dedup_by(|(later, _), (first, _)| id(later) == id(first));
         self.list.symbols = self.symbols.into_iter().map(|(symbol, _)| symbol).collect();
+        self.diagnostics
+            .sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
         (self.list, self.diagnostics)
     }
 }

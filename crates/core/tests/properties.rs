@@ -1,0 +1,288 @@
+//! What holds for every input: nothing panics, lists survive being written, the same input gives
+//! the same output.
+
+use gpustub_core::diag::line_column;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::Manifest;
+use gpustub_core::plan::{Inputs, plan};
+use gpustub_core::sources::render;
+use gpustub_core::suggest::nearest;
+use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
+use gpustub_core::target::Target;
+use gpustub_core::version::{HeaderVersion, Version};
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+const NAME: &str = "[A-Za-z_$.é][A-Za-z0-9_$.@#=]{0,12}";
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![
+        Kind::Function,
+        Kind::Ifunc,
+        Kind::NoType,
+        Kind::Object,
+        Kind::Tls,
+    ])
+}
+
+fn version() -> impl Strategy<Value = Version> {
+    (0..100_u32, 0..20_u32).prop_map(|(major, minor)| Version::new(major, minor))
+}
+
+/// Ascending ranges over the versions: cut points, two by two.
+fn ranges(
+    versions: &[Version],
+    cuts: &std::collections::BTreeSet<usize>,
+) -> Vec<(Version, Version)> {
+    let cuts: Vec<Version> = cuts
+        .iter()
+        .filter_map(|&at| versions.get(at).copied())
+        .collect();
+    cuts.chunks(2)
+        .map(|pair| (pair[0], pair[pair.len() - 1]))
+        .collect()
+}
+
+fn symbol(versions: Vec<Version>) -> impl Strategy<Value = Symbol> {
+    (
+        NAME,
+        kind(),
+        any::<bool>(),
+        option::of(NAME),
+        any::<bool>(),
+        any::<u64>(),
+        btree_set(0..8_usize, 0..5),
+    )
+        .prop_map(move |(name, kind, weak, node, old, size, cuts)| Symbol {
+            name,
+            kind,
+            weak,
+            node,
+            old,
+            size: if kind.is_data() { size } else { 0 },
+            present: ranges(&versions, &cuts),
+        })
+}
+
+fn list() -> impl Strategy<Value = SymbolList> {
+    btree_set(version(), 0..6).prop_flat_map(|versions| {
+        let versions: Vec<Version> = versions.into_iter().collect();
+        let symbols = vec(symbol(versions.clone()), 0..20);
+        (
+            option::of("[a-z][a-z. ]{0,8}[a-z]"),
+            option::of("[a-z0-9_]{1,8}"),
+            symbols,
+        )
+            .prop_map(move |(soname, machine, symbols)| {
+                let versions = versions.clone();
+                let mut list = SymbolList {
+                    soname,
+                    machine,
+                    versions,
+                    symbols,
+                };
+                list.normalise();
+                list
+            })
+    })
+}
+
+/// Text that gets past the first line of a parser more often than chance would.
+fn nearly(words: &'static [&'static str]) -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        4 => prop::sample::select(words).prop_map(str::to_owned),
+        1 => "\\PC{0,6}",
+        1 => any::<String>(),
+    ];
+    vec(word, 0..40).prop_map(|words| words.concat())
+}
+
+const TOML: &[&str] = &[
+    "schema = 1\n",
+    "schema",
+    " = ",
+    "[stub.cudart]\n",
+    "[stub.acme]\n",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\n",
+    ",",
+    "majors",
+    "header",
+    "require",
+    "search-dirs",
+    "zero-out",
+    "fallback",
+    "load-names",
+    "symbols",
+    "optional",
+    "[policy]\n",
+    "[[policy.allow]]\n",
+    "\"12\"",
+    "\"",
+    "12",
+    "true",
+    "linux",
+    "arg",
+    "bytes",
+    "\"acme.symbols\"",
+    "1.5",
+    "0x7f",
+    "\"cudaFree\"",
+    "[0]",
+    ".",
+    "feature",
+    "status",
+    "\u{feff}",
+    "[status]\n",
+    "id = \"acme\"\n",
+    "title = \"T\"\n",
+    "role = \"loader\"\n",
+    "library-missing = 1\n",
+    "[fallback]\n",
+    "f = { returns = \"null\" }\n",
+    "[abi-changes]\n",
+    "f = [\"12.0\"]\n",
+];
+
+const LIST: &[&str] = &[
+    "@gpustub-symbols 1\n",
+    "@versions 11.8 12.9\n",
+    "@soname x\n",
+    "@machine",
+    " ",
+    "\n",
+    "f",
+    "g",
+    "weak",
+    "kind=",
+    "object",
+    "tls",
+    "node=V1",
+    "old",
+    "size=",
+    "8",
+    "in=",
+    "11.8",
+    "-",
+    ",",
+    "12.9",
+    "#",
+    "\r\n",
+];
+
+fn places_are_inside(text: &str, diagnostics: &[gpustub_core::diag::Diagnostic]) {
+    for origin in diagnostics.iter().filter_map(|d| d.origin.as_ref()) {
+        let span = &origin.span;
+        assert!(
+            span.start <= span.end && text.get(span.clone()).is_some(),
+            "{span:?} in {text:?}"
+        );
+        let _ = line_column(text, span.start);
+    }
+}
+
+proptest! {
+    #[test]
+    fn lists_survive_being_written(list in list()) {
+        let text = list.to_text();
+        let (read, diagnostics) = SymbolList::parse("x", &text);
+        prop_assert_eq!(diagnostics, vec![], "{}", text);
+        prop_assert_eq!(&read, &list, "{}", text);
+        prop_assert_eq!(read.to_text(), text);
+        for symbol in &list.symbols {
+            prop_assert!(is_name(&symbol.name));
+            prop_assert!(list.lookup(&symbol.name).contains(symbol));
+        }
+        let mut names: Vec<&str> = list.functions().map(|symbol| symbol.name.as_str()).collect();
+        let before = names.len();
+        names.dedup();
+        prop_assert_eq!(names.len(), before);
+    }
+
+    #[test]
+    fn no_symbol_list_panics(text in prop_oneof![any::<String>(), nearly(LIST)]) {
+        let (list, diagnostics) = SymbolList::parse("x", &text);
+        places_are_inside(&text, &diagnostics);
+        if diagnostics.is_empty() {
+            prop_assert_eq!(SymbolList::parse("x", &list.to_text()), (list, vec![]));
+        }
+    }
+
+    #[test]
+    fn no_manifest_panics(text in prop_oneof![any::<String>(), nearly(TOML)], symbols in nearly(LIST)) {
+        let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+        places_are_inside(&text, &diagnostics);
+        let inputs = Inputs {
+            symbol_files: [("acme.symbols".to_owned(), symbols)].into(),
+            ..Inputs::default()
+        };
+        for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
+            let target = Target::from_triple(triple).unwrap();
+            let (plan, _) = plan(&manifest, &target, &inputs);
+            render(&plan);
+        }
+    }
+
+    #[test]
+    fn no_library_manifest_panics(text in prop_oneof![any::<String>(), nearly(TOML)], symbols in nearly(LIST)) {
+        let (_, diagnostics) = Library::parse("x.toml", &text, &symbols);
+        let (list, manifest): (Vec<_>, Vec<_>) = diagnostics
+            .into_iter()
+            .partition(|d| d.origin.as_ref().is_some_and(|origin| origin.file == "x.symbols"));
+        places_are_inside(&symbols, &list);
+        places_are_inside(&text, &manifest);
+    }
+
+    #[test]
+    fn no_word_panics(word in any::<String>(), known in vec(any::<String>(), 0..5)) {
+        let found = nearest(&word, known.iter().map(String::as_str));
+        prop_assert!(found.is_none_or(|name| known.iter().any(|other| other == name)));
+        let _ = (Version::parse(&word), HeaderVersion::parse(&word), Target::from_triple(&word));
+    }
+
+    #[test]
+    fn versions_survive_being_written(version in version()) {
+        prop_assert_eq!(Version::parse(&version.to_string()), Some(version));
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_bytes(list in list(), majors in vec(0..4_u32, 0..3)) {
+        let majors: Vec<String> = majors.iter().map(|major| format!("'{major}'")).collect();
+        let text = format!(
+            "schema = 1\n[stub.opencl]\n[stub.acme]\nsymbols = 'acme.symbols'\n\
+             load-names = {{ linux = ['a.so.1', 'a.so', 'a.so.2', 'a.so.3'] }}\nmajors = [{}]\n",
+            majors.join(", ")
+        );
+        let once = || {
+            let (manifest, _) = Manifest::parse("GpuStub.toml", &text);
+            let inputs = Inputs {
+                symbol_files: [("acme.symbols".to_owned(), list.to_text())].into(),
+                ..Inputs::default()
+            };
+            let target = Target::from_triple("aarch64-unknown-linux-gnu").unwrap();
+            let (plan, diagnostics) = plan(&manifest, &target, &inputs);
+            (render(&plan), diagnostics)
+        };
+        prop_assert_eq!(once(), once());
+    }
+}
+
+/// Nesting must cost an error, not the stack.
+#[test]
+fn deep_nesting_is_refused() {
+    for (open, times) in [
+        ("[", 100_000),
+        ("{a=", 100_000),
+        ("a.", 100_000),
+        ("[a.", 1),
+    ] {
+        let text = format!("schema = 1\nx = {}", open.repeat(times));
+        assert!(!Manifest::parse("x", &text).1.is_empty());
+        let text = format!("schema = 1\n{}a = 1\n", open.repeat(times));
+        assert!(!Manifest::parse("x", &text).1.is_empty());
+    }
+}
