@@ -1,0 +1,55 @@
+//! Maintenance of this repository: `cargo xtask <task>`.
+
+mod manifests;
+
+use std::process::ExitCode;
+
+/// A task.
+struct Task {
+    name: &'static str,
+    /// What it does, in one line.
+    about: &'static str,
+    /// Its arguments, as the usage shows them.
+    usage: &'static str,
+    /// Runs it. `Ok(false)`: something was found that should not be.
+    run: fn(&[String]) -> Result<bool, String>,
+}
+
+const TASKS: &[Task] = &[Task {
+    name: "manifests",
+    about: "regenerate manifests/*.symbols from the real packages, or compare them",
+    usage: "[--check] [--components DIR]",
+    run: manifests::run,
+}];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, arguments)) = arguments.split_first() else {
+        eprint!("{}", usage());
+        return ExitCode::from(2);
+    };
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprint!("error: there is no task `{name}`\n\n{}", usage());
+        return ExitCode::from(2);
+    };
+    match (task.run)(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(101)
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("Usage: cargo xtask <task>\n");
+    for task in TASKS {
+        text += &format!("\n  {} {}\n      {}\n", task.name, task.usage, task.about);
+    }
+    text
+}

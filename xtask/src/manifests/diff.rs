@@ -1,0 +1,33 @@
+//! Differences between two sorted lists of symbols.
+
+use std::collections::BTreeSet;
+
+/// Lines of `old` that are gone (`-`) and new ones (`+`), by what follows the sign; empty if both
+/// texts are the same.
+pub fn lines(old: &str, new: &str) -> String {
+    let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
+        (old.lines().collect(), new.lines().collect());
+    let gone = before.difference(&after).map(|line| (*line, '-'));
+    let added = after.difference(&before).map(|line| (*line, '+'));
+    let changes: BTreeSet<(&str, char)> = gone.chain(added).collect();
+    if changes.is_empty() && old != new {
+        return "  (the same lines in another order, or other line ends)\n".into();
+    }
+    changes
+        .iter()
+        .map(|(line, sign)| format!("{sign}{line}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_differences_are_shown() {
+        assert_eq!(lines("a\nb\n", "a\nb\n"), "");
+        assert_eq!(lines("a\nb\nd\n", "a\nb in=12.9\nd\n"), "-b\n+b in=12.9\n");
+        assert!(!lines("a\nb\n", "b\na\n").is_empty());
+        assert!(!lines("a\n", "a").is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! The functions that NVIDIA's `cuda.h` declares.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The names of all functions, sorted. The header maps names to newer ones by macros
+/// (`cuCtxCreate` to `cuCtxCreate_v4`), so it is read after them: once for each set of macros
+/// under which it declares something else.
+pub fn functions(header: &Path) -> Result<Vec<String>, String> {
+    let mut names = BTreeSet::new();
+    // With the first, the old entry points are declared beside the new; the second means the
+    // variants for a stream of each thread.
+    let internal = "-D__CUDA_API_VERSION_INTERNAL";
+    let per_thread = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM";
+    for macros in [&[][..], &[internal], &[per_thread], &[internal, per_thread]] {
+        names.extend(declared(&preprocess(header, macros)?));
+    }
+    Ok(names.into_iter().collect())
+}
+
+fn preprocess(header: &Path, macros: &[&str]) -> Result<String, String> {
+    let failed = |reason: String| format!("`cc -E` of `{}`: {reason}", header.display());
+    let mut child = Command::new("cc")
+        .args(["-E", "-P", "-x", "c", "-I"])
+        .arg(header.parent().unwrap_or(Path::new("")))
+        .args(macros)
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| failed(e.to_string()))?;
+    let mut stdin = child
+        .stdin
+        .take()
+        .ok_or_else(|| failed("no input".into()))?;
+    stdin
+        .write_all(b"#include <cuda.h>\n")
+        .map_err(|e| failed(e.to_string()))?;
+    drop(stdin);
+    let output = child
+        .wait_with_output()
+        .map_err(|e| failed(e.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Every `CUresult cuName(` in preprocessed text.
+fn declared(text: &str) -> impl Iterator<Item = String> {
+    text.split("CUresult ").skip(1).filter_map(|after| {
+        let name = after
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .next()?;
+        let is_function = after[name.len()..].trim_start().starts_with('(');
+        let third = name.strip_prefix("cu")?.chars().next()?;
+        (is_function && third.is_ascii_uppercase()).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_told_from_other_uses() {
+        let text = "typedef enum cudaError_enum { A } CUresult;\n\
+            CUresult cuInit(unsigned int Flags);\n\
+            CUresult cuDeviceGet (CUdevice *device, int n);\n\
+            typedef CUresult (*CUcallback)(int);\n\
+            CUresult curious(void);\n\
+            CUresult cuFlag; extern CUresult\n";
+        assert_eq!(
+            declared(text).collect::<Vec<_>>(),
+            ["cuInit", "cuDeviceGet"]
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! One list out of what each version of a library has.
+
+use std::collections::BTreeMap;
+
+use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_core::version::Version;
+
+/// What is known of one version.
+pub enum Evidence {
+    /// The library itself.
+    Exports(SymbolList),
+    /// Names that a header declares; the library has these besides what the version before has.
+    Declared(Vec<String>),
+}
+
+/// Merges versions, ascending. Only functions with C names stay: stubs cannot stand for data, and
+/// mangled names and the compiler's own helpers are no part of an API.
+pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
+    let mut list = SymbolList {
+        versions: versions.iter().map(|(version, _)| *version).collect(),
+        ..SymbolList::default()
+    };
+    let mut merged: BTreeMap<(String, Option<String>), (Symbol, Vec<bool>)> = BTreeMap::new();
+    for (index, (_, evidence)) in versions.into_iter().enumerate() {
+        let symbols = match evidence {
+            Evidence::Exports(exports) => {
+                list.soname = exports.soname.or(list.soname);
+                let soname = list.soname.as_deref();
+                (exports.symbols.into_iter())
+                    .filter(is_api)
+                    .map(|symbol| without_soname_node(symbol, soname))
+                    .collect::<Vec<_>>()
+            }
+            Evidence::Declared(names) => {
+                let before = merged.values().filter(|(_, has)| has.last() == Some(&true));
+                let declared = names.into_iter().map(|name| Symbol {
+                    name,
+                    ..Symbol::default()
+                });
+                before
+                    .map(|(symbol, _)| symbol.clone())
+                    .chain(declared)
+                    .collect()
+            }
+        };
+        for symbol in symbols {
+            let key = (symbol.name.clone(), symbol.node.clone());
+            let (_, has) = merged.entry(key).or_insert((symbol, Vec::new()));
+            has.resize(index, false);
+            has.push(true);
+        }
+        for (_, has) in merged.values_mut() {
+            has.resize(index + 1, false);
+        }
+    }
+    for (mut symbol, has) in merged.into_values() {
+        symbol.present = ranges(&list.versions, &has);
+        list.symbols.push(symbol);
+    }
+    list.normalise();
+    list
+}
+
+fn is_api(symbol: &Symbol) -> bool {
+    !symbol.kind.is_data() && !symbol.name.starts_with("_Z") && !symbol.name.starts_with("__gnu_")
+}
+
+/// NVIDIA's libraries have one node, called like the soname, so that it changes with the major.
+/// A program may be bound to any of them.
+fn without_soname_node(mut symbol: Symbol, soname: Option<&str>) -> Symbol {
+    if symbol.node.as_deref() == soname {
+        symbol.node = None;
+    }
+    symbol
+}
+
+/// Runs of versions that have a symbol; none if all have it.
+fn ranges(versions: &[Version], has: &[bool]) -> Vec<(Version, Version)> {
+    if has.iter().all(|has| *has) {
+        return Vec::new();
+    }
+    let marked: Vec<(Version, bool)> = versions.iter().copied().zip(has.iter().copied()).collect();
+    (marked.chunk_by(|a, b| a.1 == b.1))
+        .filter(|run| run[0].1)
+        .map(|run| (run[0].0, run[run.len() - 1].0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> Evidence {
+        let symbols = symbols.iter().map(|(name, node)| Symbol {
+            name: (*name).into(),
+            node: node.map(String::from),
+            ..Symbol::default()
+        });
+        Evidence::Exports(SymbolList {
+            soname: Some(soname.into()),
+            machine: Some("x86_64".into()),
+            symbols: symbols.collect(),
+            ..SymbolList::default()
+        })
+    }
+
+    #[test]
+    fn versions_become_ranges() {
+        let v = Version::new;
+        let list = merge(vec![
+            (
+                v(11, 8),
+                exports("lib.so.11", &[("old", None), ("all", None), ("gap", None)]),
+            ),
+            (
+                v(12, 9),
+                exports("lib.so.12", &[("all", Some("lib.so.12")), ("new", None)]),
+            ),
+            (
+                v(13, 0),
+                exports("lib.so.13", &[("all", None), ("gap", None), ("new", None)]),
+            ),
+            (
+                v(13, 5),
+                Evidence::Declared(vec!["declared".into(), "gap".into()]),
+            ),
+        ]);
+        assert_eq!(
+            list.to_text(),
+            "@gpustub-symbols 1\n@soname lib.so.13\n@versions 11.8 12.9 13.0 13.5\n\
+             all\ndeclared in=13.5-\ngap in=11.8,13.0-\nnew in=12.9-\nold in=11.8\n"
+        );
+    }
+
+    #[test]
+    fn only_functions_of_the_api_stay_and_nodes_that_mean_something() {
+        let v = Version::new;
+        let mut symbols = vec![("hipInit", Some("hip_4.2")), ("_Z3hipv", None)];
+        symbols.push(("__gnu_h2f_ieee", Some("hip_4.2")));
+        let list = merge(vec![(v(5, 2), exports("lib.so.5", &symbols))]);
+        assert_eq!(
+            list.to_text(),
+            "@gpustub-symbols 1\n@soname lib.so.5\n@versions 5.2\nhipInit node=hip_4.2\n"
+        );
+    }
+}
