@@ -1,0 +1,33 @@
+//! What must hold of any bytes: the body of fuzz targets and of the tests with damaged files.
+
+use gpustub_core::diag::has_errors;
+use gpustub_core::symbols::SymbolList;
+
+use crate::{Options, read_link_facts, read_symbols, to_ifs};
+
+/// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
+/// whether it was a readable library.
+#[doc(hidden)]
+pub fn check(data: &[u8]) -> bool {
+    let facts = read_link_facts(data);
+    let Ok(list) = read_symbols(data, Options::default()) else {
+        return false;
+    };
+    assert!(facts.is_ok() || list.soname.is_none() || !list.symbols.is_empty());
+    let unique = |pair: &[gpustub_core::symbols::Symbol]| {
+        (&pair[0].name, &pair[0].node) < (&pair[1].name, &pair[1].node)
+    };
+    assert!(
+        list.symbols.windows(2).all(unique),
+        "symbols are sorted and unique"
+    );
+    assert!(to_ifs(&list).lines().count() >= 4);
+    let text = list.to_text();
+    let (again, diagnostics) = SymbolList::parse("fuzz.symbols", &text);
+    assert!(!has_errors(&diagnostics), "{}", diagnostics[0]);
+    assert_eq!(
+        again, list,
+        "a list that was written reads as the same list"
+    );
+    true
+}

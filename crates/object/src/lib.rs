@@ -1,0 +1,33 @@
+//! Reads symbol lists and link facts out of binaries.
+//!
+//! [`read_symbols`] answers "what does this library export", [`read_link_facts`] "what does this
+//! image need". Both see a file as the dynamic loader does, through its program headers and
+//! dynamic section; so they work on files without section headers, and of a library of 750 MB
+//! only a few pages are touched. Whatever the bytes are, they give a value or an [`Error`]: no
+//! panic, and no memory beyond a small multiple of what the file's tables hold.
+//!
+//! ```no_run
+//! let options = gpustub_object::Options { expect_machine: Some("x86_64"), ..Default::default() };
+//! match gpustub_object::read_symbols_file("libcudart.so.13".as_ref(), options) {
+//!     Ok(list) => print!("{}", list.to_text()),
+//!     Err(error) => eprintln!("{}", error.diagnostic()),
+//! }
+//! ```
+
+mod elf;
+mod error;
+mod facts;
+mod file;
+mod format;
+#[doc(hidden)]
+pub mod fuzz;
+mod ifs;
+mod machine;
+mod strings;
+mod symbols;
+
+pub use error::{Error, Problem};
+pub use facts::{LinkFacts, VersionNeed, read_link_facts};
+pub use file::{read_link_facts_file, read_symbols_file};
+pub use ifs::to_ifs;
+pub use symbols::{Options, read_symbols};
