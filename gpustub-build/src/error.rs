@@ -1,0 +1,120 @@
+//! What went wrong, readable without its source.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR, line_column};
+
+/// Why the stubs could not be built. Its text says what to do about it; it may have several lines.
+#[derive(Clone)]
+pub struct Error {
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn new(code: &'static Code, message: impl Into<String>) -> Self {
+        let message = Diagnostic::error(code, message).to_string();
+        Self { message }
+    }
+
+    /// A variable that cargo sets for build scripts is missing.
+    pub(crate) fn unset(variable: &str) -> Self {
+        let message = format!("error: the environment variable {variable} is not set");
+        Self { message }.help("gpustub-build works inside a build script, where cargo sets it")
+    }
+
+    /// The same, with a next step.
+    pub(crate) fn help(mut self, help: impl fmt::Display) -> Self {
+        self.message += &format!("\n  help: {help}");
+        self
+    }
+
+    /// The same, with what a tool printed.
+    pub(crate) fn output(mut self, output: &[u8]) -> Self {
+        const LINES: usize = 40;
+        let text = String::from_utf8_lossy(output);
+        let total = text.lines().count();
+        for line in text.lines().take(LINES) {
+            self.message += &format!("\n  | {line}");
+        }
+        if total > LINES {
+            self.message += &format!("\n  | … and {} more lines", total - LINES);
+        }
+        self
+    }
+
+    /// A file or folder that could not be read or written.
+    pub(crate) fn io(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+        Self::new(
+            &FILE_ERROR,
+            format!("cannot {doing} {}: {error}", path.display()),
+        )
+    }
+
+    /// The errors among diagnostics, all of them. `texts` are the files they are about.
+    pub(crate) fn diagnostics(found: &[Diagnostic], texts: &BTreeMap<String, String>) -> Self {
+        let errors: Vec<_> = found.iter().map(|d| located(d, texts)).collect();
+        let message = errors.join("\n");
+        Self { message }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// As `Display`, so that a build script's `main` that returns it prints something readable.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `GpuStub.toml:4:1: error[unknown-key]: …`, then the next step.
+pub(crate) fn located(diagnostic: &Diagnostic, texts: &BTreeMap<String, String>) -> String {
+    match &diagnostic.origin {
+        None => diagnostic.to_string(),
+        Some(origin) => match texts.get(&origin.file) {
+            None => format!("{}: {diagnostic}", origin.file),
+            Some(text) => {
+                let (line, column) = line_column(text, origin.span.start);
+                format!("{}:{line}:{column}: {diagnostic}", origin.file)
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpustub_core::diag::UNKNOWN_KEY;
+
+    #[test]
+    fn a_diagnostic_is_shown_with_its_place() {
+        let text = "schema = 1\n[stub.cudart]\nmajor = 12\n";
+        let start = text.find("major").unwrap();
+        let found = Diagnostic::error(&UNKNOWN_KEY, "unknown key `major`")
+            .at("GpuStub.toml", start..start + 5)
+            .help("did you mean `majors`?");
+        let texts = BTreeMap::from([("GpuStub.toml".to_owned(), text.to_owned())]);
+        assert_eq!(
+            Error::diagnostics(&[found], &texts).to_string(),
+            "GpuStub.toml:3:1: error[unknown-key]: unknown key `major`\n  help: did you mean `majors`?"
+        );
+    }
+
+    #[test]
+    fn long_output_of_a_tool_is_cut() {
+        let output = "x\n".repeat(100);
+        let error = Error::new(&FILE_ERROR, "no")
+            .output(output.as_bytes())
+            .to_string();
+        assert_eq!(error.lines().count(), 42);
+        assert!(error.ends_with("… and 60 more lines"), "{error}");
+    }
+}

@@ -1,0 +1,57 @@
+//! Files in OUT_DIR.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::sources::SourceSet;
+
+use crate::Error;
+
+/// Writes the sources into `dir`, which is created; files with the same bytes are left alone.
+pub fn write_sources(dir: &Path, sources: &SourceSet) -> Result<(), Error> {
+    for (path, text) in sources {
+        write_if_changed(&dir.join(path), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes a file, its folders too, unless it holds these bytes already.
+pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, &e))?;
+    }
+    let new = beside(path);
+    fs::write(&new, bytes).map_err(|e| Error::io("write", &new, &e))?;
+    rename(&new, path)
+}
+
+/// A name beside `path`, to be renamed to it when complete: nobody sees half a file.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|e| Error::io("write", to, &e))
+}
+
+/// Removes what is in `dir` beside the files of these names.
+pub(crate) fn remove_others(dir: &Path, keep: &BTreeSet<String>) -> Result<(), Error> {
+    let failed = |e| Error::io("clear", dir, &e);
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| keep.contains(name))
+        {
+            fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! The `build.rs` helper of gpustub: stand-ins for GPU libraries, found at run time.
+//!
+//! A package declares its GPU libraries in `GpuStub.toml` beside its `Cargo.toml`. Its build
+//! script is one line:
+//!
+//! ```no_run
+//! // fn main() {
+//! gpustub_build::build();
+//! // }
+//! ```
+//!
+//! The package, and whatever it depends on, may then call these libraries as if they were linked.
+//! Nothing of them has to be installed to build it, and the program starts without them too.
+//!
+//! # What is written where
+//!
+//! ```text
+//! OUT_DIR/gpustub/            the generated sources, objects, and gpustub.h
+//! OUT_DIR/gpustub/link/       the search path that rustc is given
+//!     libgpustub_stubs.a      the stubs of all libraries, and the run time once
+//!     libcuda.a               for each stubbed name, an archive without members
+//! ```
+//!
+//! Both halves are needed. The empty `libcuda.a` answers every `-lcuda` that a dependency emits,
+//! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
+//! the stubs into the link wherever the references stand in it.
+//!
+//! [`toolchain`] compiles generated sources outside of build scripts.
+
+mod env;
+mod error;
+mod files;
+pub mod toolchain;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
+use gpustub_core::directives::Directive;
+use gpustub_core::manifest::{Form, Manifest, Optional};
+use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::sources::render;
+
+pub use env::Env;
+pub use error::Error;
+pub use files::write_sources;
+pub use gpustub_core as core;
+use toolchain::Toolchain;
+
+/// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
+/// says what is wrong and ends the build script.
+pub fn build() {
+    Build::new().build();
+}
+
+/// Settings of a build, for the rare case that the defaults do not fit.
+#[derive(Debug, Clone, Default)]
+pub struct Build {
+    env: Env,
+    manifest: Option<PathBuf>,
+    out_dir: Option<PathBuf>,
+    compiler: Option<PathBuf>,
+    archiver: Option<PathBuf>,
+}
+
+/// What a build made. Nothing has been printed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// What to tell cargo, in this order.
+    pub directives: Vec<Directive>,
+    /// The ids of the libraries that have stubs now, sorted.
+    pub stubs: Vec<String>,
+    /// The archive or shared library with the stubs; `None` if there are none.
+    pub library: Option<PathBuf>,
+    /// The folder with `gpustub.h`; `None` if nothing was generated.
+    pub include: Option<PathBuf>,
+}
+
+/// The whole of an archive without members: the format's magic (ar(5)).
+const EMPTY_ARCHIVE: &str = "!<arch>\n";
+
+impl Build {
+    /// A build with the defaults: all is taken from the environment that cargo sets.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another environment than the process's own. The C compiler's own variables (`CC`, `AR`,
+    /// `CFLAGS`) are still read from the process.
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Another file than `GpuStub.toml` beside `Cargo.toml`.
+    pub fn manifest_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.manifest = Some(path.into());
+        self
+    }
+
+    /// Another folder than `OUT_DIR`.
+    pub fn out_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.out_dir = Some(dir.into());
+        self
+    }
+
+    /// This C compiler, whatever `CC` says.
+    pub fn compiler(mut self, program: impl Into<PathBuf>) -> Self {
+        self.compiler = Some(program.into());
+        self
+    }
+
+    /// This archiver, whatever `AR` says.
+    pub fn archiver(mut self, program: impl Into<PathBuf>) -> Self {
+        self.archiver = Some(program.into());
+        self
+    }
+
+    /// Builds the stubs, prints what cargo has to know, and returns what was made. On an error it
+    /// says what is wrong and ends the process with status 1.
+    pub fn build(self) -> Output {
+        match self.try_build() {
+            Ok(output) => {
+                for directive in &output.directives {
+                    println!("{directive}");
+                }
+                output
+            }
+            Err(error) => {
+                // Cargo takes one line a message.
+                for line in error.to_string().lines() {
+                    println!("{}", Directive::Error(line.to_owned()));
+                }
+                std::process::exit(1)
+            }
+        }
+    }
+
+    /// Builds the stubs. Nothing is printed: the directives are in the result.
+    pub fn try_build(self) -> Result<Output, Error> {
+        let mut output = Output {
+            directives: Vec::new(),
+            stubs: Vec::new(),
+            library: None,
+            include: None,
+        };
+
+        // No file of the user's tree is read where the documentation alone is built: it must come
+        // out for every target, also those that have no stubs.
+        let docs_only = self.env.get("DOCS_RS").is_some();
+        let input = if docs_only {
+            None
+        } else {
+            Some(self.read(&mut output.directives)?)
+        };
+        if let Some(plan) = input {
+            output.stubs = plan
+                .libraries
+                .iter()
+                .filter(|l| l.stubbed)
+                .map(|l| l.id.clone())
+                .collect();
+            if !output.stubs.is_empty() {
+                self.generate(&plan, &mut output)?;
+            }
+        }
+        // After everything has been read.
+        output.directives.splice(0..0, self.env.rerun_lines());
+        Ok(output)
+    }
+
+    /// Reads what the user wrote, and plans.
+    fn read(&self, directives: &mut Vec<Directive>) -> Result<Plan, Error> {
+        let (path, name) = match &self.manifest {
+            Some(path) => (path.clone(), path.display().to_string()),
+            None => {
+                let Some(dir) = self.env.get("CARGO_MANIFEST_DIR") else {
+                    return Err(Error::unset("CARGO_MANIFEST_DIR"));
+                };
+                (
+                    Path::new(&dir).join("GpuStub.toml"),
+                    "GpuStub.toml".to_owned(),
+                )
+            }
+        };
+        let text = std::fs::read_to_string(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::new(&FILE_ERROR, format!("there is no {}", path.display())).help(
+                    "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
+                )
+            }
+            _ => Error::io("read", &path, &e),
+        })?;
+        directives.push(Directive::RerunIfChanged(name.clone()));
+
+        let (manifest, mut found) = Manifest::parse(&name, &text);
+        let mut texts = BTreeMap::from([(name, text)]);
+        if has_errors(&found) {
+            return Err(Error::diagnostics(&found, &texts));
+        }
+
+        let mut inputs = Inputs {
+            features: Some(Vec::new()),
+            ..Inputs::default()
+        };
+        for stub in &manifest.stubs {
+            if let Optional::Feature(feature) = &stub.optional {
+                if self.env.has_feature(feature) {
+                    inputs
+                        .features
+                        .get_or_insert_default()
+                        .push(feature.clone());
+                }
+            }
+            let Some(symbols) = stub.custom.symbols.as_ref().map(|s| &s.value) else {
+                continue;
+            };
+            let file = path.parent().unwrap_or(Path::new("")).join(symbols);
+            let list = std::fs::read_to_string(&file).map_err(|e| {
+                Error::io("read the symbol list", &file, &e).help(format!(
+                    "`cargo gpustub sync --from {id}=path/to/lib{id}.so` writes it",
+                    id = stub.id.value
+                ))
+            })?;
+            let changed = match &self.manifest {
+                Some(_) => file.display().to_string(),
+                None => symbols.clone(),
+            };
+            directives.push(Directive::RerunIfChanged(changed));
+            texts.insert(symbols.clone(), list.clone());
+            inputs.symbol_files.insert(symbols.clone(), list);
+        }
+
+        let (plan, more) = plan(&manifest, &self.env.target()?, &inputs);
+        found.extend(more);
+        if has_errors(&found) {
+            return Err(Error::diagnostics(&found, &texts));
+        }
+        for warning in found.iter().filter(|d| d.level == Level::Warning) {
+            // Cargo takes one line a warning.
+            let text = error::located(warning, &texts);
+            directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
+        }
+        Ok(plan)
+    }
+
+    /// Writes, compiles and archives (or links) the stubs of a plan that has some.
+    fn generate(&self, plan: &Plan, output: &mut Output) -> Result<(), Error> {
+        let out_dir = match &self.out_dir {
+            Some(dir) => dir.clone(),
+            None => self.env.cargo_text("OUT_DIR")?.into(),
+        };
+        let dir = out_dir.join("gpustub");
+        let link = dir.join("link");
+        let Some(link_text) = link.to_str().filter(|path| !path.contains('\n')) else {
+            return Err(Error::new(
+                &FILE_ERROR,
+                format!("cargo cannot be told of the folder {link:?}"),
+            )
+            .help("build in a folder whose name is valid UTF-8 and has no line break"));
+        };
+        let stubbed = || plan.libraries.iter().filter(|l| l.stubbed);
+        let shared = stubbed().any(|l| l.form == Form::Shared);
+        if shared && stubbed().any(|l| l.form == Form::Static) {
+            return Err(Error::new(
+                &BAD_VALUE,
+                "some stubs of this package are static and some are shared",
+            )
+            .help("give every [stub] table of this package the same `form`"));
+        }
+
+        write_sources(&dir, &render(plan))?;
+        let host = self.env.cargo_text("HOST")?;
+        for variable in toolchain::variables(&plan.target.triple, &host) {
+            self.env.remember(&variable);
+        }
+        let tools = Toolchain::find(
+            &plan.target,
+            &host,
+            &dir,
+            self.compiler.as_deref(),
+            self.archiver.as_deref(),
+        )?;
+
+        let name = match shared {
+            true => shared_name(&self.env.cargo_text("CARGO_PKG_NAME")?),
+            false => "gpustub_stubs".to_owned(),
+        };
+        let (kind, file, stand_in) = match shared {
+            // A linker script. It is named .a because the loader, unlike linkers, would trip over
+            // a text file named libcuda.so when cargo puts this folder into LD_LIBRARY_PATH.
+            true => (
+                "dylib",
+                format!("lib{name}.so"),
+                format!("INPUT(-l{name})\n"),
+            ),
+            false => (
+                "static:+whole-archive",
+                format!("lib{name}.a"),
+                EMPTY_ARCHIVE.to_owned(),
+            ),
+        };
+        let mut files = BTreeSet::from([file.clone()]);
+        for name in stubbed().flat_map(|l| &l.link_names) {
+            let stand_in_file = format!("lib{name}.a");
+            files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
+            files.insert(stand_in_file);
+        }
+        // A stand-in of a library that has no stubs any more would hide the real one.
+        files::remove_others(&link, &files)?;
+        let library = link.join(file);
+        match shared {
+            true => tools.shared_library(&dir, &library)?,
+            false => tools.static_library(&dir, &library)?,
+        }
+
+        output
+            .directives
+            .push(Directive::LinkSearch(link_text.to_owned()));
+        output
+            .directives
+            .push(Directive::LinkLib(kind.to_owned(), name));
+        output.library = Some(library);
+        output.include = Some(dir);
+        Ok(())
+    }
+}
+
+/// The name after `-l` of a package's shared stubs. Other software finds libraries in a process by
+/// parts of their file names, such as `libcudart.`; none of them fits this one.
+fn shared_name(package: &str) -> String {
+    format!("gpustub_{}", package.replace('-', "_"))
+}

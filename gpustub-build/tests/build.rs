@@ -1,0 +1,437 @@
+//! Whole builds, in an environment of our own, with the machine's C compiler.
+#![cfg(unix)]
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_build::{Build, Env, Output};
+use gpustub_core::library::Library;
+
+/// A package to build, in an empty folder of this test's own.
+struct Package {
+    dir: PathBuf,
+    variables: Vec<(String, OsString)>,
+}
+
+impl Package {
+    fn new(name: &str, manifest: &str) -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("build")
+            .join(name);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("GpuStub.toml"), manifest).unwrap();
+        let mut package = Self {
+            dir: dir.clone(),
+            variables: Vec::new(),
+        };
+        let triple = host();
+        let arch = triple.split('-').next().unwrap().to_owned();
+        for (name, value) in [
+            ("CARGO_MANIFEST_DIR", dir.as_os_str().to_owned()),
+            ("CARGO_PKG_NAME", "my-package".into()),
+            ("OUT_DIR", dir.join("out").into()),
+            ("TARGET", triple.clone().into()),
+            ("HOST", triple.into()),
+            ("CARGO_CFG_TARGET_ARCH", arch.into()),
+            ("CARGO_CFG_TARGET_OS", "linux".into()),
+            ("CARGO_CFG_TARGET_ENV", "gnu".into()),
+        ] {
+            package.set(name, value);
+        }
+        package
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.variables.retain(|(n, _)| n != name);
+        self.variables.push((name.to_owned(), value.into()));
+    }
+
+    fn build(&self) -> Build {
+        Build::new().env(Env::from_iter(self.variables.clone()))
+    }
+
+    fn output(&self) -> Output {
+        self.build().try_build().unwrap()
+    }
+
+    fn error(&self) -> String {
+        self.build().try_build().unwrap_err().to_string()
+    }
+
+    fn link(&self, file: &str) -> PathBuf {
+        self.dir.join("out/gpustub/link").join(file)
+    }
+
+    fn link_files(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.link(""))
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn host() -> String {
+    let output = Command::new("rustc").arg("-vV").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .find_map(|l| l.strip_prefix("host: "))
+        .unwrap()
+        .to_owned()
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    output.directives.iter().map(ToString::to_string).collect()
+}
+
+fn tool(program: &str, args: &[&str], file: &Path) -> String {
+    let output = Command::new(program).args(args).arg(file).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The last fields of nm's lines.
+fn names(nm: &str) -> Vec<&str> {
+    nm.lines()
+        .filter_map(|l| l.split_whitespace().last())
+        .collect()
+}
+
+#[test]
+fn static_stubs_are_an_archive_behind_empty_ones() {
+    let package = Package::new(
+        "static",
+        "schema = 1\n[stub.cuda]\n[stub.nvrtc]\n[stub.opencl]\n",
+    );
+    let output = package.output();
+    assert_eq!(output.stubs, ["cuda", "nvrtc", "opencl"]);
+
+    let lines = lines(&output);
+    let link = package.link("");
+    let link = link.to_str().unwrap().trim_end_matches('/');
+    assert_eq!(
+        lines[lines.len() - 2..],
+        [
+            format!("cargo::rustc-link-search=native={link}"),
+            "cargo::rustc-link-lib=static:+whole-archive=gpustub_stubs".to_owned(),
+        ]
+    );
+    for expected in [
+        "cargo::rerun-if-changed=GpuStub.toml",
+        "cargo::rerun-if-env-changed=CC",
+        "cargo::rerun-if-env-changed=CFLAGS",
+        "cargo::rerun-if-env-changed=HOST_AR",
+        "cargo::rerun-if-env-changed=DOCS_RS",
+    ] {
+        assert!(
+            lines.iter().any(|l| l == expected),
+            "{expected} in {lines:#?}"
+        );
+    }
+    // What cargo sets itself is not the user's variable of that name.
+    assert!(
+        !lines.iter().any(|l| l.ends_with("env-changed=TARGET")),
+        "{lines:#?}"
+    );
+
+    let expected = [
+        "libOpenCL.a",
+        "libcuda.a",
+        "libgpustub_stubs.a",
+        "libnvrtc.a",
+    ];
+    assert_eq!(package.link_files(), expected);
+    assert_eq!(fs::read(package.link("libcuda.a")).unwrap(), b"!<arch>\n");
+    assert!(output.include.unwrap().join("gpustub.h").is_file());
+
+    let archive = output.library.unwrap();
+    assert_eq!(
+        tool("ar", &["t"], &archive),
+        "gpustub_runtime.o\ngpustub_stubs.o\n"
+    );
+    let nm = tool("nm", &["--defined-only"], &archive);
+    let defined = names(&nm);
+    for name in ["cuInit", "nvrtcVersion", "clGetPlatformIDs", "gpustub_load"] {
+        assert!(defined.contains(&name), "{name}");
+    }
+    assert!(!defined.contains(&"cudaFree"));
+    // All that can be linked against is hidden in the image that contains it.
+    let symbols = tool("readelf", &["-sW"], &archive);
+    let global = symbols
+        .lines()
+        .filter(|l| l.contains(" GLOBAL ") && !l.contains(" UND "));
+    let visible: Vec<_> = global.filter(|l| !l.contains(" HIDDEN ")).collect();
+    assert!(visible.is_empty(), "{visible:#?}");
+}
+
+#[test]
+fn shared_stubs_are_a_library_behind_linker_scripts() {
+    let package = Package::new("shared", "schema = 1\n[stub.nvrtc]\nform = \"shared\"\n");
+    let output = package.output();
+    assert_eq!(
+        lines(&output).last().unwrap(),
+        "cargo::rustc-link-lib=dylib=gpustub_my_package"
+    );
+    assert_eq!(
+        package.link_files(),
+        ["libgpustub_my_package.so", "libnvrtc.a"]
+    );
+
+    let library = output.library.unwrap();
+    let dynamic = tool("readelf", &["-dW"], &library);
+    assert!(dynamic.contains("[libgpustub_my_package.so]"), "{dynamic}");
+    let nm = tool("nm", &["-D", "--defined-only"], &library);
+    let listed = Library::builtin("nvrtc").unwrap().symbols;
+    let listed: Vec<&str> = listed.functions().map(|s| s.name.as_str()).collect();
+    assert_eq!(names(&nm), listed);
+
+    // A C program that knows only the library's usual name links through the script.
+    let program = package.dir.join("program");
+    fs::write(
+        package.dir.join("main.c"),
+        "int nvrtcVersion(int *, int *);\nint main(void) { return nvrtcVersion(0, 0) < 0; }\n",
+    )
+    .unwrap();
+    let status = Command::new("cc")
+        .arg(package.dir.join("main.c"))
+        .args([
+            "-L".as_ref(),
+            package.link("").as_os_str(),
+            "-lnvrtc".as_ref(),
+        ])
+        .args(["-o".as_ref(), program.as_os_str()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let needed = tool("readelf", &["-dW"], &program);
+    assert!(
+        needed.contains("(NEEDED)") && needed.contains("libgpustub_my_package.so"),
+        "{needed}"
+    );
+}
+
+#[test]
+fn static_and_shared_in_one_package_are_refused() {
+    let manifest = "schema = 1\n[stub.cuda]\n[stub.nvrtc]\nform = \"shared\"\n";
+    let error = Package::new("mixed", manifest).error();
+    assert!(error.contains("the same `form`"), "{error}");
+}
+
+#[test]
+fn the_same_bytes_in_two_folders() {
+    let archives = ["same/a", "same/b/c"].map(|name| {
+        let package = Package::new(name, "schema = 1\n[stub.nvrtc]\n");
+        fs::read(package.output().library.unwrap()).unwrap()
+    });
+    assert!(archives[0] == archives[1], "the archives differ");
+}
+
+#[test]
+fn a_library_that_is_no_longer_declared_leaves_nothing_behind() {
+    let package = Package::new("stale", "schema = 1\n[stub.nvrtc]\n[stub.opencl]\n");
+    package.output();
+    fs::write(
+        package.dir.join("GpuStub.toml"),
+        "schema = 1\n[stub.opencl]\n",
+    )
+    .unwrap();
+    let output = package.output();
+    assert_eq!(package.link_files(), ["libOpenCL.a", "libgpustub_stubs.a"]);
+    let nm = tool("nm", &["--defined-only"], &output.library.unwrap());
+    assert!(!names(&nm).contains(&"nvrtcVersion"));
+}
+
+#[test]
+fn sources_that_did_not_change_are_not_written() {
+    let package = Package::new("unchanged", "schema = 1\n[stub.nvrtc]\n");
+    let table = package.dir.join("out/gpustub/gpustub_table.inc");
+    package.output();
+    // A read-only file could not be written to, but could be replaced: compare the file itself.
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    let before = inode(&table);
+    package.output();
+    assert_eq!(before, inode(&table));
+    fs::write(
+        package.dir.join("GpuStub.toml"),
+        "schema = 1\n[stub.opencl]\n",
+    )
+    .unwrap();
+    package.output();
+    assert!(
+        fs::read_to_string(&table)
+            .unwrap()
+            .contains("clGetPlatformIDs")
+    );
+}
+
+#[test]
+fn optional_stubs_follow_the_feature() {
+    let manifest = "schema = 1\n[stub.nvrtc]\noptional = { feature = \"run-time\" }\n";
+    let mut package = Package::new("feature", manifest);
+    let off = package.output();
+    assert!(
+        off.directives
+            .iter()
+            .all(|d| d.to_string().contains("rerun-if")),
+        "{off:?}"
+    );
+    assert_eq!((off.stubs.len(), off.library), (0, None));
+    package.set("CARGO_FEATURE_RUN_TIME", "1");
+    assert_eq!(package.output().stubs, ["nvrtc"]);
+}
+
+#[test]
+fn stubs_that_another_package_provides_are_not_built() {
+    let output = Package::new("required", "schema = 1\n[stub.nvrtc]\nprovide = false\n").output();
+    assert_eq!((output.stubs.len(), output.library), (0, None));
+}
+
+#[test]
+fn a_library_of_ones_own_reads_its_symbol_list() {
+    let manifest = "schema = 1\n[stub.acme]\nload-names = { linux = [\"libacme.so.3\"] }\n\
+                    symbols = \"symbols/acme.symbols\"\nfallback = { status = 999 }\n";
+    let package = Package::new("own", manifest);
+    let error = package.error();
+    assert!(
+        error.contains("acme.symbols") && error.contains("--from acme="),
+        "{error}"
+    );
+
+    fs::create_dir(package.dir.join("symbols")).unwrap();
+    let list = package.dir.join("symbols/acme.symbols");
+    fs::write(&list, "@gpustub-symbols 1\nacmeOpen\nacmeOpen\n").unwrap();
+    let error = package.error();
+    assert!(error.contains("symbols/acme.symbols:3:"), "{error}");
+
+    fs::write(&list, "@gpustub-symbols 1\nacmeClose\nacmeOpen\n").unwrap();
+    let output = package.output();
+    let line = "cargo::rerun-if-changed=symbols/acme.symbols";
+    assert!(lines(&output).iter().any(|l| l == line), "{output:?}");
+    let nm = tool("nm", &["--defined-only"], &output.library.unwrap());
+    assert!(names(&nm).contains(&"acmeOpen"), "{nm}");
+    assert_eq!(package.link_files(), ["libacme.a", "libgpustub_stubs.a"]);
+}
+
+#[test]
+fn documentation_builds_compile_nothing_and_read_nothing() {
+    let mut package = Package::new("docs", "this is not TOML");
+    package.set("DOCS_RS", "1");
+    let output = package.output();
+    assert_eq!(lines(&output), ["cargo::rerun-if-env-changed=DOCS_RS"]);
+    assert_eq!((output.library, output.include), (None, None));
+    assert!(!package.dir.join("out").exists());
+}
+
+#[test]
+fn mistakes_in_the_manifest_are_shown_with_their_place() {
+    let error = Package::new("typo", "schema = 1\n\n[stub.nvrtc]\nmajor = [\"12\"]\n").error();
+    assert!(
+        error.starts_with("GpuStub.toml:4:1: error[unknown-key]: "),
+        "{error}"
+    );
+    assert!(error.contains("majors"), "{error}");
+
+    let error = Package::new("unknown", "schema = 1\n[stub.cudatr]\n").error();
+    assert!(
+        error.contains("GpuStub.toml:2:") && error.contains("cudart"),
+        "{error}"
+    );
+
+    let error = Package::new("empty", "").error();
+    assert!(
+        error.contains("GpuStub.toml") && error.contains("schema"),
+        "{error}"
+    );
+
+    let package = Package::new("none", "");
+    fs::remove_file(package.dir.join("GpuStub.toml")).unwrap();
+    let error = package.error();
+    assert!(
+        error.contains("there is no ") && error.contains("cargo gpustub init"),
+        "{error}"
+    );
+
+    let package = Package::new("binary", "");
+    fs::write(package.dir.join("GpuStub.toml"), b"schema = \xff").unwrap();
+    assert!(
+        package.error().contains("GpuStub.toml"),
+        "{}",
+        package.error()
+    );
+}
+
+#[test]
+fn targets_without_stubs_are_refused_with_the_list() {
+    let mut package = Package::new("target", "schema = 1\n[stub.nvrtc]\n");
+    package.set("TARGET", "sparc64-unknown-linux-gnu");
+    package.set("CARGO_CFG_TARGET_ARCH", "sparc64");
+    let error = package.error();
+    assert!(
+        error.contains("sparc64") && error.contains("x86_64"),
+        "{error}"
+    );
+}
+
+#[test]
+fn folders_that_cannot_be_used_are_named() {
+    let mut package = Package::new("folder", "schema = 1\n[stub.nvrtc]\n");
+    let file = package.dir.join("file");
+    fs::write(&file, "").unwrap();
+    package.set("OUT_DIR", &file);
+    let error = package.error();
+    assert!(
+        error.contains("cannot create the folder") && error.contains("file/gpustub"),
+        "{error}"
+    );
+
+    let name = OsString::from_vec(b"/tmp/m\xfcll".to_vec());
+    package.set("OUT_DIR", name.clone());
+    let error = package.error();
+    assert!(
+        error.contains("OUT_DIR") && error.contains("UTF-8"),
+        "{error}"
+    );
+    let error = package
+        .build()
+        .out_dir(name)
+        .try_build()
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("UTF-8"), "{error}");
+}
+
+#[test]
+fn outside_of_a_build_script_it_says_so() {
+    let error = Build::new()
+        .env(Env::from_iter([("X", "y")]))
+        .try_build()
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("CARGO_MANIFEST_DIR is not set"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_missing_compiler_is_named() {
+    let package = Package::new("compiler", "schema = 1\n[stub.nvrtc]\n");
+    let error = package
+        .build()
+        .compiler("/nonexistent/cc")
+        .try_build()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("/nonexistent/cc") && error.contains("install one"),
+        "{error}"
+    );
+}

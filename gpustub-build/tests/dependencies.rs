@@ -1,0 +1,48 @@
+//! What a user of this crate has to compile.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+#[test]
+fn at_most_eight_foreign_crates() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--offline",
+            "-p",
+            "gpustub-build",
+            "-e",
+            "normal,build",
+        ])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let tree = String::from_utf8(output.stdout).unwrap();
+    // Crates of this workspace are shown with their folder: `gpustub-core v0.1.0 (/…)`.
+    let (own, foreign): (BTreeSet<_>, BTreeSet<_>) = tree
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .partition(|line| line.contains('('));
+    assert!(
+        own.iter().any(|line| line.starts_with("gpustub-core ")),
+        "{tree}"
+    );
+    assert!(foreign.iter().any(|line| line.starts_with("cc ")), "{tree}");
+    assert!(
+        foreign.len() <= 8,
+        "{} foreign crates: {foreign:#?}",
+        foreign.len()
+    );
+    for heavy in ["serde ", "serde_core ", "syn ", "proc-macro2 "] {
+        assert!(
+            !foreign.iter().any(|line| line.starts_with(heavy)),
+            "{heavy}in {foreign:#?}"
+        );
+    }
+}
