@@ -1,0 +1,250 @@
+//! The run-time face of gpustub: is a GPU library available, where was it found, why not.
+//!
+//! Calls of a stubbed library need nothing from here: the first one loads the library, and without
+//! it every call returns the API's own error code. This crate asks, and says what happened:
+//!
+//! ```no_run
+//! match gpustub::load("cudart") {
+//!     Ok(cudart) => println!("CUDA {} at {:?}", cudart.version().unwrap(), cudart.path()),
+//!     Err(why) => println!("no CUDA: {why}"),
+//! }
+//! if gpustub::has("cudart", "cudaMallocAsync") {
+//!     // a call of it reaches the real library
+//! }
+//! ```
+//!
+//! Nothing here prints, aborts or allocates (the C run time allocates when it loads a library).
+//!
+//! # Who provides the stubs
+//!
+//! The functions behind this crate live in the stub archive. Some package of the program has to
+//! provide stubs, that is, have a `GpuStub.toml` with a `[stub]` table and call
+//! `gpustub_build::build()` in its `build.rs`. If none does, the linker says
+//! `undefined symbol: gpustub_load`. Each linked image (program, shared library) asks about its
+//! own stubs.
+
+#![no_std]
+
+mod ffi;
+mod name;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt;
+use core::ptr::NonNull;
+
+use name::with_c_str;
+pub use text::Text;
+
+/// A library's version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// The major number.
+    pub major: u32,
+    /// The minor number; 0 where the library tells its major only.
+    pub minor: u32,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// How many of the functions that this image uses reach the real library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Bound to the real function.
+    pub bound: u32,
+    /// Refused, because its meaning differs between the program's headers and this library.
+    pub refused: u32,
+    /// Not in this library.
+    pub absent: u32,
+}
+
+/// A library that is loaded and bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loaded {
+    path: Text,
+    version: Option<Version>,
+    counts: Counts,
+}
+
+impl Loaded {
+    /// The file, as the loader names it.
+    pub fn path(&self) -> Text {
+        self.path
+    }
+
+    /// Its version, if it tells.
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// How many functions were bound.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+/// Why a library cannot be used. Its text is one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// No library was found that can be used.
+    Missing(Text),
+    /// This image has no stubs for a library of that name.
+    Unknown,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(reason) => reason.fmt(f),
+            Self::Unknown => f.write_str("this image has no stubs for a library of that name"),
+        }
+    }
+}
+
+impl core::error::Error for Unavailable {}
+
+/// Why a handle was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HandleError {
+    /// The library has been bound already.
+    TooLate,
+    /// It cannot be used: [`reason`] says why.
+    Unusable,
+    /// This image has no stubs for a library of that name.
+    Unknown,
+}
+
+impl fmt::Display for HandleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLate => "the library has been bound already",
+            Self::Unusable => "the handle's library cannot be used",
+            Self::Unknown => "this image has no stubs for a library of that name",
+        })
+    }
+}
+
+impl core::error::Error for HandleError {}
+
+/// Finds, loads and binds a library now, if that has not happened yet. `library` is the name in
+/// `GpuStub.toml`. Afterwards its stubs are async-signal-safe.
+pub fn load(library: &str) -> Result<Loaded, Unavailable> {
+    // SAFETY: the pointer is to a C string that outlives the call.
+    match with_c_str(library, |name| unsafe { ffi::gpustub_load(name.as_ptr()) }) {
+        Some(ffi::OK) => Ok(Loaded {
+            // The run time always knows the file of a library that it uses.
+            path: path(library).unwrap_or_default(),
+            version: version(library),
+            counts: counts(library).unwrap_or_default(),
+        }),
+        Some(ffi::UNAVAILABLE) => Err(Unavailable::Missing(reason(library))),
+        _ => Err(Unavailable::Unknown),
+    }
+}
+
+/// Whether the library can be used. Loads it if that has not happened yet.
+pub fn is_available(library: &str) -> bool {
+    // SAFETY: as in `load`.
+    with_c_str(library, |name| unsafe {
+        ffi::gpustub_is_available(name.as_ptr())
+    }) == Some(1)
+}
+
+/// Whether a call of this function would reach the real library. Loads it if that has not happened
+/// yet.
+pub fn has(library: &str, function: &str) -> bool {
+    let answer = with_c_str(library, |library| {
+        with_c_str(function, |function| {
+            // SAFETY: as in `load`, for both pointers.
+            unsafe { ffi::gpustub_has(library.as_ptr(), function.as_ptr()) }
+        })
+    });
+    answer.flatten() == Some(1)
+}
+
+/// The file that was loaded, as the loader names it; `None` if unavailable.
+pub fn path(library: &str) -> Option<Text> {
+    // SAFETY: as in `load`.
+    text(with_c_str(library, |name| unsafe {
+        ffi::gpustub_path(name.as_ptr())
+    })?)
+}
+
+/// The library's version; `None` if unknown or unavailable.
+pub fn version(library: &str) -> Option<Version> {
+    // SAFETY: as in `load`.
+    let code = with_c_str(library, |name| unsafe {
+        ffi::gpustub_version(name.as_ptr())
+    })?;
+    let code = u32::try_from(code).ok().filter(|&code| code > 0)?;
+    Some(Version {
+        major: code / 1000,
+        minor: code % 1000 / 10,
+    })
+}
+
+/// Why the library is unavailable, in one line; empty if it is available.
+pub fn reason(library: &str) -> Text {
+    // SAFETY: as in `load`.
+    let reason = with_c_str(library, |name| unsafe {
+        ffi::gpustub_reason(name.as_ptr())
+    });
+    reason.and_then(text).unwrap_or_default()
+}
+
+/// What was chosen, what was tried and passed over and why, how many functions were bound; in a
+/// few lines. `None` if this image has no stubs for a library of that name.
+pub fn report(library: &str) -> Option<Text> {
+    // SAFETY: as in `load`.
+    text(with_c_str(library, |name| unsafe {
+        ffi::gpustub_report(name.as_ptr())
+    })?)
+}
+
+/// How many functions were bound; `None` if the library is unavailable.
+pub fn counts(library: &str) -> Option<Counts> {
+    let (mut bound, mut refused, mut absent): (c_int, c_int, c_int) = (0, 0, 0);
+    let status = with_c_str(library, |name| {
+        // SAFETY: as in `load`; the other pointers are to integers of this function.
+        unsafe { ffi::gpustub_counts(name.as_ptr(), &mut bound, &mut refused, &mut absent) }
+    });
+    let number = |n: c_int| u32::try_from(n).unwrap_or(0);
+    (status == Some(ffi::OK)).then(|| Counts {
+        bound: number(bound),
+        refused: number(refused),
+        absent: number(absent),
+    })
+}
+
+/// Uses this handle instead of searching. Must come before the first call of the library.
+///
+/// # Safety
+///
+/// `handle` was returned by `dlopen` and stays open for the rest of the process. It is the library
+/// that `library` stands for: its functions will be called with that library's types.
+pub unsafe fn set_handle(library: &str, handle: NonNull<c_void>) -> Result<(), HandleError> {
+    let status = with_c_str(library, |name| {
+        // SAFETY: the name is as in `load`; what the handle has to be is the caller's promise.
+        unsafe { ffi::gpustub_set_handle(name.as_ptr(), handle.as_ptr()) }
+    });
+    match status {
+        Some(ffi::OK) => Ok(()),
+        Some(ffi::TOO_LATE) => Err(HandleError::TooLate),
+        Some(ffi::UNAVAILABLE) => Err(HandleError::Unusable),
+        _ => Err(HandleError::Unknown),
+    }
+}
+
+/// A string of the run time; `None` for NULL.
+fn text(string: *const core::ffi::c_char) -> Option<Text> {
+    // SAFETY: gpustub.h: its strings are NUL-terminated and stay valid until the process ends.
+    (!string.is_null()).then(|| Text::new(unsafe { CStr::from_ptr(string) }))
+}

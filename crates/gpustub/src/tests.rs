@@ -1,0 +1,178 @@
+//! Against a run time of our own, whose answers say what it was asked.
+
+extern crate std;
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::NonNull;
+use std::string::{String, ToString};
+
+use super::*;
+
+/// A name that a caller gave.
+fn asked(name: *const c_char) -> &'static str {
+    // SAFETY: the crate passes NUL-terminated names; the tests look at them during the call only.
+    unsafe { CStr::from_ptr(name) }.to_str().unwrap()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_load(library: *const c_char) -> c_int {
+    match asked(library) {
+        "cudart" => 0,
+        "hip" => 1,
+        "odd" => 99,
+        _ => 2,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_is_available(library: *const c_char) -> c_int {
+    (asked(library) == "cudart").into()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_has(library: *const c_char, function: *const c_char) -> c_int {
+    (asked(library) == "cudart" && asked(function) == "cudaFree").into()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_path(library: *const c_char) -> *const c_char {
+    match asked(library) {
+        "cudart" => c"/lib/libcudart.so.12".as_ptr(),
+        "latin" => c"/m\xfcll".as_ptr(),
+        _ => core::ptr::null(),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_version(library: *const c_char) -> c_int {
+    match asked(library) {
+        "cudart" => 12090,
+        "odd" => -1,
+        _ => 0,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_reason(library: *const c_char) -> *const c_char {
+    if asked(library) == "hip" {
+        c"no libamdhip64.so".as_ptr()
+    } else {
+        c"".as_ptr()
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_report(library: *const c_char) -> *const c_char {
+    if asked(library) == "hip" {
+        c"hip\ntried".as_ptr()
+    } else {
+        core::ptr::null()
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_counts(
+    library: *const c_char,
+    bound: *mut c_int,
+    refused: *mut c_int,
+    absent: *mut c_int,
+) -> c_int {
+    if asked(library) != "cudart" {
+        return 1;
+    }
+    // SAFETY: the crate passes pointers to its own integers.
+    unsafe { (*bound, *refused, *absent) = (5, 2, 1) };
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gpustub_set_handle(library: *const c_char, _handle: *mut c_void) -> c_int {
+    match asked(library) {
+        "cudart" => 3,
+        "hip" => 0,
+        "broken" => 1,
+        _ => 2,
+    }
+}
+
+#[test]
+fn what_is_loaded_is_described() {
+    let cudart = load("cudart").unwrap();
+    assert_eq!(cudart.path().to_string(), "/lib/libcudart.so.12");
+    assert_eq!(
+        cudart.version(),
+        Some(Version {
+            major: 12,
+            minor: 9
+        })
+    );
+    assert_eq!(cudart.version().unwrap().to_string(), "12.9");
+    assert_eq!(
+        cudart.counts(),
+        Counts {
+            bound: 5,
+            refused: 2,
+            absent: 1
+        }
+    );
+    assert!(is_available("cudart"));
+    assert!(has("cudart", "cudaFree") && !has("cudart", "cudaMalloc"));
+    assert!(reason("cudart").is_empty());
+}
+
+#[test]
+fn what_is_missing_says_why() {
+    let error = load("hip").unwrap_err();
+    assert_eq!(error.to_string(), "no libamdhip64.so");
+    assert_eq!(error, Unavailable::Missing(reason("hip")));
+    assert_eq!(report("hip").unwrap().to_string(), "hip\ntried");
+    assert_eq!(
+        (path("hip"), version("hip"), counts("hip")),
+        (None, None, None)
+    );
+    assert!(!is_available("hip"));
+}
+
+#[test]
+fn unknown_names_and_unknown_answers_are_errors() {
+    assert_eq!(load("acme"), Err(Unavailable::Unknown));
+    assert_eq!(load("odd"), Err(Unavailable::Unknown));
+    assert_eq!(version("odd"), None);
+    assert_eq!(report("acme"), None);
+}
+
+#[test]
+fn names_that_c_cannot_hold_are_unknown() {
+    let long = "x".repeat(5000);
+    for name in ["cud\0art", "cudart\0", long.as_str()] {
+        assert_eq!(load(name), Err(Unavailable::Unknown));
+        assert!(!is_available(name) && !has(name, "cudaFree") && !has("cudart", name));
+        assert_eq!(
+            (path(name), version(name), counts(name), report(name)),
+            (None, None, None, None)
+        );
+        assert!(reason(name).is_empty());
+    }
+}
+
+#[test]
+fn text_that_is_not_utf8_is_shown_with_replacements() {
+    let path = path("latin").unwrap();
+    assert_eq!(path.to_string(), "/m\u{fffd}ll");
+    assert_eq!(path.to_str(), None);
+    assert_eq!(path.as_c_str().to_bytes(), b"/m\xfcll");
+    let padded: String = std::format!("[{:>22}]", super::path("cudart").unwrap());
+    assert_eq!(padded, "[  /lib/libcudart.so.12]");
+}
+
+#[test]
+fn a_handle_is_refused_with_the_reason() {
+    let handle = NonNull::dangling();
+    // SAFETY: the functions above do not look at the handle.
+    let set = |library| unsafe { set_handle(library, handle) };
+    assert_eq!(set("hip"), Ok(()));
+    assert_eq!(set("cudart"), Err(HandleError::TooLate));
+    assert_eq!(set("broken"), Err(HandleError::Unusable));
+    assert_eq!(set("acme"), Err(HandleError::Unknown));
+    assert_eq!(set("hip\0"), Err(HandleError::Unknown));
+}
