@@ -319,7 +319,14 @@ impl Build {
             .push(Directive::LinkSearch(link_text.to_owned()));
         output
             .directives
-            .push(Directive::LinkLib(kind.to_owned(), name));
+            .push(Directive::LinkLib(kind.to_owned(), name.clone()));
+        if shared {
+            // bfd drops a library (--as-needed) when only a crate further down the command line
+            // uses it; this is the last word of the command line.
+            output
+                .directives
+                .push(Directive::LinkArg(format!("-l{name}")));
+        }
         output.library = Some(library);
         output.include = Some(dir);
         Ok(())

@@ -177,9 +177,13 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
 fn shared_stubs_are_a_library_behind_linker_scripts() {
     let package = Package::new("shared", "schema = 1\n[stub.nvrtc]\nform = \"shared\"\n");
     let output = package.output();
+    let lines = lines(&output);
     assert_eq!(
-        lines(&output).last().unwrap(),
-        "cargo::rustc-link-lib=dylib=gpustub_my_package"
+        lines[lines.len() - 2..],
+        [
+            "cargo::rustc-link-lib=dylib=gpustub_my_package",
+            "cargo::rustc-link-arg=-lgpustub_my_package",
+        ]
     );
     assert_eq!(
         package.link_files(),
