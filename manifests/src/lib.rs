@@ -15,6 +15,9 @@ pub struct LibraryText {
     pub symbols: &'static str,
 }
 
+/// The version of this package, which lock files name.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 macro_rules! libraries {
     ($($id:literal),* $(,)?) => {
         /// All libraries, sorted by id.

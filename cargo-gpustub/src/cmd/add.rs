@@ -1,0 +1,199 @@
+//! `cargo gpustub add`: a `[stub.<library>]` table in `GpuStub.toml`.
+
+use gpustub_core::diag::has_errors;
+use gpustub_core::library::Library;
+use toml_edit::{DocumentMut, Item, Table};
+
+use crate::cli;
+use crate::declared::{Declared, FILE};
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::report::Sources;
+use crate::shell::Shell;
+use crate::shipped;
+use crate::toolkit::{self, Found};
+use crate::workspace::{Depth, Workspace, folder, target};
+
+/// Runs the command.
+pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let package = workspace.selected_one()?;
+    let (libraries, unknown) = shipped::look_up(&options.libraries);
+    if !unknown.is_empty() {
+        shell.diagnostics(&unknown, &Sources::new())?;
+        return Ok(false);
+    }
+    let declared = Declared::read_all(&[package])?.remove(0).1;
+    shell.diagnostics(&declared.diagnostics, &declared.sources())?;
+    if has_errors(&declared.diagnostics) {
+        return Ok(false);
+    }
+
+    let mut text = declared.text.clone();
+    for library in &libraries {
+        let stub = declared
+            .manifest
+            .stubs
+            .iter()
+            .find(|stub| stub.id.value == library.id);
+        let header = match (&options.header, stub) {
+            (Some(header), _) => Some(header.clone()),
+            (None, Some(_)) => None,
+            (None, None) => propose(library, &options.cargo, shell),
+        };
+        if stub.is_some() && header.is_none() {
+            shell.status(
+                "Fresh",
+                format!("{} is declared in {} already", library.id, declared.shown),
+            );
+            continue;
+        }
+        text = insert(&text, &library.id, header.as_deref())
+            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        let with = header.map_or_else(String::new, |header| format!(", header {header}"));
+        shell.status(
+            if stub.is_some() { "Changing" } else { "Adding" },
+            format!("{} ({}){with}", library.id, library.title),
+        );
+    }
+    let operation = Operation::write(folder(package).join(FILE), declared.shown.clone(), text)?;
+    if !operation.is_done() {
+        ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+        shell.note("next: `cargo gpustub sync`");
+    }
+    Ok(true)
+}
+
+/// The header version that both the workspace and this machine agree on.
+fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option<String> {
+    let mut found: Vec<Found> = toolkit::installed(&library.family).into_iter().collect();
+    if library.family == "cuda" {
+        // A workspace whose graph cannot be had (no network yet) can still declare a library.
+        let graph =
+            target(None).and_then(|host| Workspace::load(options, Depth::Graph(&host.triple)));
+        match graph {
+            Ok(graph) => found.extend(toolkit::binding(&library.family, &graph.metadata)),
+            Err(error) => shell.detail("Skipped", format!("the dependency graph: {error}")),
+        }
+    }
+    let first = found.first()?;
+    let versions = || {
+        found
+            .iter()
+            .map(|f| format!("{} ({})", f.version, f.origin))
+    };
+    if found.iter().any(|other| other.version != first.version) {
+        shell.note(format!(
+            "no `header` for {}: there is more than one to choose from: {}; say which with `--header`",
+            library.id,
+            versions().collect::<Vec<_>>().join(", ")
+        ));
+        return None;
+    }
+    shell.status(
+        "Found",
+        format!(
+            "header version {}",
+            versions().collect::<Vec<_>>().join(", ")
+        ),
+    );
+    Some(first.version.to_string())
+}
+
+/// The text with `[stub.<id>]` in it, and its `header` set if one is given.
+fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<String, String> {
+    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
+    let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
+    let empty = document.is_empty();
+    let stubs = document.entry("stub").or_insert_with(|| {
+        let mut stubs = Table::new();
+        stubs.set_implicit(true);
+        Item::Table(stubs)
+    });
+    let stubs = stubs.as_table_like_mut().ok_or("`stub` is not a table")?;
+    let is_new = !stubs.contains_key(id);
+    let stub = stubs.entry(id).or_insert_with(|| Item::Table(Table::new()));
+    let table = stub
+        .as_table_like_mut()
+        .ok_or_else(|| format!("`stub.{id}` is not a table"))?;
+    if let Some(header) = header {
+        match table.get_mut("header").and_then(Item::as_value_mut) {
+            Some(value) => {
+                let decor = value.decor().clone();
+                *value = header.into();
+                *value.decor_mut() = decor;
+            }
+            None => drop(table.insert("header", toml_edit::value(header))),
+        }
+    }
+    if let Some(table) = stub
+        .as_table_mut()
+        .filter(|table| is_new && !table.is_dotted())
+    {
+        // What stands at the end of the file stays above what comes after it.
+        let comments = if trailing.trim().is_empty() {
+            ""
+        } else {
+            trailing.as_str()
+        };
+        table
+            .decor_mut()
+            .set_prefix(format!("{comments}{}", if empty { "" } else { "\n" }));
+        if !comments.is_empty() {
+            document.set_trailing("");
+        }
+    }
+    Ok(document.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::insert;
+
+    #[test]
+    fn tables_are_added_and_the_rest_is_kept() {
+        for (before, after) in [
+            (
+                "schema = 1\n",
+                "schema = 1\n\n[stub.cudart]\nheader = \"12\"\n",
+            ),
+            (
+                "schema = 1 # one\n# end\n",
+                "schema = 1 # one\n# end\n\n[stub.cudart]\nheader = \"12\"\n",
+            ),
+            (
+                "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n",
+                "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n\n[stub.cudart]\nheader = \"12\"\n",
+            ),
+            (
+                "schema = 1\n[stub.cudart]\n  header = \"11\" # old\n[stub.cuda]\n",
+                "schema = 1\n[stub.cudart]\n  header = \"12\" # old\n[stub.cuda]\n",
+            ),
+            (
+                "schema = 1\n[stub]\ncuda = {}\n",
+                "schema = 1\n[stub]\ncuda = {}\n\n[stub.cudart]\nheader = \"12\"\n",
+            ),
+            (
+                "schema = 1\nstub = { cuda = {} }\n",
+                "schema = 1\nstub = { cuda = {} , cudart.header = \"12\" }\n",
+            ),
+        ] {
+            assert_eq!(insert(before, "cudart", Some("12")).unwrap(), after);
+        }
+        assert_eq!(
+            insert("schema = 1\n", "cuda", None).unwrap(),
+            "schema = 1\n\n[stub.cuda]\n"
+        );
+        assert!(insert("stub = 1", "cuda", None).is_err());
+    }
+
+    #[test]
+    fn several_in_a_row() {
+        let one = insert("schema = 1\n", "cudart", Some("12")).unwrap();
+        let two = insert(&one, "cuda", None).unwrap();
+        assert_eq!(
+            two,
+            "schema = 1\n\n[stub.cudart]\nheader = \"12\"\n\n[stub.cuda]\n"
+        );
+    }
+}

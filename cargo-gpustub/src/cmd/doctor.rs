@@ -1,0 +1,217 @@
+//! `cargo gpustub doctor`: what is on this machine, and what each stub would bind to.
+//!
+//! The answer is the run time's own: a program with the stubs is built and asked.
+
+use std::env;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::library::Library;
+use gpustub_core::manifest::Manifest;
+use gpustub_core::plan::{Inputs, plan};
+use gpustub_core::sources::render;
+use gpustub_core::target::Target;
+use serde_json::{Value, json};
+
+use crate::cli::{self, MessageFormat};
+use crate::compile;
+use crate::declared::Declared;
+use crate::environment::variable;
+use crate::error::{Error, Result};
+use crate::report::{Sources, json::FORMAT_VERSION};
+use crate::shell::Shell;
+use crate::shipped;
+use crate::templates;
+use crate::workspace::{Depth, Workspace, target};
+
+/// One thing to examine: a package's manifest, or all that gpustub knows.
+struct Subject {
+    title: String,
+    manifest: Manifest,
+    inputs: Inputs,
+    diagnostics: Vec<Diagnostic>,
+    sources: Sources,
+}
+
+/// Runs the command.
+pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
+    let host = target(None)?;
+    let machine = describe_machine(&host)?;
+    print_machine(&machine, shell)?;
+
+    let mut clean = true;
+    for mut subject in subjects(options, shell)? {
+        // What another package provides is of interest here, too.
+        subject
+            .manifest
+            .stubs
+            .iter_mut()
+            .for_each(|stub| stub.provide = true);
+        let (plan, more) = plan(&subject.manifest, &host, &subject.inputs);
+        if !has_errors(&subject.diagnostics) {
+            subject.diagnostics.extend(more);
+        }
+        shell.diagnostics(&subject.diagnostics, &subject.sources)?;
+        if has_errors(&subject.diagnostics) {
+            clean = false;
+            continue;
+        }
+        let ids: Vec<&str> = plan
+            .libraries
+            .iter()
+            .filter(|l| l.stubbed)
+            .map(|l| l.id.as_str())
+            .collect();
+        shell.detail("Building", format!("the stubs of {}", ids.join(", ")));
+        let main = templates::render("doctor.c", &json!({ "libraries": ids }));
+        let output = compile::run_with_stubs(&main, &render(&plan), &host, &[])?;
+        if !output.status.success() {
+            let what = format!(
+                "a program that only loads the libraries ended with {}",
+                output.status
+            );
+            let last = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Error::new(if last.is_empty() {
+                what
+            } else {
+                format!("{what}\n{last}")
+            })
+            .help("one of them breaks while it is loaded; try each with `LD_DEBUG=files`"));
+        }
+        print_reports(
+            &subject.title,
+            &String::from_utf8_lossy(&output.stdout),
+            shell,
+        )?;
+    }
+    Ok(clean)
+}
+
+/// The declared libraries of each package, or all libraries if nothing is declared.
+fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
+    let asked = options.cargo.manifest.manifest_path.is_some();
+    let workspace = match Workspace::load(&options.cargo, Depth::Members) {
+        Ok(workspace) => Some(workspace),
+        Err(error) if asked => return Err(error),
+        Err(error) => {
+            shell.detail("Skipped", format!("the workspace: {error}"));
+            None
+        }
+    };
+    let mut subjects = Vec::new();
+    if let Some(workspace) = &workspace {
+        for package in workspace.selected()? {
+            let Some(one) = Declared::read(crate::workspace::folder(package))? else {
+                continue;
+            };
+            subjects.push(Subject {
+                title: one.shown.clone(),
+                sources: one.sources(),
+                manifest: one.manifest,
+                inputs: one.inputs,
+                diagnostics: one.diagnostics,
+            });
+        }
+    }
+    if subjects.is_empty() {
+        let (manifest, diagnostics) = shipped::manifest(Library::builtin_ids(), None);
+        subjects.push(Subject {
+            title: "all libraries that gpustub knows".into(),
+            manifest,
+            inputs: Inputs::default(),
+            diagnostics,
+            sources: Sources::new(),
+        });
+    }
+    Ok(subjects)
+}
+
+fn describe_machine(host: &Target) -> Result<Value> {
+    let scratch = compile::scratch()?;
+    let compiler = compile::compiler(host, scratch.path()).map(|(_, name)| name);
+    let linkers: Vec<String> = ["ld", "ld.lld", "ld.mold", "ld.gold"]
+        .into_iter()
+        .filter_map(in_path)
+        .map(|path| path.display().to_string())
+        .collect();
+    Ok(json!({
+        "reason": "machine",
+        "format_version": FORMAT_VERSION,
+        "host": host.triple,
+        "compiler": compiler.ok(),
+        "linkers": linkers,
+    }))
+}
+
+fn print_machine(machine: &Value, shell: &mut Shell) -> Result<()> {
+    if shell.format() == MessageFormat::Json {
+        return shell.json(machine);
+    }
+    let linkers: Vec<&str> = machine["linkers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "host        {}",
+        machine["host"].as_str().unwrap_or("unknown")
+    );
+    let _ = writeln!(
+        text,
+        "C compiler  {}",
+        machine["compiler"].as_str().unwrap_or("none")
+    );
+    let found = if linkers.is_empty() {
+        "none".into()
+    } else {
+        linkers.join(", ")
+    };
+    let _ = writeln!(text, "linkers     {found}");
+    shell.data(text)
+}
+
+/// What the program of `doctor.c.hbs` prints: records that end with RS, fields between US.
+fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
+    let mut text = format!("\n{title}\n");
+    for record in output.split_terminator('\u{1e}') {
+        let fields: Vec<&str> = record.split('\u{1f}').collect();
+        let [id, available, path, version, reason, report] = fields[..] else {
+            return Err(Error::new(
+                "the program with the stubs printed something else than reports",
+            ));
+        };
+        if shell.format() == MessageFormat::Json {
+            shell.json(&json!({
+                "reason": "library",
+                "format_version": FORMAT_VERSION,
+                "manifest": title,
+                "library": id,
+                "available": available == "1",
+                "path": Some(path).filter(|path| !path.is_empty()),
+                "version": version.parse::<u32>().ok().filter(|v| *v > 0),
+                "why": Some(reason).filter(|reason| !reason.is_empty()),
+                "report": report,
+            }))?;
+        } else {
+            for line in report.trim_end().lines() {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+    }
+    if shell.format() == MessageFormat::Json {
+        Ok(())
+    } else {
+        shell.data(text)
+    }
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = variable("PATH")?;
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}

@@ -1,0 +1,247 @@
+//! `cargo gpustub generate`: stubs for builds that are not cargo's.
+//!
+//! ```text
+//! DIR/src        the sources, for a build that compiles them itself
+//! DIR/include    gpustub.h
+//! DIR/link       what `-L` names: the archive, and a linker script for each library
+//! DIR/lib        with --form shared: the library to ship
+//! ```
+
+use gpustub_core::diag::has_errors;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::{Form, Manifest};
+use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::sources::{SourceSet, render};
+use gpustub_core::target::Target;
+use serde_json::json;
+
+use crate::cli;
+use crate::compile::{self, Product};
+use crate::declared::Declared;
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::report::Sources;
+use crate::shell::Shell;
+use crate::shipped;
+use crate::templates;
+use crate::workspace::{Depth, Workspace, host_triple, target};
+
+/// Runs the command.
+pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
+    let target = target(options.target.as_deref())?;
+    let Some((manifest, inputs, sources)) = manifest(options, shell)? else {
+        return Ok(false);
+    };
+    let (plan, mut found) = plan(&manifest, &target, &inputs);
+    if !options.libraries.is_empty() {
+        // They would point into a file that nobody wrote.
+        found
+            .iter_mut()
+            .for_each(|diagnostic| diagnostic.origin = None);
+    }
+    shell.diagnostics(&found, &sources)?;
+    if has_errors(&found) {
+        return Ok(false);
+    }
+    if plan.libraries.iter().all(|library| !library.stubbed) {
+        return Err(Error::new("there is no library to make stubs for")
+            .help("name some: `cargo gpustub generate cudart nvrtc --out stubs`"));
+    }
+    let form = match options.form {
+        Some(cli::Form::Static) => Form::Static,
+        Some(cli::Form::Shared) => Form::Shared,
+        None => form(&plan)?,
+    };
+    let name = match form {
+        Form::Shared => Some(shared_name(options.name.as_deref(), &plan)?),
+        Form::Static if options.name.is_some() => {
+            return Err(Error::new("`--name` names a shared library").help("add `--form shared`"));
+        }
+        Form::Static => None,
+    };
+
+    let sources = render(&plan);
+    let mut files = Files {
+        options,
+        operations: Vec::new(),
+    };
+    for (path, text) in &sources {
+        files.add(&format!("src/{path}"), text.as_bytes())?;
+    }
+    files.add(
+        "include/gpustub.h",
+        sources
+            .get("gpustub.h")
+            .map_or("", String::as_str)
+            .as_bytes(),
+    )?;
+    if !options.sources_only {
+        link_folder(&mut files, &plan, &sources, &target, name.as_deref())?;
+    }
+    let out = options.out.display();
+    files.operations.retain(|operation| !operation.is_done());
+    ops::apply(&files.operations, |o| shell.detail(o.verb(), &o.shown))?;
+    match files.operations.len() {
+        0 => shell.status("Fresh", out.to_string()),
+        1 => shell.status("Generated", format!("1 file in {out}")),
+        n => shell.status("Generated", format!("{n} files in {out}")),
+    }
+    shell.note(next_step(options, &plan, name.as_deref()));
+    Ok(true)
+}
+
+/// What to make: the named libraries, or those of a package.
+fn manifest(
+    options: &cli::Generate,
+    shell: &mut Shell,
+) -> Result<Option<(Manifest, Inputs, Sources)>> {
+    let (manifest, inputs, found, sources) = if options.libraries.is_empty() {
+        let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+        let declared = Declared::read_all(&[workspace.selected_one()?])?
+            .remove(0)
+            .1;
+        let sources = declared.sources();
+        if options.header.is_some() {
+            return Err(
+                Error::new("`--header` is for libraries named on the command line")
+                    .help(format!("set `header` in {}", declared.shown)),
+            );
+        }
+        (
+            declared.manifest,
+            declared.inputs,
+            declared.diagnostics,
+            sources,
+        )
+    } else {
+        let (libraries, mut found) = shipped::look_up(&options.libraries);
+        let mut ids: Vec<&str> = libraries
+            .iter()
+            .map(|library| library.id.as_str())
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let (manifest, more) = shipped::manifest(ids, options.header.as_deref());
+        found.extend(more);
+        (manifest, Inputs::default(), found, Sources::new())
+    };
+    shell.diagnostics(&found, &sources)?;
+    Ok((!has_errors(&found)).then_some((manifest, inputs, sources)))
+}
+
+/// The form that all declared stubs share.
+fn form(plan: &Plan) -> Result<Form> {
+    let mut forms = plan.libraries.iter().filter(|l| l.stubbed).map(|l| l.form);
+    let first = forms.next().unwrap_or_default();
+    if forms.any(|other| other != first) {
+        return Err(
+            Error::new("some of the stubs are static and some are shared")
+                .help("choose one for all with `--form`"),
+        );
+    }
+    Ok(first)
+}
+
+/// The name after `-l` of the shared library. Other software finds a GPU library in a process by a
+/// part of its file name, so that of a real one must not be in it.
+fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
+    let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
+    let ids: Vec<&str> = stubbed.clone().map(|library| library.id.as_str()).collect();
+    let name = given.map_or_else(|| format!("gpustub_{}", ids.join("_")), str::to_owned);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
+    if name.is_empty() || name.len() > 200 || !name.chars().all(plain) {
+        return Err(
+            Error::new(format!("`{name}` cannot be the name of a library"))
+                .help("letters, digits, `_`, `-`, `+` and `.` make a name"),
+        );
+    }
+    let file = format!("lib{name}.so").to_ascii_lowercase();
+    let shipped: Vec<Library> = Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .collect();
+    let link_names = shipped.iter().flat_map(|library| &library.link_names);
+    let real = link_names.chain(stubbed.flat_map(|library| &library.link_names));
+    let inside = real.filter(|real| file.contains(&format!("lib{}", real.to_ascii_lowercase())));
+    match inside.max_by_key(|real| real.len()) {
+        None => Ok(name),
+        Some(real) => Err(Error::new(format!(
+            "`lib{name}.so` would be taken for the real lib{real} by software that looks for it \
+             among the loaded libraries"
+        ))
+        .help(format!(
+            "choose another name, for example `--name gpustub_{}`",
+            ids.join("_")
+        ))),
+    }
+}
+
+/// The files below `--out`.
+struct Files<'a> {
+    options: &'a cli::Generate,
+    operations: Vec<Operation>,
+}
+
+impl Files<'_> {
+    fn add(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.options.out.join(path);
+        let shown = path.display().to_string();
+        self.operations.push(Operation::write(path, shown, bytes)?);
+        Ok(())
+    }
+}
+
+/// The libraries, and the scripts by which the linker finds them under the real names.
+fn link_folder(
+    files: &mut Files<'_>,
+    plan: &Plan,
+    sources: &SourceSet,
+    target: &Target,
+    shared: Option<&str>,
+) -> Result<()> {
+    let host = host_triple().unwrap_or_default();
+    let (name, ending) = match shared {
+        Some(name) => {
+            let file = format!("lib{name}.so");
+            let bytes = compile::library(sources, target, &host, Product::Shared(&file))?;
+            files.add(&format!("lib/{file}"), &bytes)?;
+            files.add(&format!("link/{file}"), &bytes)?;
+            (name, "so")
+        }
+        None => {
+            let bytes = compile::library(sources, target, &host, Product::Archive)?;
+            files.add("link/libgpustub_stubs.a", &bytes)?;
+            ("gpustub_stubs", "a")
+        }
+    };
+    // dlopen has a library of its own up to glibc 2.33; a shared library brings it along.
+    let dl = shared.is_none() && target.os == "linux";
+    let script = templates::render("linker-script", &json!({ "name": name, "dl": dl }));
+    for library in plan.libraries.iter().filter(|library| library.stubbed) {
+        for link_name in &library.link_names {
+            files.add(&format!("link/lib{link_name}.{ending}"), script.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn next_step(options: &cli::Generate, plan: &Plan, shared: Option<&str>) -> String {
+    let out = options.out.display();
+    let names: Vec<String> = plan
+        .libraries
+        .iter()
+        .filter(|library| library.stubbed)
+        .flat_map(|library| library.link_names.iter().map(|name| format!("-l{name}")))
+        .collect();
+    let names = names.join(" ");
+    match shared {
+        _ if options.sources_only => format!(
+            "next: compile {out}/src/runtime.c and {out}/src/stubs.S with \
+             `-std=gnu11 -fPIC -fvisibility=hidden` and link both into the program"
+        ),
+        None => format!("next: `cc prog.c -L {out}/link {names}`"),
+        Some(name) => format!(
+            "next: `cc prog.c -L {out}/link {names} -Wl,-rpath,'$ORIGIN'`, and ship \
+             {out}/lib/lib{name}.so beside the program (never what is in {out}/link)"
+        ),
+    }
+}

@@ -1,0 +1,48 @@
+//! `cargo gpustub init`: a first `GpuStub.toml`.
+
+use gpustub_core::library::Library;
+use serde_json::json;
+
+use crate::cli;
+use crate::declared::FILE;
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::shell::Shell;
+use crate::templates;
+use crate::workspace::{Depth, Workspace, folder, shown};
+
+/// Runs the command.
+pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let package = workspace.selected_one()?;
+    let path = folder(package).join(FILE);
+    let shown = shown(&path);
+    if path.exists() {
+        return Err(Error::new(format!("`{shown}` exists already"))
+            .help("declare libraries in it with `cargo gpustub add <library>`"));
+    }
+    let operation = Operation::write(path, shown, text())?;
+    ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+    shell.note("next: `cargo gpustub add <library>`, then `cargo gpustub sync`");
+    Ok(true)
+}
+
+fn text() -> String {
+    let libraries: Vec<_> = Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .collect();
+    let width = libraries
+        .iter()
+        .map(|library| library.id.len())
+        .max()
+        .unwrap_or(0)
+        + 2;
+    let rows: Vec<_> = libraries
+        .iter()
+        .map(|library| {
+            let space = " ".repeat(width - library.id.len());
+            json!({ "id": library.id, "space": space, "title": library.title })
+        })
+        .collect();
+    templates::render(FILE, &json!({ "libraries": rows }))
+}

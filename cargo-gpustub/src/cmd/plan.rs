@@ -1,0 +1,410 @@
+//! `cargo gpustub plan`: what will be built, and who provides stubs to whom.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use cargo_metadata::{CrateType, DependencyKind, Metadata, Package, PackageId, TargetKind};
+use gpustub_core::diag::{Origin, has_errors};
+use gpustub_core::library::Role;
+use gpustub_core::manifest::{Form, Optional, Stub};
+use gpustub_core::plan::{LibraryPlan, Plan, plan};
+use gpustub_core::version::{HeaderVersion, Version};
+use serde::Serialize;
+
+use crate::cli::{self, PlanFormat};
+use crate::declared::{Declared, FILE};
+use crate::error::{Error, Result};
+use crate::providers::{Image, Node, analyse};
+use crate::report::json::FORMAT_VERSION;
+use crate::shell::Shell;
+use crate::workspace::{Depth, Workspace, folder, library, target};
+
+/// Runs the command.
+pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
+    let target = target(options.target.as_deref())?;
+    let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
+    let selected = workspace.selected()?;
+    let graph = Graph::read(&workspace.metadata)?;
+
+    let mut clean = true;
+    let mut packages = Vec::new();
+    for index in graph.reachable(&selected) {
+        let (package, Some(declared)) = (graph.packages[index], &graph.declared[index]) else {
+            continue;
+        };
+        let mut inputs = declared.inputs.clone();
+        inputs.features = Some(graph.features[index].clone());
+        let mut found = declared.diagnostics.clone();
+        let (plan, more) = plan(&declared.manifest, &target, &inputs);
+        if !has_errors(&found) {
+            found.extend(more);
+        }
+        shell.diagnostics(&found, &declared.sources())?;
+        if has_errors(&found) {
+            clean = false;
+        } else {
+            packages.push((package, declared, plan));
+        }
+    }
+    if packages.is_empty() && clean {
+        let message = "no selected package has a GpuStub.toml, nor has any that it depends on";
+        return Err(Error::new(message).help("write one with `cargo gpustub init`"));
+    }
+
+    let found = analyse(&graph.nodes, &graph.images(&selected));
+    let sources = graph
+        .declared
+        .iter()
+        .flatten()
+        .flat_map(Declared::sources)
+        .collect();
+    shell.diagnostics(&found, &sources)?;
+    clean &= !has_errors(&found);
+
+    match options.format {
+        PlanFormat::Text => {
+            let mut text = String::new();
+            for (package, declared, plan) in &packages {
+                describe(&mut text, package, declared, plan);
+            }
+            shell.data(text)?;
+        }
+        PlanFormat::Json => shell.json(&Document {
+            reason: "plan",
+            format_version: FORMAT_VERSION,
+            target: &target.triple,
+            packages: packages
+                .iter()
+                .map(|(p, d, plan)| PackageJson::new(p, d, plan))
+                .collect(),
+        })?,
+    }
+    Ok(clean)
+}
+
+/// The dependency graph, and what each package of it declares.
+struct Graph<'a> {
+    packages: Vec<&'a Package>,
+    declared: Vec<Option<Declared>>,
+    features: Vec<Vec<String>>,
+    nodes: Vec<Node>,
+    index: HashMap<&'a PackageId, usize>,
+}
+
+impl<'a> Graph<'a> {
+    fn read(metadata: &'a Metadata) -> Result<Self> {
+        let packages: Vec<&Package> = metadata.packages.iter().collect();
+        let index: HashMap<&PackageId, usize> = packages
+            .iter()
+            .enumerate()
+            .map(|(at, package)| (&package.id, at))
+            .collect();
+        let mut graph = Self {
+            declared: Vec::with_capacity(packages.len()),
+            features: vec![Vec::new(); packages.len()],
+            nodes: Vec::with_capacity(packages.len()),
+            packages,
+            index,
+        };
+        for package in &graph.packages {
+            graph.declared.push(Declared::read(folder(package))?);
+            graph.nodes.push(Node {
+                name: package.name.to_string(),
+                ..Node::default()
+            });
+        }
+        let resolve = metadata.resolve.as_ref();
+        for node in resolve.into_iter().flat_map(|resolve| &resolve.nodes) {
+            let Some(&at) = graph.index.get(&node.id) else {
+                continue;
+            };
+            graph.features[at] = node.features.iter().map(ToString::to_string).collect();
+            for dependency in &node.deps {
+                let Some(&to) = graph.index.get(&dependency.pkg) else {
+                    continue;
+                };
+                // A procedural macro runs in the compiler and is in no image.
+                let is_macro = library(graph.packages[to])
+                    .is_some_and(|target| target.is_kind(TargetKind::ProcMacro));
+                let has = |kind| dependency.dep_kinds.iter().any(|info| info.kind == kind);
+                if !is_macro && has(DependencyKind::Normal) {
+                    graph.nodes[at].dependencies.push(to);
+                } else if !is_macro && has(DependencyKind::Development) {
+                    graph.nodes[at].dev_dependencies.push(to);
+                }
+            }
+        }
+        for (at, declared) in graph.declared.iter().enumerate() {
+            let Some(declared) = declared else { continue };
+            for stub in declared
+                .manifest
+                .stubs
+                .iter()
+                .filter(|s| is_on(s, &graph.features[at]))
+            {
+                let file = declared.shown.clone();
+                let origin = Some(Origin {
+                    file,
+                    span: stub.id.span.clone(),
+                });
+                let node = &mut graph.nodes[at];
+                let side = if stub.provide {
+                    &mut node.provides
+                } else {
+                    &mut node.requires
+                };
+                side.insert(stub.id.value.clone(), origin);
+            }
+        }
+        Ok(graph)
+    }
+
+    /// The selected packages and all that they may link, members first, then by name.
+    fn reachable(&self, selected: &[&Package]) -> Vec<usize> {
+        let roots = || {
+            selected
+                .iter()
+                .filter_map(|package| self.index.get(&package.id).copied())
+        };
+        let mut seen: Vec<usize> = roots().collect();
+        let mut at = 0;
+        while let Some(node) = seen.get(at).map(|&index| &self.nodes[index]) {
+            for &next in node.dependencies.iter().chain(&node.dev_dependencies) {
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+            at += 1;
+        }
+        seen.sort_by_key(|&at| {
+            let is_root = roots().any(|root| root == at);
+            (
+                !is_root,
+                self.packages[at].name.as_str(),
+                &self.packages[at].version,
+            )
+        });
+        seen
+    }
+
+    /// What the linker makes of the selected packages.
+    fn images(&self, selected: &[&Package]) -> Vec<Image> {
+        let mut images = Vec::new();
+        for package in selected {
+            let Some(&at) = self.index.get(&package.id) else {
+                continue;
+            };
+            for target in &package.targets {
+                let mut add = |kind: &str, with_dev, dylib, complete| {
+                    let name = format!("{kind} `{}`", target.name);
+                    images.push(Image {
+                        name,
+                        package: at,
+                        with_dev,
+                        dylib,
+                        complete,
+                    });
+                };
+                for kind in &target.kind {
+                    match kind {
+                        TargetKind::Bin => add("bin", false, false, true),
+                        TargetKind::Test => add("test", true, false, true),
+                        TargetKind::Example => add("example", true, false, true),
+                        TargetKind::Bench => add("bench", true, false, true),
+                        _ => {}
+                    }
+                }
+                let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);
+                for kind in target.crate_types.iter().filter(|_| is_lib) {
+                    match kind {
+                        CrateType::CDyLib => add("cdylib", false, false, true),
+                        CrateType::StaticLib => add("staticlib", false, false, true),
+                        CrateType::DyLib => add("dylib", false, true, true),
+                        _ => {}
+                    }
+                }
+                if target.test && (is_lib || target.is_kind(TargetKind::Bin)) {
+                    add("unit tests of", true, false, !is_lib);
+                }
+            }
+        }
+        images
+    }
+}
+
+fn is_on(stub: &Stub, features: &[String]) -> bool {
+    match &stub.optional {
+        Optional::No => true,
+        Optional::Feature(feature) => features.contains(feature),
+    }
+}
+
+fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Plan) {
+    let _ = writeln!(
+        text,
+        "{} {} ({})",
+        package.name, package.version, declared.shown
+    );
+    for library in plan.libraries.iter().filter(|library| library.stubbed) {
+        let form = match library.form {
+            Form::Static => "static",
+            Form::Shared => "shared",
+        };
+        let header = library
+            .header
+            .map_or_else(String::new, |h| format!(", header {}", header(h)));
+        let _ = writeln!(text, "  {}: {}, {form}{header}", library.id, library.title);
+        let changing = library
+            .functions
+            .iter()
+            .filter(|f| {
+                library
+                    .specs
+                    .get(usize::from(f.spec))
+                    .is_some_and(|s| !s.abi_changes.is_empty())
+            })
+            .count();
+        let note = match changing {
+            0 => String::new(),
+            n => format!(", {n} of them with another meaning in some versions"),
+        };
+        let _ = writeln!(text, "    functions   {}{note}", library.functions.len());
+        let names = library.load_names.iter().map(|load| load.name.clone());
+        row(text, "load names", names);
+        row(
+            text,
+            "link names",
+            library.link_names.iter().map(|name| format!("-l{name}")),
+        );
+        for (title, places) in places(library) {
+            row(text, title, places.iter().cloned());
+        }
+    }
+    if !plan.required.is_empty() {
+        let _ = writeln!(text, "  from another package: {}", plan.required.join(", "));
+    }
+    if plan.libraries.iter().all(|library| !library.stubbed) && plan.required.is_empty() {
+        let _ = writeln!(text, "  no stubs for {} in {FILE}", plan.target.triple);
+    }
+}
+
+/// Where a library is looked for, in this order.
+fn places(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
+    let loader: &[String] = &[];
+    let mut places: Vec<(&str, &[String])> = vec![
+        ("search", &library.search_dirs),
+        ("first in", &library.dirs_first),
+        ("packages", &library.wheel_dirs),
+    ];
+    places.push(("loader", loader));
+    places.extend([
+        ("variables", &library.root_variables[..]),
+        ("toolkits", &library.roots),
+        ("then in", &library.dirs),
+    ]);
+    places
+}
+
+fn row(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
+    let values: Vec<String> = values.collect();
+    if !values.is_empty() {
+        let _ = writeln!(text, "    {title:<10}  {}", values.join(", "));
+    }
+}
+
+/// As it is written in `GpuStub.toml`: `12`, `12.8`.
+fn header(header: HeaderVersion) -> String {
+    let HeaderVersion { from, below } = header;
+    let whole = from.minor == 0 && below == Version::new(from.major + 1, 0);
+    if whole {
+        from.major.to_string()
+    } else {
+        from.to_string()
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    reason: &'static str,
+    format_version: u32,
+    target: &'a str,
+    packages: Vec<PackageJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct PackageJson<'a> {
+    name: &'a str,
+    version: String,
+    manifest: &'a str,
+    required: &'a [String],
+    libraries: Vec<LibraryJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct LibraryJson<'a> {
+    id: &'a str,
+    title: &'a str,
+    role: &'static str,
+    form: &'static str,
+    header: Option<String>,
+    min_version: Option<String>,
+    link_names: &'a [String],
+    load_names: Vec<&'a str>,
+    functions: usize,
+    require: &'a [String],
+    places: BTreeMap<&'static str, &'a [String]>,
+}
+
+impl<'a> PackageJson<'a> {
+    fn new(package: &'a Package, declared: &'a Declared, plan: &'a Plan) -> Self {
+        Self {
+            name: package.name.as_str(),
+            version: package.version.to_string(),
+            manifest: &declared.shown,
+            required: &plan.required,
+            libraries: plan
+                .libraries
+                .iter()
+                .filter(|l| l.stubbed)
+                .map(LibraryJson::new)
+                .collect(),
+        }
+    }
+}
+
+impl<'a> LibraryJson<'a> {
+    fn new(library: &'a LibraryPlan) -> Self {
+        Self {
+            id: &library.id,
+            title: &library.title,
+            role: match library.role {
+                Role::Driver => "driver",
+                Role::Toolkit => "toolkit",
+                Role::Loader => "loader",
+            },
+            form: match library.form {
+                Form::Static => "static",
+                Form::Shared => "shared",
+            },
+            header: library.header.map(header),
+            min_version: library.min_version.map(|version| version.to_string()),
+            link_names: &library.link_names,
+            load_names: library
+                .load_names
+                .iter()
+                .map(|load| load.name.as_str())
+                .collect(),
+            functions: library.functions.len(),
+            require: &library.require,
+            places: BTreeMap::from([
+                ("search-dirs", &library.search_dirs[..]),
+                ("wheels", &library.wheel_dirs),
+                ("root-variables", &library.root_variables),
+                ("roots", &library.roots),
+                ("root-dirs", &library.root_dirs),
+                ("dirs-first", &library.dirs_first),
+                ("dirs", &library.dirs),
+            ]),
+        }
+    }
+}

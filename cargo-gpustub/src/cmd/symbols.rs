@@ -1,0 +1,71 @@
+//! `cargo gpustub symbols`: what a library exports.
+
+use gpustub_core::symbols::{Kind, Symbol, SymbolList};
+use gpustub_object::{Options, read_symbols_file, to_ifs};
+use serde_json::json;
+
+use crate::cli::{self, SymbolsFormat};
+use crate::error::Result;
+use crate::report::{Sources, json::FORMAT_VERSION};
+use crate::shell::Shell;
+
+/// Runs the command.
+pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
+    let wanted = Options {
+        expect_machine: options.arch.as_deref(),
+        require: &options.require,
+    };
+    match read_symbols_file(&options.file, wanted) {
+        Ok(list) => {
+            shell.data(match options.format {
+                SymbolsFormat::List => list.to_text(),
+                SymbolsFormat::Ifs => to_ifs(&list),
+                SymbolsFormat::Json => json(&list),
+            })?;
+            Ok(true)
+        }
+        Err(error) => {
+            shell.diagnostics(&[error.diagnostic()], &Sources::new())?;
+            Ok(false)
+        }
+    }
+}
+
+/// One document, with every symbol on a line of its own.
+fn json(list: &SymbolList) -> String {
+    let head = json!({
+        "format_version": FORMAT_VERSION,
+        "soname": list.soname,
+        "machine": list.machine,
+    });
+    let symbols: Vec<String> = list
+        .symbols
+        .iter()
+        .map(|symbol| format!("  {}", row(symbol)))
+        .collect();
+    let mut text = head.to_string();
+    text.truncate(text.len() - 1);
+    format!("{text},\"symbols\":[\n{}\n]}}\n", symbols.join(",\n"))
+}
+
+fn row(symbol: &Symbol) -> serde_json::Value {
+    let kind = match symbol.kind {
+        Kind::Function => "function",
+        Kind::Ifunc => "ifunc",
+        Kind::NoType => "notype",
+        Kind::Object => "object",
+        Kind::Tls => "tls",
+    };
+    let mut row = json!({ "name": symbol.name, "kind": kind });
+    if symbol.weak {
+        row["weak"] = true.into();
+    }
+    if let Some(node) = &symbol.node {
+        row["node"] = node.as_str().into();
+        row["default"] = (!symbol.old).into();
+    }
+    if symbol.size > 0 {
+        row["size"] = symbol.size.into();
+    }
+    row
+}

@@ -1,0 +1,304 @@
+//! `cargo gpustub sync`: the tree agrees with `GpuStub.toml`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use cargo_metadata::{DependencyKind, Package, TargetKind};
+use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
+use gpustub_core::plan::plan;
+use gpustub_core::suggest::nearest;
+
+use crate::cli::{self, MessageFormat};
+use crate::codes::{BUILD_SCRIPT, UNLINKABLE_LIB};
+use crate::declared::{self, Declared};
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::report::{self, Sources};
+use crate::shell::Shell;
+use crate::tree::{Edit, build_rs, cargo_toml, lock, use_line};
+use crate::workspace::{Depth, Workspace, folder, library, shown, target};
+
+/// Runs the command.
+pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let mut declared = Declared::read_all(&workspace.selected()?)?;
+    let mut operations = Vec::new();
+    for (name, file) in &options.from {
+        match extract(name, file, &mut declared)? {
+            Ok(operation) => operations.push(operation),
+            Err(found) => {
+                shell.diagnostics(&[found], &Sources::new())?;
+                return Ok(false);
+            }
+        }
+    }
+
+    let host = target(None)?;
+    for (_, one) in &declared {
+        let mut found = one.diagnostics.clone();
+        if !has_errors(&found) {
+            found.extend(plan(&one.manifest, &host, &one.inputs).1);
+        }
+        shell.diagnostics(&found, &one.sources())?;
+        if has_errors(&found) {
+            return Ok(false);
+        }
+    }
+
+    let mut found = Vec::new();
+    for (package, one) in &declared {
+        shell.detail("Checking", format!("{} ({})", package.name, one.shown));
+        if one.provides() {
+            operations.extend(edits(&workspace, package, &mut found)?);
+        }
+    }
+    operations.push(lock_file(&workspace, &declared)?);
+    operations.retain(|operation| !operation.is_done());
+
+    shell.diagnostics(&found, &Sources::new())?;
+    let clean = !has_errors(&found);
+    if options.check || options.dry_run {
+        show(&operations, options.check, shell)?;
+        return Ok(clean && (operations.is_empty() || options.dry_run));
+    }
+    ops::apply(&operations, |operation| {
+        shell.status(operation.verb(), &operation.shown);
+        if shell.format() == MessageFormat::Json {
+            // A reader that has gone away must not stop the work.
+            let _ = shell.json(&report::json::change(operation, "applied"));
+        }
+    })?;
+    if operations.is_empty() && clean {
+        shell.status("Fresh", "everything agrees with GpuStub.toml");
+    }
+    Ok(clean)
+}
+
+/// The symbol list of a library of one's own, read from the library.
+fn extract(
+    name: &str,
+    file: &Path,
+    declared: &mut [(&Package, Declared)],
+) -> Result<std::result::Result<Operation, Diagnostic>> {
+    let stubs = || declared.iter().flat_map(|(_, one)| &one.manifest.stubs);
+    let own: Vec<&str> = stubs()
+        .filter(|stub| stub.custom.symbols.is_some())
+        .map(|stub| stub.id.value.as_str())
+        .collect();
+    if !own.contains(&name) {
+        let why = if stubs().any(|stub| stub.id.value == name) {
+            format!("`stub.{name}` names no file with `symbols` to write its list to")
+        } else {
+            format!("there is no `[stub.{name}]` to take symbols for")
+        };
+        return Err(Error::new(why).help(match nearest(name, own) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "a library of your own is declared with `load-names` and \
+                 `symbols = \"symbols/{name}.symbols\"`"
+            ),
+        }));
+    }
+    let text = match gpustub_object::read_symbols_file(file, Default::default()) {
+        Ok(list) => list.to_text(),
+        Err(error) => return Ok(Err(error.diagnostic())),
+    };
+    let mut operation = None;
+    for (_, one) in declared {
+        let stub = one.manifest.stubs.iter().find(|stub| stub.id.value == name);
+        let Some(symbols) = stub.and_then(|stub| stub.custom.symbols.as_ref()) else {
+            continue;
+        };
+        let path = one.folder.join(&symbols.value);
+        one.inputs
+            .symbol_files
+            .insert(symbols.value.clone(), text.clone());
+        operation = Some(Operation::write(path.clone(), shown(&path), text.clone())?);
+    }
+    operation
+        .map(Ok)
+        .ok_or_else(|| Error::new(format!("nobody wants the symbols of `{name}`")))
+}
+
+/// The changes to one package, in an order in which each state on the way still builds.
+fn edits(
+    workspace: &Workspace,
+    package: &Package,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Vec<Operation>> {
+    let mut operations = Vec::new();
+    let manifest_path = package.manifest_path.as_std_path();
+    let manifest = read(manifest_path)?;
+    let helper = package
+        .dependencies
+        .iter()
+        .find(|d| d.kind == DependencyKind::Build && d.name == cargo_toml::HELPER);
+    let name = match helper {
+        Some(dependency) => dependency.rename.as_deref().unwrap_or(cargo_toml::HELPER),
+        None => {
+            let root = read(&workspace.root().join("Cargo.toml"))?;
+            let text = cargo_toml::workspace_declares(&root)
+                .and_then(|inherit| cargo_toml::add_helper(&manifest, inherit))
+                .map_err(|e| {
+                    Error::new(format!("could not edit `{}`: {e}", shown(manifest_path)))
+                })?;
+            operations.push(Operation::write(
+                manifest_path.into(),
+                shown(manifest_path),
+                text,
+            )?);
+            cargo_toml::HELPER
+        }
+    };
+    let name = name.replace('-', "_");
+    operations.extend(build_script(package, &manifest, &name, found)?);
+    operations.extend(use_lines(workspace, package, found)?);
+    Ok(operations)
+}
+
+/// The call in the build script.
+fn build_script(
+    package: &Package,
+    manifest: &str,
+    helper: &str,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Option<Operation>> {
+    let line = build_rs::line(helper);
+    let target = package
+        .targets
+        .iter()
+        .find(|t| t.is_kind(TargetKind::CustomBuild));
+    let path = match target {
+        Some(target) => target.src_path.clone().into_std_path_buf(),
+        None if cargo_toml::build_is_off(manifest).unwrap_or(false) => {
+            let message = format!(
+                "package `{}` has switched its build script off",
+                package.name
+            );
+            found.push(Diagnostic::error(&BUILD_SCRIPT, message).help(format!(
+                "remove `build = false` from its Cargo.toml; the build script has to call `{line}`"
+            )));
+            return Ok(None);
+        }
+        None => folder(package).join("build.rs"),
+    };
+    let new = match fs::read_to_string(&path) {
+        Ok(text) => match build_rs::add_call(&text, helper) {
+            Edit::Same => return Ok(None),
+            Edit::Changed(text) => text,
+            Edit::Impossible(why) => {
+                let message = format!("`{}` cannot be edited: {why}", shown(&path));
+                let help = format!("add this line where the build script begins: `{line}`");
+                found.push(Diagnostic::error(&BUILD_SCRIPT, message).help(help));
+                return Ok(None);
+            }
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => build_rs::new(helper),
+        Err(e) => return Err(Error::io("read", &path, &e)),
+    };
+    Operation::write(path.clone(), shown(&path), new).map(Some)
+}
+
+/// The `use … as _` lines of a package that has a library.
+fn use_lines(
+    workspace: &Workspace,
+    package: &Package,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Vec<Operation>> {
+    let Some(library) = library(package) else {
+        return Ok(Vec::new());
+    };
+    let roots: BTreeSet<_> = package
+        .targets
+        .iter()
+        .filter(|target| !target.is_kind(TargetKind::CustomBuild))
+        .filter(|target| target.src_path != library.src_path)
+        .map(|target| (target.src_path.as_std_path(), target.edition))
+        .collect();
+    let linkable = [TargetKind::Lib, TargetKind::RLib, TargetKind::DyLib];
+    if !linkable.into_iter().any(|kind| library.is_kind(kind)) {
+        if !roots.is_empty() {
+            let message = format!(
+                "the programs and tests of package `{}` get no stubs, because Rust code cannot \
+                 link its library target",
+                package.name
+            );
+            let help = "add \"rlib\" to `crate-type` in its Cargo.toml";
+            found.push(Diagnostic::warning(&UNLINKABLE_LIB, message).help(help));
+        }
+        return Ok(Vec::new());
+    }
+    let name = library.name.replace('-', "_");
+    let mut operations = Vec::new();
+    for (path, edition) in roots {
+        // Cargo complains of a missing one by itself; one outside the workspace is not ours.
+        if !path.starts_with(workspace.root()) || !path.exists() {
+            continue;
+        }
+        match use_line::add(&read(path)?, &name, edition) {
+            Edit::Same => {}
+            Edit::Changed(text) => {
+                operations.push(Operation::write(path.to_owned(), shown(path), text)?);
+            }
+            Edit::Impossible(why) => {
+                let message = format!("`{}` cannot be edited: {why}", shown(path));
+                let help = format!("add this line before its first item: `use {name} as _;`");
+                found.push(Diagnostic::error(&OUT_OF_SYNC, message).help(help));
+            }
+        }
+    }
+    Ok(operations)
+}
+
+/// The lock file speaks of the whole workspace, whatever is selected.
+fn lock_file(workspace: &Workspace, selected: &[(&Package, Declared)]) -> Result<Operation> {
+    let mut others = Vec::new();
+    for package in workspace.members() {
+        if !selected.iter().any(|(chosen, _)| chosen.id == package.id) {
+            others.extend(Declared::read(folder(package))?);
+        }
+    }
+    let text = lock::text(selected.iter().map(|(_, one)| one).chain(&others));
+    let path = workspace.root().join(lock::FILE);
+    Operation::write(path.clone(), shown(&path), text)
+}
+
+/// Shows what would be done instead of doing it.
+fn show(operations: &[Operation], check: bool, shell: &mut Shell) -> Result<()> {
+    for operation in operations {
+        match shell.format() {
+            MessageFormat::Human | MessageFormat::Short => shell.diff(&operation.diff())?,
+            MessageFormat::Json => shell.json(&report::json::change(operation, "planned"))?,
+            MessageFormat::Github => {
+                let what = format!(
+                    "`{}` does not agree with {}",
+                    operation.shown,
+                    declared::FILE
+                );
+                let one = Diagnostic::error(&OUT_OF_SYNC, what).at(&operation.shown, 0..0);
+                shell.diagnostics(&[one.help("run `cargo gpustub sync`")], &Sources::new())?;
+            }
+        }
+    }
+    match operations {
+        [] => shell.status("Fresh", "everything agrees with GpuStub.toml"),
+        _ if check => {
+            let what = match operations {
+                [one] => format!("`{}` does not agree with {}", one.shown, declared::FILE),
+                many => format!("{} files do not agree with {}", many.len(), declared::FILE),
+            };
+            let one = Diagnostic::error(&OUT_OF_SYNC, what).help("run `cargo gpustub sync`");
+            if shell.format() != MessageFormat::Github {
+                shell.diagnostics(&[one], &Sources::new())?;
+            }
+        }
+        _ => shell.note("nothing was written (--dry-run)"),
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))
+}

@@ -1,0 +1,123 @@
+//! Compiling what has been generated, outside of cargo.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use gpustub_build::toolchain::Toolchain;
+use gpustub_build::write_sources;
+use gpustub_core::sources::SourceSet;
+use gpustub_core::target::Target;
+
+use crate::error::{Error, Result};
+
+impl From<gpustub_build::Error> for Error {
+    fn from(error: gpustub_build::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// What the sources are made into.
+#[derive(Debug, Clone, Copy)]
+pub enum Product<'a> {
+    /// An archive.
+    Archive,
+    /// A shared library of this file name.
+    Shared(&'a str),
+}
+
+/// Compiles the sources in a folder of their own and returns the bytes of the library.
+pub fn library(
+    sources: &SourceSet,
+    target: &Target,
+    host: &str,
+    product: Product<'_>,
+) -> Result<Vec<u8>> {
+    let scratch = scratch()?;
+    let folder = scratch.path();
+    write_sources(folder, sources)?;
+    let tools = Toolchain::find(target, host, folder, None, None)?;
+    let file = match product {
+        Product::Archive => folder.join("libgpustub_stubs.a"),
+        Product::Shared(name) => folder.join(name),
+    };
+    match product {
+        Product::Archive => tools.static_library(folder, &file)?,
+        Product::Shared(_) => tools.shared_library(folder, &file)?,
+    }
+    fs::read(&file).map_err(|e| Error::io("read", &file, &e))
+}
+
+/// The C compiler for this machine, and what it calls itself.
+pub fn compiler(target: &Target, scratch: &Path) -> Result<(Command, String)> {
+    let failed = |why: String| {
+        Error::new(format!("no C compiler for {}: {why}", target.triple)).help(
+            "install one: Debian, Ubuntu: `apt install gcc libc6-dev`; Fedora: `dnf install gcc`; \
+             Alpine: `apk add gcc musl-dev`; or name one in `CC`",
+        )
+    };
+    let tool = cc::Build::new()
+        .target(&target.triple)
+        .host(&target.triple)
+        .out_dir(scratch)
+        .opt_level(0)
+        .debug(false)
+        .cargo_metadata(false)
+        .cargo_warnings(false)
+        .try_get_compiler()
+        .map_err(|e| failed(e.to_string()))?;
+    let path = tool.path().display();
+    let output = Command::new(tool.path())
+        .arg("--version")
+        .output()
+        .map_err(|e| failed(format!("cannot run `{path}`: {e}")))?;
+    let first = String::from_utf8_lossy(&output.stdout);
+    let first = first.lines().next().unwrap_or_default().to_owned();
+    Ok((tool.to_command(), format!("{path}: {first}")))
+}
+
+/// Links a C program with all stubs in an archive, also those that it does not call, and runs it.
+pub fn run_with_stubs(
+    main: &str,
+    sources: &SourceSet,
+    target: &Target,
+    environment: &[(&str, &str)],
+) -> Result<Output> {
+    let scratch = scratch()?;
+    let folder = scratch.path();
+    let archive = library(sources, target, &target.triple, Product::Archive)?;
+    for (name, bytes) in [("main.c", main.as_bytes()), ("stubs.a", &archive)] {
+        fs::write(folder.join(name), bytes).map_err(|e| Error::io("write", folder, &e))?;
+    }
+    write_sources(folder, sources)?;
+    let (mut command, _) = compiler(target, folder)?;
+    command.current_dir(folder).args(["-o", "main", "main.c"]);
+    command.args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
+    if target.os == "linux" {
+        command.arg("-ldl"); // a library of its own up to glibc 2.33
+    }
+    let output = command
+        .output()
+        .map_err(|e| Error::new(format!("cannot run the C compiler: {e}")))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::new(format!(
+            "the C compiler failed ({})\n{}",
+            output.status,
+            text.trim()
+        )));
+    }
+    let program = folder.join("main");
+    Command::new(&program)
+        .envs(environment.iter().copied())
+        .output()
+        .map_err(|e| Error::io("run", &program, &e))
+}
+
+/// A folder that goes away by itself.
+pub fn scratch() -> Result<tempfile::TempDir> {
+    tempfile::Builder::new()
+        .prefix("gpustub-")
+        .tempdir()
+        .map_err(|e| Error::new(format!("could not create a temporary folder: {e}")))
+}

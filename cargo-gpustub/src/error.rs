@@ -1,0 +1,45 @@
+//! Why a command could not run: the reason, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Ends a command with exit code 101. What is wrong *in* the user's files is a
+/// [`gpustub_core::diag::Diagnostic`] instead.
+#[derive(Debug)]
+pub struct Error {
+    /// What went wrong.
+    pub message: String,
+    /// The next step, where one is known.
+    pub help: Option<String>,
+}
+
+/// The result of what may not be able to run.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error without a next step.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// The same, with a next step.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// "could not `verb` `path`: `cause`".
+    pub fn io(verb: &str, path: &Path, cause: &io::Error) -> Self {
+        Self::new(format!("could not {verb} `{}`: {cause}", path.display()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

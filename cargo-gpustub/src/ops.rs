@@ -1,0 +1,270 @@
+//! Changes to files, as values: they can be shown, compared or applied.
+//!
+//! A file is replaced in one step: its new text goes to a hidden neighbour, reaches the disk and
+//! then takes the file's name. Whoever is killed on the way leaves the old file or the new one,
+//! and at most such a neighbour, which the next run that writes the file removes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+
+use crate::error::{Error, Result};
+
+/// One file and what it is going to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How messages call it.
+    pub shown: String,
+    /// What it holds now; `None`: it does not exist.
+    before: Option<Vec<u8>>,
+    /// What it is going to hold.
+    after: Vec<u8>,
+}
+
+impl Operation {
+    /// Creates `path`, or replaces it if it exists.
+    pub fn write(path: PathBuf, shown: String, after: impl Into<Vec<u8>>) -> Result<Self> {
+        let before = match fs::read(&path) {
+            Ok(bytes) => Some(bytes),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(Error::io("read", &path, &e)),
+        };
+        Ok(Self {
+            path,
+            shown,
+            before,
+            after: after.into(),
+        })
+    }
+
+    /// Whether the file is as it should be already.
+    pub fn is_done(&self) -> bool {
+        self.before.as_ref() == Some(&self.after)
+    }
+
+    /// Whether there is no such file yet.
+    pub fn creates(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// `Created` or `Updated`, for a status line.
+    pub fn verb(&self) -> &'static str {
+        if self.before.is_none() {
+            "Created"
+        } else {
+            "Updated"
+        }
+    }
+
+    /// The change as a unified diff; empty if there is none.
+    pub fn diff(&self) -> String {
+        if self.is_done() {
+            return String::new();
+        }
+        let before = String::from_utf8_lossy(self.before.as_deref().unwrap_or_default());
+        let after = String::from_utf8_lossy(&self.after);
+        let old = if self.before.is_none() {
+            "/dev/null"
+        } else {
+            &format!("a/{}", self.shown)
+        };
+        let new = format!("b/{}", self.shown);
+        TextDiff::from_lines(&before, &after)
+            .unified_diff()
+            .header(old, &new)
+            .to_string()
+    }
+
+    /// Writes the file. Does nothing if it is as it should be.
+    pub fn apply(&self) -> Result<()> {
+        if self.is_done() {
+            return Ok(());
+        }
+        // A link stays a link: the file that it points to is replaced.
+        let path = if self.before.is_some() {
+            self.path
+                .canonicalize()
+                .map_err(|e| Error::io("find", &self.path, &e))?
+        } else {
+            self.path.clone()
+        };
+        let folder = folder_of(&path);
+        fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e))?;
+        remove_leftovers(&path);
+        let neighbour = neighbour(&path);
+        replace(&path, &neighbour, &self.after).map_err(|e| {
+            let _ = fs::remove_file(&neighbour);
+            Error::io("write", &self.path, &e)
+        })
+    }
+}
+
+/// Applies operations in order and tells of each one that was carried out.
+pub fn apply(operations: &[Operation], mut done: impl FnMut(&Operation)) -> Result<()> {
+    for operation in operations.iter().filter(|operation| !operation.is_done()) {
+        operation.apply()?;
+        done(operation);
+    }
+    Ok(())
+}
+
+fn replace(path: &Path, neighbour: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(neighbour)?;
+    if let Ok(metadata) = fs::metadata(path) {
+        file.set_permissions(metadata.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    drop(file);
+    fs::rename(neighbour, path)?;
+    // The name has to reach the disk as well; only Unix can open a folder for that.
+    if cfg!(unix) {
+        File::open(folder_of(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// The hidden name beside `path`. It holds the process's number: two runs at once must not write
+/// to one neighbour, or the first to finish would publish the other's half.
+fn neighbour(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{}{}", prefix(path), std::process::id()))
+}
+
+fn prefix(path: &Path) -> String {
+    format!(
+        ".{}.gpustub-",
+        path.file_name().unwrap_or_default().to_string_lossy()
+    )
+}
+
+/// Removes the neighbours of runs that were killed. A run that still lives and loses its
+/// neighbour to this fails with an error, its file untouched.
+fn remove_leftovers(path: &Path) {
+    let prefix = prefix(path);
+    for entry in fs::read_dir(folder_of(path))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        if number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(folder: &Path, name: &str, after: &str) -> Operation {
+        Operation::write(folder.join(name), name.into(), after).unwrap()
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn create_update_and_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = operation(folder.path(), "sub/a.toml", "one\n");
+        assert_eq!(create.verb(), "Created");
+        assert_eq!(
+            create.diff(),
+            "--- /dev/null\n+++ b/sub/a.toml\n@@ -0,0 +1 @@\n+one\n"
+        );
+        create.apply().unwrap();
+
+        let update = operation(folder.path(), "sub/a.toml", "two\n");
+        assert_eq!(update.verb(), "Updated");
+        assert_eq!(
+            update.diff(),
+            "--- a/sub/a.toml\n+++ b/sub/a.toml\n@@ -1 +1 @@\n-one\n+two\n"
+        );
+        update.apply().unwrap();
+
+        let same = operation(folder.path(), "sub/a.toml", "two\n");
+        assert!(same.is_done());
+        assert_eq!(same.diff(), "");
+        assert_eq!(names(&folder.path().join("sub")), ["a.toml"]);
+    }
+
+    #[test]
+    fn a_failure_between_operations_leaves_whole_files() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("c"), "old").unwrap();
+        fs::create_dir(folder.path().join("b")).unwrap();
+        // The second one cannot take the name of a folder.
+        let blocked = Operation {
+            path: folder.path().join("b"),
+            shown: "b".into(),
+            before: None,
+            after: "new".into(),
+        };
+        let operations = [
+            operation(folder.path(), "a", "new"),
+            blocked,
+            operation(folder.path(), "c", "new"),
+        ];
+        let mut done = Vec::new();
+        let error = apply(&operations, |o| done.push(o.shown.clone())).unwrap_err();
+        assert!(error.message.contains("could not write"), "{error}");
+        assert_eq!(done, ["a"]);
+        assert_eq!(names(folder.path()), ["a", "b", "c"]);
+        assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(folder.path().join("c")).unwrap(), "old");
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_run_go() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            ".a.gpustub-1",
+            ".a.gpustub-4000000000",
+            ".a.gpustub-",
+            ".a.gpustub-x",
+        ] {
+            fs::write(folder.path().join(name), "half").unwrap();
+        }
+        operation(folder.path(), "a", "whole").apply().unwrap();
+        assert_eq!(names(folder.path()), [".a.gpustub-", ".a.gpustub-x", "a"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_and_links_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("real");
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("real", folder.path().join("link")).unwrap();
+        operation(folder.path(), "link", "new").apply().unwrap();
+        assert!(folder.path().join("link").is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert_eq!(
+            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! As cargo and rustc print: the place in the file, marked, and what to do next.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use gpustub_core::diag::{self, Diagnostic};
+
+use super::Sources;
+
+/// The diagnostic as text, without a line break at its end.
+pub fn render(diagnostic: &Diagnostic, sources: &Sources, styled: bool) -> String {
+    let level = match diagnostic.level {
+        diag::Level::Note => Level::NOTE,
+        diag::Level::Warning => Level::WARNING,
+        diag::Level::Error => Level::ERROR,
+    };
+    let mut group = Group::with_title(
+        level
+            .primary_title(&diagnostic.message)
+            .id(diagnostic.code.id),
+    );
+    if let Some(origin) = &diagnostic.origin {
+        let text = sources.get(&origin.file);
+        // A span that does not fit the text would make the renderer panic.
+        match text.filter(|text| text.get(origin.span.clone()).is_some()) {
+            Some(text) => {
+                let mut annotation = AnnotationKind::Primary.span(origin.span.clone());
+                if !diagnostic.label.is_empty() {
+                    annotation = annotation.label(diagnostic.label.as_str());
+                }
+                group = group.element(
+                    Snippet::source(text.as_str())
+                        .path(origin.file.as_str())
+                        .annotation(annotation),
+                );
+            }
+            None => group = group.element(Origin::path(origin.file.as_str())),
+        }
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    let renderer = if styled {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    renderer.render(&[group])
+}

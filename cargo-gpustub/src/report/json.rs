@@ -1,0 +1,112 @@
+//! One object a line, each with `reason` and `format_version`, as cargo's own messages have.
+
+use gpustub_core::diag::Diagnostic;
+use serde::Serialize;
+
+use super::{Sources, level_name, place};
+use crate::error::Error;
+use crate::ops::Operation;
+
+/// Raised when a field changes its meaning or goes; new fields and reasons do not count.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// A diagnostic.
+#[derive(Debug, Serialize)]
+pub struct Finding<'a> {
+    reason: &'static str,
+    format_version: u32,
+    level: &'static str,
+    code: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<Location<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Location<'a> {
+    file: &'a str,
+    #[serde(flatten)]
+    position: Option<Position>,
+    byte_start: usize,
+    byte_end: usize,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    label: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Position {
+    line: usize,
+    column: usize,
+}
+
+/// Why the command could not run.
+#[derive(Debug, Serialize)]
+pub struct Failure<'a> {
+    reason: &'static str,
+    format_version: u32,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+/// A change to a file.
+#[derive(Debug, Serialize)]
+pub struct Change<'a> {
+    reason: &'static str,
+    format_version: u32,
+    state: &'static str,
+    path: &'a str,
+    kind: &'static str,
+    diff: String,
+}
+
+/// The message of an operation; `state`: `planned` or `applied`.
+pub fn change<'a>(operation: &'a Operation, state: &'static str) -> Change<'a> {
+    Change {
+        reason: "operation",
+        format_version: FORMAT_VERSION,
+        state,
+        path: &operation.shown,
+        kind: if operation.creates() {
+            "create"
+        } else {
+            "update"
+        },
+        diff: operation.diff(),
+    }
+}
+
+/// The message of a diagnostic.
+pub fn finding<'a>(diagnostic: &'a Diagnostic, sources: &Sources) -> Finding<'a> {
+    let location = place(diagnostic, sources).map(|(file, position)| {
+        let span = diagnostic.origin.as_ref().map_or(0..0, |o| o.span.clone());
+        Location {
+            file,
+            position: position.map(|(line, column)| Position { line, column }),
+            byte_start: span.start,
+            byte_end: span.end,
+            label: &diagnostic.label,
+        }
+    });
+    Finding {
+        reason: "diagnostic",
+        format_version: FORMAT_VERSION,
+        level: level_name(diagnostic.level),
+        code: diagnostic.code.id,
+        message: &diagnostic.message,
+        location,
+        help: diagnostic.help.as_deref(),
+    }
+}
+
+/// The message of a command that ends with 101.
+pub fn failure(error: &Error) -> Failure<'_> {
+    Failure {
+        reason: "failure",
+        format_version: FORMAT_VERSION,
+        message: &error.message,
+        help: error.help.as_deref(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Diagnostics in the forms of `--message-format`.
+
+pub mod github;
+pub mod human;
+pub mod json;
+pub mod short;
+
+use std::collections::BTreeMap;
+
+use gpustub_core::diag::{Diagnostic, Level, line_column};
+
+/// The texts that diagnostics point into, by the name that they give the file.
+pub type Sources = BTreeMap<String, String>;
+
+/// Whether this one makes the command fail.
+pub fn is_error(diagnostic: &Diagnostic) -> bool {
+    diagnostic.level == Level::Error
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Note => "note",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    }
+}
+
+/// File, line and column of a diagnostic; the latter two only where the text is known.
+fn place<'a>(
+    diagnostic: &'a Diagnostic,
+    sources: &Sources,
+) -> Option<(&'a str, Option<(usize, usize)>)> {
+    let origin = diagnostic.origin.as_ref()?;
+    let position = sources
+        .get(&origin.file)
+        .map(|text| line_column(text, origin.span.start));
+    Some((&origin.file, position))
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::diag;
+
+    use super::*;
+
+    const TEXT: &str = "schema = 1\n[stub.cudart]\nheadr = \"12\"\n";
+
+    fn finding() -> (Diagnostic, Sources) {
+        let diagnostic = Diagnostic::error(&diag::UNKNOWN_KEY, "unknown key `headr` in `stub`")
+            .at("a/GpuStub.toml", 25..30)
+            .label("not a key of `stub`")
+            .help("did you mean `header`?");
+        (
+            diagnostic,
+            Sources::from([("a/GpuStub.toml".into(), TEXT.into())]),
+        )
+    }
+
+    #[test]
+    fn human_points_into_the_file() {
+        let (diagnostic, sources) = finding();
+        let text = human::render(&diagnostic, &sources, false);
+        assert_eq!(
+            text,
+            "error[unknown-key]: unknown key `headr` in `stub`\n --> a/GpuStub.toml:3:1\n  |\n\
+             3 | headr = \"12\"\n  | ^^^^^ not a key of `stub`\n  |\n  = help: did you mean `header`?"
+        );
+    }
+
+    #[test]
+    fn human_does_without_a_place_or_with_a_wrong_one() {
+        let (mut diagnostic, sources) = finding();
+        diagnostic.origin.as_mut().unwrap().span = 4000..5000;
+        assert!(human::render(&diagnostic, &sources, false).contains("a/GpuStub.toml"));
+        let text = human::render(&diagnostic, &Sources::new(), false);
+        assert!(text.contains(" --> a/GpuStub.toml"), "{text}");
+        diagnostic.origin = None;
+        assert_eq!(
+            human::render(&diagnostic, &sources, false),
+            "error[unknown-key]: unknown key `headr` in `stub`\n  |\n  = help: did you mean `header`?"
+        );
+    }
+
+    #[test]
+    fn short_is_one_line() {
+        let (diagnostic, sources) = finding();
+        assert_eq!(
+            short::render(&diagnostic, &sources),
+            "a/GpuStub.toml:3:1: error[unknown-key]: unknown key `headr` in `stub`"
+        );
+    }
+
+    #[test]
+    fn github_escapes_what_would_end_a_command() {
+        let (mut diagnostic, sources) = finding();
+        diagnostic.message = "50%\nor so".into();
+        assert_eq!(
+            github::render(&diagnostic, &sources),
+            "::error file=a/GpuStub.toml,line=3,col=1,title=gpustub unknown-key::\
+             50%25%0Aor so%0Ahelp: did you mean `header`?"
+        );
+    }
+
+    #[test]
+    fn json_has_place_and_version() {
+        let (diagnostic, sources) = finding();
+        let value = serde_json::to_value(json::finding(&diagnostic, &sources)).unwrap();
+        assert_eq!(value["reason"], "diagnostic");
+        assert_eq!(value["format_version"], 1);
+        assert_eq!(value["location"]["line"], 3);
+        assert_eq!(value["location"]["byte_start"], 25);
+        assert_eq!(value["help"], "did you mean `header`?");
+    }
+}

@@ -1,0 +1,171 @@
+//! The terminal: the only place that prints.
+//!
+//! Status lines, warnings and errors go to standard error as cargo's own do; standard output
+//! carries data only. A reader that goes away (`| head`) is no error.
+
+use std::io::{self, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use clap_cargo::style;
+use gpustub_core::diag::Diagnostic;
+use serde::Serialize;
+
+use crate::cli::{Color, MessageFormat};
+use crate::error::{Error, Result};
+use crate::report::{self, Sources};
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Errors only.
+    Quiet,
+    /// What was done.
+    Normal,
+    /// What was looked at, too.
+    Verbose,
+}
+
+/// Both streams and how to write on them.
+pub struct Shell {
+    out: AutoStream<io::Stdout>,
+    err: AutoStream<io::Stderr>,
+    styled: bool,
+    verbosity: Verbosity,
+    format: MessageFormat,
+}
+
+impl Shell {
+    /// The process's own streams.
+    pub fn new(color: Color, verbosity: Verbosity, format: MessageFormat) -> Self {
+        let choice = color.for_streams();
+        let err = AutoStream::new(io::stderr(), choice);
+        let styled = err.current_choice() != ColorChoice::Never;
+        Self {
+            out: AutoStream::new(io::stdout(), choice),
+            err,
+            styled,
+            verbosity,
+            format,
+        }
+    }
+
+    /// How findings are to be written.
+    pub fn format(&self) -> MessageFormat {
+        self.format
+    }
+
+    /// A status line: `     Created GpuStub.toml`.
+    pub fn status(&mut self, verb: &str, what: impl AsRef<str>) {
+        if self.verbosity > Verbosity::Quiet {
+            self.line(verb, what.as_ref(), style::GOOD);
+        }
+    }
+
+    /// A status line for those who asked for more.
+    pub fn detail(&mut self, verb: &str, what: impl AsRef<str>) {
+        if self.verbosity > Verbosity::Normal {
+            self.line(
+                verb,
+                what.as_ref(),
+                AnsiColor::BrightCyan.on_default().bold(),
+            );
+        }
+    }
+
+    /// A remark that is not about a place in a file.
+    pub fn note(&mut self, text: impl AsRef<str>) {
+        if self.verbosity > Verbosity::Quiet {
+            self.labelled("note", style::NOTE, text.as_ref(), None);
+        }
+    }
+
+    /// The reason why a command ends with 101.
+    pub fn error(&mut self, error: &Error) {
+        if self.format == MessageFormat::Json {
+            let failure = report::json::failure(error);
+            let _ = self.json(&failure);
+        }
+        self.labelled("error", style::ERROR, &error.message, error.help.as_deref());
+    }
+
+    /// Findings, in the form that was asked for. Those for people go to standard error, those
+    /// for programs to standard output.
+    pub fn diagnostics(&mut self, diagnostics: &[Diagnostic], sources: &Sources) -> Result<()> {
+        for diagnostic in diagnostics {
+            if self.verbosity == Verbosity::Quiet && !report::is_error(diagnostic) {
+                continue;
+            }
+            match self.format {
+                MessageFormat::Human => {
+                    let text = report::human::render(diagnostic, sources, self.styled);
+                    let _ = writeln!(self.err, "{text}\n");
+                }
+                MessageFormat::Short => {
+                    let _ = writeln!(self.err, "{}", report::short::render(diagnostic, sources));
+                }
+                MessageFormat::Json => self.json(&report::json::finding(diagnostic, sources))?,
+                MessageFormat::Github => {
+                    let mut line = report::github::render(diagnostic, sources);
+                    line.push('\n');
+                    self.data(line)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One JSON object on a line of its own.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        let mut line = serde_json::to_string(value)
+            .map_err(|e| Error::new(format!("could not write JSON: {e}")))?;
+        line.push('\n');
+        self.data(line)
+    }
+
+    /// Data, as it is.
+    pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
+        match self
+            .out
+            .write_all(bytes.as_ref())
+            .and_then(|()| self.out.flush())
+        {
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(format!(
+                "could not write to standard output: {e}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A unified diff, coloured line by line on a terminal.
+    pub fn diff(&mut self, diff: &str) -> Result<()> {
+        let mut text = String::with_capacity(diff.len());
+        for line in diff.split_inclusive('\n') {
+            let style = match line.as_bytes().first() {
+                _ if line.starts_with("---") || line.starts_with("+++") => Style::new().bold(),
+                Some(b'+') => AnsiColor::Green.on_default(),
+                Some(b'-') => AnsiColor::Red.on_default(),
+                Some(b'@') => AnsiColor::Cyan.on_default(),
+                _ => Style::new(),
+            };
+            text.push_str(&format!(
+                "{style}{}{style:#}\n",
+                line.trim_end_matches('\n')
+            ));
+        }
+        self.data(text)
+    }
+
+    fn line(&mut self, verb: &str, what: &str, style: Style) {
+        let _ = writeln!(self.err, "{style}{verb:>12}{style:#} {what}");
+    }
+
+    fn labelled(&mut self, label: &str, style: Style, text: &str, help: Option<&str>) {
+        let bold = Style::new().bold();
+        let _ = writeln!(self.err, "{style}{label}{style:#}{bold}:{bold:#} {text}");
+        if let Some(help) = help {
+            let style = style::TRANSIENT;
+            let _ = writeln!(self.err, "{style}help{style:#}{bold}:{bold:#} {help}");
+        }
+    }
+}

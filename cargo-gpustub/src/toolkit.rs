@@ -1,0 +1,184 @@
+//! Which version of a vendor's headers a program is compiled against, as far as this machine and
+//! the workspace tell.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::Metadata;
+use gpustub_core::version::Version;
+
+use crate::environment::variable;
+
+/// A version and where it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The headers' version.
+    pub version: Version,
+    /// For people: a file, or a crate and its feature.
+    pub origin: String,
+}
+
+/// What is known of a family's headers: where toolkits lie and which header says its version.
+struct Family {
+    name: &'static str,
+    variables: &'static [&'static str],
+    root: &'static str,
+    read: fn(&Path) -> Option<(Version, PathBuf)>,
+}
+
+const FAMILIES: &[Family] = &[
+    Family {
+        name: "cuda",
+        variables: &["CUDA_HOME", "CUDA_PATH"],
+        root: "/usr/local/cuda",
+        read: cuda,
+    },
+    Family {
+        name: "hip",
+        variables: &["ROCM_PATH"],
+        root: "/opt/rocm",
+        read: hip,
+    },
+];
+
+/// The toolkit of a family on this machine: the first of the variables that is set, else the
+/// usual place.
+pub fn installed(family: &str) -> Option<Found> {
+    let family = FAMILIES.iter().find(|known| known.name == family)?;
+    let named = family.variables.iter().find_map(|name| variable(name));
+    let root = named.map_or_else(|| PathBuf::from(family.root), PathBuf::from);
+    let (version, file) = (family.read)(&root)?;
+    Some(Found {
+        version,
+        origin: file.display().to_string(),
+    })
+}
+
+/// What the features of a binding crate say. cudarc's name the toolkit: `cuda-12080` is 12.8.
+pub fn binding(family: &str, metadata: &Metadata) -> Vec<Found> {
+    if family != "cuda" {
+        return Vec::new();
+    }
+    let Some(resolve) = &metadata.resolve else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for package in metadata
+        .packages
+        .iter()
+        .filter(|package| package.name.as_str() == "cudarc")
+    {
+        let node = resolve.nodes.iter().find(|node| node.id == package.id);
+        for feature in node.iter().flat_map(|node| &node.features) {
+            let Some(number) = feature.strip_prefix("cuda-") else {
+                continue;
+            };
+            if let Some(version) = number.parse().ok().and_then(from_cuda_number) {
+                let origin = format!("feature `{feature}` of cudarc {}", package.version);
+                found.push(Found { version, origin });
+            }
+        }
+    }
+    found
+}
+
+/// `CUDA_VERSION`: 1000 * major + 10 * minor.
+fn from_cuda_number(number: u32) -> Option<Version> {
+    (number >= 1000).then(|| Version::new(number / 1000, number % 1000 / 10))
+}
+
+/// `include/cuda.h`, which a compiler reads, before `version.json`, which an installer wrote.
+fn cuda(root: &Path) -> Option<(Version, PathBuf)> {
+    let header = root.join("include/cuda.h");
+    if let Some(version) = define(&header, "CUDA_VERSION").and_then(from_cuda_number) {
+        return Some((version, header));
+    }
+    let file = root.join("version.json");
+    let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).ok()?).ok()?;
+    let text = json.get("cuda")?.get("version")?.as_str()?;
+    let mut parts = text.split('.').map(|part| part.parse().ok());
+    Some((Version::new(parts.next()??, parts.next()??), file))
+}
+
+fn hip(root: &Path) -> Option<(Version, PathBuf)> {
+    let header = root.join("include/hip/hip_version.h");
+    let major = define(&header, "HIP_VERSION_MAJOR")?;
+    Some((
+        Version::new(major, define(&header, "HIP_VERSION_MINOR")?),
+        header,
+    ))
+}
+
+/// The number of `#define NAME number` in a header.
+fn define(header: &Path, name: &str) -> Option<u32> {
+    // Not UTF-8 in all releases; and a header is never this large.
+    let bytes = fs::read(header)
+        .ok()
+        .filter(|bytes| bytes.len() < 16 << 20)?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().find_map(|line| {
+        let mut words = line.trim_start().strip_prefix('#')?.split_whitespace();
+        (words.next() == Some("define") && words.next() == Some(name))
+            .then(|| words.next()?.trim_matches(['(', ')']).parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_toolkits() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(cuda(root.path()), None);
+
+        let json = root.path().join("version.json");
+        fs::write(
+            &json,
+            r#"{"cuda": {"name": "CUDA SDK", "version": "12.6.3"}}"#,
+        )
+        .unwrap();
+        assert_eq!(cuda(root.path()), Some((Version::new(12, 6), json)));
+
+        let header = root.path().join("include/cuda.h");
+        fs::create_dir_all(root.path().join("include/hip")).unwrap();
+        fs::write(
+            &header,
+            b"/* \xff */\n#define CUDA_VERSION_X 1\n#define CUDA_VERSION 12080\n",
+        )
+        .unwrap();
+        assert_eq!(cuda(root.path()), Some((Version::new(12, 8), header)));
+
+        let header = root.path().join("include/hip/hip_version.h");
+        fs::write(
+            &header,
+            "#define HIP_VERSION_MAJOR 6\n# define HIP_VERSION_MINOR 4\n",
+        )
+        .unwrap();
+        assert_eq!(hip(root.path()), Some((Version::new(6, 4), header)));
+    }
+
+    #[test]
+    fn absurd_toolkits_are_none() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("include")).unwrap();
+        for text in [
+            "#define CUDA_VERSION",
+            "#define CUDA_VERSION 0",
+            "#define CUDA_VERSION -1",
+        ] {
+            fs::write(root.path().join("include/cuda.h"), text).unwrap();
+            assert_eq!(cuda(root.path()), None, "{text}");
+        }
+        for text in [
+            "",
+            "{",
+            "{}",
+            r#"{"cuda": {"version": "new"}}"#,
+            r#"{"cuda": 12}"#,
+        ] {
+            fs::write(root.path().join("version.json"), text).unwrap();
+            assert_eq!(cuda(root.path()), None, "{text}");
+        }
+    }
+}

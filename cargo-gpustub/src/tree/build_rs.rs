@@ -1,0 +1,226 @@
+//! The line in `build.rs`.
+
+use serde_json::json;
+
+use super::{Edit, line_break, rust};
+use crate::templates;
+
+/// A build script for a package that has none. `name`: the helper as this package calls it.
+pub fn new(name: &str) -> String {
+    templates::render("build.rs", &json!({ "helper": name }))
+}
+
+/// The line that a build script needs.
+pub fn line(name: &str) -> String {
+    templates::render("build-line", &json!({ "helper": name }))
+        .trim_end()
+        .to_owned()
+}
+
+/// Adds the line as the first statement of `fn main`, unless the helper is mentioned already.
+pub fn add_call(text: &str, name: &str) -> Edit {
+    let Some(file) = rust::File::parse(text) else {
+        return Edit::Impossible("it cannot be read as Rust");
+    };
+    if file.mentions_crate(name) {
+        return Edit::Same;
+    }
+    let Some(body) = file.main_body() else {
+        return Edit::Impossible("it has no `fn main()`");
+    };
+    let line = line(name);
+    let newline = line_break(text);
+    let inside = &text[body.clone()];
+    let (rest_of_line, more) = match inside.find('\n') {
+        Some(at) => (inside[..at].trim_end_matches('\r'), true),
+        None => (inside, false),
+    };
+    let outer = indentation(text, body.start);
+    let (at, inserted) = if inside.trim().is_empty() {
+        // `{}`: the whole body is replaced.
+        let new = format!("{newline}{outer}    {line}{newline}{outer}");
+        return Edit::Changed(splice(text, body, &new));
+    } else if more && (rest_of_line.trim().is_empty() || rest_of_line.trim().starts_with("//")) {
+        let inner = first_indentation(inside).unwrap_or_else(|| format!("{outer}    "));
+        (
+            body.start + rest_of_line.len(),
+            format!("{newline}{inner}{line}"),
+        )
+    } else {
+        (body.start, format!(" {line}"))
+    };
+    Edit::Changed(splice(text, at..at, &inserted))
+}
+
+fn splice(text: &str, range: std::ops::Range<usize>, new: &str) -> String {
+    format!("{}{new}{}", &text[..range.start], &text[range.end..])
+}
+
+/// The white space at the start of the line that holds `at`.
+fn indentation(text: &str, at: usize) -> String {
+    let line = &text[text[..at].rfind('\n').map_or(0, |i| i + 1)..];
+    line.chars()
+        .take_while(|c| matches!(c, ' ' | '\t'))
+        .collect()
+}
+
+/// The indentation of the first line after this one that is not empty.
+fn first_indentation(body: &str) -> Option<String> {
+    let line = body.lines().skip(1).find(|line| !line.trim().is_empty())?;
+    Some(
+        line.chars()
+            .take_while(|c| matches!(c, ' ' | '\t'))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(text: &str) -> String {
+        match add_call(text, "gpustub_build") {
+            Edit::Changed(text) => text,
+            other => panic!("{other:?} for {text}"),
+        }
+    }
+
+    #[test]
+    fn adds_the_first_statement() {
+        for (before, after) in [
+            (
+                "fn main() {}\n",
+                "fn main() {\n    gpustub_build::build();\n}\n",
+            ),
+            (
+                "fn main() {\n}\n",
+                "fn main() {\n    gpustub_build::build();\n}\n",
+            ),
+            (
+                "fn main() { a(); }",
+                "fn main() { gpustub_build::build(); a(); }",
+            ),
+            (
+                "fn main() {\n    a();\n}\n",
+                "fn main() {\n    gpustub_build::build();\n    a();\n}\n",
+            ),
+            (
+                "fn main() { // why\n\ta();\n}\n",
+                "fn main() { // why\n\tgpustub_build::build();\n\ta();\n}\n",
+            ),
+            (
+                "fn main() {\r\n    a();\r\n}\r\n",
+                "fn main() {\r\n    gpustub_build::build();\r\n    a();\r\n}\r\n",
+            ),
+            (
+                "/* fn main() { */ const S: &str = \"fn main() {\"; fn main()\n  -> Result<(), E>\n{\n  Ok(())\n}",
+                "/* fn main() { */ const S: &str = \"fn main() {\"; fn main()\n  -> Result<(), E>\n{\n  gpustub_build::build();\n  Ok(())\n}",
+            ),
+            (
+                "fn main() {\n    #![allow(x)]\n    a();\n}",
+                "fn main() {\n    #![allow(x)]\n    gpustub_build::build();\n    a();\n}",
+            ),
+            (
+                "#!/usr/bin/env x {\n// gpustub_build::build()\nfn main() {\n    a('{');\n}\n",
+                "#!/usr/bin/env x {\n// gpustub_build::build()\nfn main() {\n    gpustub_build::build();\n    a('{');\n}\n",
+            ),
+        ] {
+            assert_eq!(changed(before), after);
+            assert_eq!(add_call(after, "gpustub_build"), Edit::Same);
+        }
+    }
+
+    #[test]
+    fn leaves_what_it_must() {
+        for same in [
+            "fn main() { gpustub_build::Build::new().try_build().unwrap(); }",
+            "use gpustub_build as g; fn main() { g::build() }",
+            "extern crate gpustub_build; fn main() {}",
+            "use gpustub_build; fn main() {}",
+            "fn main() { println!(\"{}\", x!(gpustub_build::VERSION)); }",
+        ] {
+            assert_eq!(add_call(same, "gpustub_build"), Edit::Same, "{same}");
+        }
+        assert_eq!(
+            add_call("include!(\"b.rs\");", "x"),
+            Edit::Impossible("it has no `fn main()`")
+        );
+        assert_eq!(
+            add_call("fn main() { ( }", "x"),
+            Edit::Impossible("it cannot be read as Rust")
+        );
+        assert_eq!(
+            add_call("mod a { fn main() {} }", "x"),
+            Edit::Impossible("it has no `fn main()`")
+        );
+    }
+
+    #[test]
+    fn a_new_script_needs_nothing_more() {
+        assert_eq!(add_call(&new("gpustub_build"), "gpustub_build"), Edit::Same);
+    }
+
+    /// Every combination of these parts: one more line, nothing lost, the second time nothing.
+    #[test]
+    fn is_idempotent_over_generated_scripts() {
+        let heads = [
+            "",
+            "\u{feff}",
+            "// x\n\n",
+            "#![allow(unused)]\n",
+            "#!/bin/x\n",
+            "//! doc\n",
+        ];
+        let items = [
+            "",
+            "use std::env;\n",
+            "mod m { pub fn main() {} }\n",
+            "fn helper() {}\n",
+        ];
+        let signs = [
+            "fn main()",
+            "pub fn main() -> Result<(), [u8; 3]>",
+            "fn main()\n",
+        ];
+        let bodies = [
+            "{}",
+            "{ }",
+            "{\n}",
+            "{ /* } */ }",
+            "{ // }\n}",
+            "{ \"}\"; }",
+            "{\n\n    a();\n}",
+            "{\n\ta();\n}",
+            "{ #![x] a() }",
+            "{ #![x]\n  a()\n}",
+            "{ r#\"}\"# }",
+            "{ '}' }",
+        ];
+        let tails = ["", "\n", "\nfn other() { main() }\n"];
+        for newline in ["\n", "\r\n"] {
+            for head in heads {
+                for item in items {
+                    for sign in signs {
+                        for body in bodies {
+                            for tail in tails {
+                                let text = format!("{head}{item}{sign} {body}{tail}");
+                                let text = text.replace('\n', newline);
+                                let once = changed(&text);
+                                assert_eq!(once.matches("gpustub_build::build();").count(), 1);
+                                assert_eq!(add_call(&once, "gpustub_build"), Edit::Same, "{once}");
+                                let squeezed = |t: &str| {
+                                    t.replace("gpustub_build::build();", "")
+                                        .split_whitespace()
+                                        .collect::<String>()
+                                };
+                                assert_eq!(squeezed(&once), squeezed(&text));
+                                let lone = once.replace("\r\n", "").contains('\n');
+                                assert!(!text.contains('\r') || !lone, "{once:?}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `GpuStub.lock`: which symbol lists the tree was made with.
+
+use std::collections::BTreeSet;
+
+use gpustub_manifests::LIBRARIES;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::declared::Declared;
+use crate::templates;
+
+/// The name of the file.
+pub const FILE: &str = "GpuStub.lock";
+
+/// The text of the lock file for what a whole workspace declares.
+pub fn text<'a>(declared: impl IntoIterator<Item = &'a Declared>) -> String {
+    let mut lists: BTreeSet<(&str, bool, &str)> = BTreeSet::new();
+    for declared in declared {
+        for stub in &declared.manifest.stubs {
+            let id = stub.id.value.as_str();
+            let list = match &stub.custom.symbols {
+                Some(path) => declared
+                    .inputs
+                    .symbol_files
+                    .get(&path.value)
+                    .map(String::as_str),
+                None => LIBRARIES
+                    .iter()
+                    .find(|library| library.id == id)
+                    .map(|l| l.symbols),
+            };
+            lists.extend(list.map(|list| (id, stub.custom.symbols.is_none(), list)));
+        }
+    }
+    let libraries: Vec<_> = lists
+        .into_iter()
+        .map(|(name, shipped, list)| {
+            json!({ "name": name, "shipped": shipped, "symbols": digest(list) })
+        })
+        .collect();
+    let data = json!({ "libraries": libraries, "manifests": gpustub_manifests::VERSION });
+    templates::render(FILE, &data)
+}
+
+fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn digests_are_sha256() {
+        // NIST's example for "abc".
+        assert_eq!(
+            super::digest("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

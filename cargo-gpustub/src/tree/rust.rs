@@ -1,0 +1,124 @@
+//! Just enough of Rust's grammar to add a line to a file without looking into comments and
+//! strings. The lexer is proc-macro2's.
+
+use std::ops::Range;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// A Rust file's tokens, with places in its text.
+pub struct File {
+    tokens: Vec<TokenTree>,
+    /// What the lexer does not take: a byte-order mark and a `#!` line.
+    head: usize,
+}
+
+impl File {
+    /// Reads a file; `None` if it is not Rust.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut head = if text.starts_with('\u{feff}') {
+            '\u{feff}'.len_utf8()
+        } else {
+            0
+        };
+        let rest = &text[head..];
+        if rest.starts_with("#!") && !rest[2..].trim_start().starts_with('[') {
+            head += rest.find('\n').map_or(rest.len(), |at| at + 1);
+        }
+        let tokens: TokenStream = text[head..].parse().ok()?;
+        Some(Self {
+            tokens: tokens.into_iter().collect(),
+            head,
+        })
+    }
+
+    /// Where the text of the file proper begins.
+    pub fn head(&self) -> usize {
+        self.head
+    }
+
+    /// Whether `name` stands for a crate anywhere: `name::x`, `use name`, `extern crate name`.
+    pub fn mentions_crate(&self, name: &str) -> bool {
+        mentions(&self.tokens, name)
+    }
+
+    /// The end of the inner attributes and inner doc comments at the top.
+    pub fn after_inner_attributes(&self) -> Option<usize> {
+        let count = inner_attributes(&self.tokens);
+        count
+            .checked_sub(1)
+            .map(|last| self.head + end(&self.tokens[last]))
+    }
+
+    /// The first item: where it begins, with its attributes, and its first word.
+    pub fn first_item(&self) -> Option<(usize, String)> {
+        let items = &self.tokens[inner_attributes(&self.tokens)..];
+        let first = items.first()?;
+        Some((self.head + start(first), first.to_string()))
+    }
+
+    /// The body of `fn main`: the place behind its `{` and inner attributes, and the place of
+    /// its `}`.
+    pub fn main_body(&self) -> Option<Range<usize>> {
+        let main = self
+            .tokens
+            .windows(2)
+            .position(|pair| is(&pair[0], "fn") && is(&pair[1], "main"))?;
+        self.tokens[main..].iter().find_map(|token| match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+                let from = match inner_attributes(&inside).checked_sub(1) {
+                    Some(last) => end(&inside[last]),
+                    None => group.span_open().byte_range().end,
+                };
+                Some(self.head + from..self.head + group.span_close().byte_range().start)
+            }
+            _ => None,
+        })
+    }
+}
+
+fn mentions(tokens: &[TokenTree], name: &str) -> bool {
+    tokens.iter().enumerate().any(|(at, token)| match token {
+        TokenTree::Group(group) => mentions(&group.stream().into_iter().collect::<Vec<_>>(), name),
+        _ if is(token, name) => {
+            let next = |n: usize| tokens.get(at + n).is_some_and(|t| is_punct(t, ':'));
+            // A path that begins with the name, perhaps after a leading `::`.
+            let colons =
+                at >= 2 && is_punct(&tokens[at - 1], ':') && is_punct(&tokens[at - 2], ':');
+            let tail = colons && at >= 3 && matches!(&tokens[at - 3], TokenTree::Ident(_));
+            let word = at.checked_sub(1).map(|before| &tokens[before]);
+            (next(1) && next(2) && !tail)
+                || word.is_some_and(|word| is(word, "use") || is(word, "crate"))
+        }
+        _ => false,
+    })
+}
+
+/// How many tokens at the front are inner attributes: `#`, `!`, `[…]`.
+fn inner_attributes(tokens: &[TokenTree]) -> usize {
+    let is_one = |three: &[TokenTree]| {
+        is_punct(&three[0], '#')
+            && is_punct(&three[1], '!')
+            && matches!(&three[2], TokenTree::Group(g) if g.delimiter() == Delimiter::Bracket)
+    };
+    3 * tokens
+        .chunks_exact(3)
+        .take_while(|three| is_one(three))
+        .count()
+}
+
+fn is(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(ident) if ident == word)
+}
+
+fn is_punct(token: &TokenTree, sign: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
+}
+
+fn start(token: &TokenTree) -> usize {
+    token.span().byte_range().start
+}
+
+fn end(token: &TokenTree) -> usize {
+    token.span().byte_range().end
+}

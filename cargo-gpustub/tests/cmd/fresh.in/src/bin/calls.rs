@@ -1,0 +1,3 @@
+fn main() {
+    my_app::run();
+}

@@ -1,0 +1,3 @@
+//! A library.
+
+pub fn run() {}

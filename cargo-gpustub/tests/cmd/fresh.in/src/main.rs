@@ -1,0 +1,6 @@
+//! The program.
+#![allow(unused)]
+
+use std::env;
+
+fn main() {}

@@ -1,0 +1,4 @@
+// Copyright.
+
+#[test]
+fn works() {}
