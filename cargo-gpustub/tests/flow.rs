@@ -411,6 +411,57 @@ fn sources_alone_compile() {
     link_and_run(folder, &[&flags[..], &sources].concat());
 }
 
+/// The way of a newcomer, up to a program that runs on a machine without the library.
+#[test]
+fn a_fresh_project_builds_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "fresh", "");
+    // The crates are taken from here, and their dependencies from where this build has them.
+    let helper = repository().join("gpustub-build");
+    let patch = format!(
+        "[patch.crates-io]\ngpustub-build = {{ path = '{}' }}\n",
+        helper.display()
+    );
+    write(folder, ".cargo/config.toml", &patch);
+    fs::copy(repository().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    write(
+        folder,
+        "src/main.rs",
+        "unsafe extern \"C\" { fn cudaGetDeviceCount(n: *mut i32) -> i32; }\n\
+         fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\"); }\n",
+    );
+    ends(0, folder, &["init"]);
+    ends(0, folder, &["add", "cudart", "--header", "12"]);
+    ends(0, folder, &["sync"]);
+    let output = Command::new(env!("CARGO"))
+        .current_dir(folder)
+        .args(["run", "--offline", "--quiet"])
+        .env(
+            "CARGO_TARGET_DIR",
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("fresh"),
+        )
+        .env("GPUSTUB_CUDART_PATH", "off")
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "35 0\n", "{err}");
+    ends(0, folder, &["sync", "--check"]);
+    let (plan, _) = ends(0, folder, &["plan"]);
+    assert!(
+        plan.starts_with("fresh 0.1.0 (GpuStub.toml)\n  cudart: "),
+        "{plan}"
+    );
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let (script, err) = ends(0, Path::new("."), &["completions", shell]);
+        assert!(script.contains("doctor") && err.is_empty(), "{shell}");
+    }
+}
+
 /// What `--check` and `--dry-run` tell programs and people, and that both write nothing.
 #[test]
 fn a_check_shows_and_writes_nothing() {
