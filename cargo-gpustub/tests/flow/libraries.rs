@@ -1,0 +1,253 @@
+//! `symbols`, `generate` and `doctor`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{ACME, acme, cc, ends, gpustub, package, write};
+
+#[test]
+fn the_doctor_asks_the_real_run_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "user", "");
+    acme(folder);
+    write(folder, "GpuStub.toml", ACME);
+    ends(0, folder, &["sync", "--from", "acme=libacme.so.3"]);
+
+    let (out, _) = ends(0, folder, &["doctor"]);
+    assert!(out.starts_with("host        "), "{out}");
+    assert!(
+        out.contains("\nGpuStub.toml\n  acme: unavailable: "),
+        "{out}"
+    );
+
+    let library = folder.join("libacme.so.3");
+    let json = gpustub(folder, &["doctor", "--message-format", "json"])
+        .env("GPUSTUB_ACME_PATH", &library)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(json.stdout).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines[0]["reason"], "machine");
+    assert_eq!(lines[1]["library"], "acme");
+    assert_eq!(lines[1]["available"], true);
+    assert_eq!(lines[1]["path"], library.to_str().unwrap());
+    assert!(
+        lines[1]["report"]
+            .as_str()
+            .unwrap()
+            .contains("3 functions bound"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_doctor_without_a_compiler_names_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = gpustub(folder.path(), &["doctor"])
+        .env("CC", "/nonexistent/cc")
+        .output()
+        .unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(101), "{err}");
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("\nC compiler  none\n")
+    );
+    assert!(
+        err.contains("no C compiler") && err.contains("apt install gcc"),
+        "{err}"
+    );
+}
+
+#[test]
+fn symbols_of_a_library() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    acme(folder);
+    let library = "libacme.so.3";
+    let (list, err) = ends(0, folder, &["symbols", library]);
+    assert!(
+        list.starts_with("@gpustub-symbols 1\n@soname libacme.so.3\n"),
+        "{list}"
+    );
+    assert_eq!(err, "");
+    let (ifs, _) = ends(0, folder, &["symbols", library, "--format", "ifs"]);
+    assert!(
+        ifs.starts_with("--- !ifs-v1\n") && ifs.contains("acmeWeak"),
+        "{ifs}"
+    );
+    let (json, _) = ends(0, folder, &["symbols", library, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["soname"], "libacme.so.3");
+    let find = |name| {
+        json["symbols"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|s| s["name"] == name)
+    };
+    assert_eq!(find("acmeOpen").unwrap()["kind"], "function");
+    assert_eq!(find("acmeWeak").unwrap()["weak"], true);
+
+    ends(
+        0,
+        folder,
+        &[
+            "symbols",
+            library,
+            "--require",
+            "acmeOpen",
+            "--require",
+            "acmeWeak",
+        ],
+    );
+    let (out, err) = ends(1, folder, &["symbols", library, "--require", "acmeOpne"]);
+    assert!(
+        out.is_empty() && err.contains("did you mean `acmeOpen`?"),
+        "{err}"
+    );
+    let other = if cfg!(target_arch = "aarch64") {
+        "x86_64"
+    } else {
+        "aarch64"
+    };
+    let (_, err) = ends(1, folder, &["symbols", library, "--arch", other]);
+    assert!(err.contains(&format!("not for {other}")), "{err}");
+    let (_, err) = ends(1, folder, &["symbols", "nothing.so"]);
+    assert!(err.contains("`nothing.so` cannot be read"), "{err}");
+}
+
+const PROGRAM: &str = "int cudaGetDeviceCount(int *); int nvrtcVersion(int *, int *);\n\
+    int main(void) { int n = -7, a, b;\n\
+    return !(cudaGetDeviceCount(&n) == 35 && n == 0 && nvrtcVersion(&a, &b) == 11); }\n";
+
+/// Links with every linker that is installed and runs; all of these libraries being switched off,
+/// the answers are those of the stubs.
+fn link_and_run(folder: &Path, arguments: &[&str]) {
+    let mut tried = 0;
+    for linker in ["bfd", "lld", "mold", "gold"] {
+        let option = format!("-fuse-ld={linker}");
+        let probe = Command::new("cc")
+            .args([&option, "-Wl,--version"])
+            .output()
+            .unwrap();
+        if !probe.status.success() {
+            continue;
+        }
+        cc(
+            folder,
+            &[&["prog.c", "-o", "prog", &option], arguments].concat(),
+        );
+        let status = Command::new(folder.join("prog"))
+            .envs(["CUDART", "NVRTC", "CUDA"].map(|id| (format!("GPUSTUB_{id}_PATH"), "off")))
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(0), "{linker}");
+        tried += 1;
+    }
+    assert!(tried > 0, "no linker could be tried");
+}
+
+#[test]
+fn generated_archives_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "prog.c", PROGRAM);
+    let command = ["generate", "nvrtc", "cudart", "--out", "stubs"];
+    let (out, err) = ends(0, folder, &command);
+    assert_eq!(out, "");
+    assert!(
+        err.contains("cc prog.c -L stubs/link -lcudart -lnvrtc"),
+        "{err}"
+    );
+    link_and_run(folder, &["-L", "stubs/link", "-lcudart", "-lnvrtc"]);
+    link_and_run(
+        folder,
+        &[
+            "-L",
+            "stubs/link",
+            "-lnvrtc",
+            "-lcudart",
+            "-Wl,--gc-sections",
+        ],
+    );
+    write(
+        folder,
+        "asks.c",
+        "#include <gpustub.h>\nint main(void) { return gpustub_has(\"cudart\", \"x\"); }",
+    );
+    cc(
+        folder,
+        &[
+            "asks.c",
+            "-I",
+            "stubs/include",
+            "-L",
+            "stubs/link",
+            "-lcudart",
+            "-o",
+            "asks",
+        ],
+    );
+    let (_, err) = ends(0, folder, &command);
+    assert!(err.contains("Fresh stubs"), "{err}");
+}
+
+#[test]
+fn generated_shared_libraries_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "prog.c", PROGRAM);
+    ends(
+        0,
+        folder,
+        &[
+            "generate", "nvrtc", "cudart", "--out", "stubs", "--form", "shared",
+        ],
+    );
+    let file = "libgpustub_cudart_nvrtc.so";
+    let lib = folder.join("stubs/lib");
+    let shipped: Vec<_> = fs::read_dir(&lib)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(shipped, [file]);
+    let rpath = format!("-Wl,-rpath,{}", lib.display());
+    link_and_run(folder, &["-L", "stubs/link", "-lnvrtc", "-lcudart", &rpath]);
+    let (list, _) = ends(0, folder, &["symbols", &format!("stubs/lib/{file}")]);
+    assert!(list.contains(&format!("@soname {file}\n")), "{list}");
+    assert!(
+        list.contains("\ncudaMalloc\n") && list.contains("\nnvrtcVersion\n"),
+        "{list}"
+    );
+}
+
+#[test]
+fn sources_alone_compile() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "prog.c", PROGRAM);
+    ends(
+        0,
+        folder,
+        &[
+            "generate",
+            "nvrtc",
+            "cudart",
+            "--out",
+            "stubs",
+            "--sources-only",
+        ],
+    );
+    assert!(!folder.join("stubs/link").exists());
+    let flags = ["-std=gnu11", "-fPIC", "-fvisibility=hidden"];
+    let sources = ["stubs/src/runtime.c", "stubs/src/stubs.S", "-ldl"];
+    link_and_run(folder, &[&flags[..], &sources].concat());
+}

@@ -1,0 +1,99 @@
+//! Whole ways through the subcommand that need a compiler, a real library or a killed process.
+
+mod libraries;
+mod sync;
+mod terminal;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use snapbox::cmd::cargo_bin;
+
+/// The repository.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+fn gpustub(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(cargo_bin!("cargo-gpustub"));
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .env("CUDA_HOME", "/nonexistent")
+        .env("CARGO_NET_OFFLINE", "true")
+        .env_remove("GPUSTUB_ACME_PATH");
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    gpustub(folder, arguments).output().unwrap()
+}
+
+/// Runs and must end with this code; returns standard output and standard error.
+fn ends(code: i32, folder: &Path, arguments: &[&str]) -> (String, String) {
+    let output = run(folder, arguments);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{arguments:?}\n{out}\n{err}"
+    );
+    (out, err)
+}
+
+fn cc(folder: &Path, arguments: &[&str]) {
+    let output = Command::new("cc")
+        .current_dir(folder)
+        .args(arguments)
+        .output();
+    let output = output.expect("these tests need a C compiler `cc`");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn package(folder: &Path, name: &str, more: &str) {
+    let text =
+        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}");
+    write(folder, "Cargo.toml", &text);
+    write(folder, "src/lib.rs", "");
+}
+
+/// A library of one's own, with everything that a symbol can be.
+fn acme(folder: &Path) {
+    write(
+        folder,
+        "acme.c",
+        "int acmeOpen(void **h) { *h = &h; return 0; }\n\
+         int acmeCount(int *n) { *n = 42; return 0; }\n\
+         __attribute__((weak)) int acmeWeak(void) { return 1; }\n",
+    );
+    cc(
+        folder,
+        &[
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libacme.so.3",
+            "-o",
+            "libacme.so.3",
+            "acme.c",
+        ],
+    );
+}
+
+const ACME: &str = "schema = 1\n\n[stub.acme]\nload-names = { linux = [\"libacme.so.3\"] }\n\
+                    symbols = \"symbols/acme.symbols\"\n\
+                    fallback = { status = 999, string = \"no acme\" }\n";

@@ -1,0 +1,250 @@
+//! `init`, `add` and `sync`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{ACME, acme, ends, gpustub, package, repository, write};
+
+#[test]
+fn a_library_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "user", "");
+    acme(folder);
+    write(folder, "GpuStub.toml", ACME);
+
+    let (_, err) = ends(1, folder, &["sync"]);
+    assert!(err.contains("error[missing-symbols]"), "{err}");
+    assert!(err.contains("--from acme="), "{err}");
+    let (_, err) = ends(101, folder, &["sync", "--from", "acne=libacme.so.3"]);
+    assert!(err.contains("did you mean `acme`?"), "{err}");
+    let (_, err) = ends(1, folder, &["sync", "--from", "acme=acme.c"]);
+    assert!(err.contains("error[bad-library]: `acme.c`"), "{err}");
+    assert!(!folder.join("symbols").exists() && !folder.join("GpuStub.lock").exists());
+
+    let from = ["sync", "--from", "acme=libacme.so.3"];
+    let (_, err) = ends(0, folder, &from);
+    assert!(err.contains("Created symbols/acme.symbols"), "{err}");
+    let list = fs::read_to_string(folder.join("symbols/acme.symbols")).unwrap();
+    assert!(
+        list.contains("\nacmeCount\nacmeOpen\nacmeWeak weak\n"),
+        "{list}"
+    );
+    let lock = fs::read_to_string(folder.join("GpuStub.lock")).unwrap();
+    assert!(
+        lock.contains("name = \"acme\"\nsymbols = \"sha256:"),
+        "{lock}"
+    );
+    for again in [&from[..], &["sync"], &["sync", "--check"]] {
+        let (out, err) = ends(0, folder, again);
+        assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
+    }
+
+    // An edit of the list is seen, and shown.
+    fs::write(
+        folder.join("symbols/acme.symbols"),
+        list.replace("acmeWeak weak\n", ""),
+    )
+    .unwrap();
+    let (diff, _) = ends(1, folder, &["sync", "--check"]);
+    assert!(
+        diff.contains("--- a/GpuStub.lock") && diff.contains("\n-symbols = "),
+        "{diff}"
+    );
+    let (diff, _) = ends(
+        1,
+        folder,
+        &["sync", "--check", "--from", "acme=libacme.so.3"],
+    );
+    assert!(
+        diff.contains("+acmeWeak weak") && !diff.contains("GpuStub.lock"),
+        "{diff}"
+    );
+}
+
+/// The way of a newcomer, up to a program that runs on a machine without the library.
+#[test]
+fn a_fresh_project_builds_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "fresh", "");
+    // The crates are taken from here, and their dependencies from where this build has them.
+    let helper = repository().join("gpustub-build");
+    let patch = format!(
+        "[patch.crates-io]\ngpustub-build = {{ path = '{}' }}\n",
+        helper.display()
+    );
+    write(folder, ".cargo/config.toml", &patch);
+    fs::copy(repository().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    write(
+        folder,
+        "src/main.rs",
+        "unsafe extern \"C\" { fn cudaGetDeviceCount(n: *mut i32) -> i32; }\n\
+         fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\"); }\n",
+    );
+    ends(0, folder, &["init"]);
+    ends(0, folder, &["add", "cudart", "--header", "12"]);
+    ends(0, folder, &["sync"]);
+    let output = Command::new(env!("CARGO"))
+        .current_dir(folder)
+        .args(["run", "--offline", "--quiet"])
+        .env(
+            "CARGO_TARGET_DIR",
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("fresh"),
+        )
+        .env("GPUSTUB_CUDART_PATH", "off")
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "35 0\n", "{err}");
+    ends(0, folder, &["sync", "--check"]);
+    let (plan, _) = ends(0, folder, &["plan"]);
+    assert!(
+        plan.starts_with("fresh 0.1.0 (GpuStub.toml)\n  cudart: "),
+        "{plan}"
+    );
+}
+
+/// What `--check` and `--dry-run` tell programs and people, and that both write nothing.
+#[test]
+fn a_check_shows_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "user", "");
+    write(folder, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    let (json, _) = ends(1, folder, &["sync", "--check", "--message-format", "json"]);
+    let lines: Vec<serde_json::Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |key: &str| {
+        lines
+            .iter()
+            .map(|line| line[key].as_str().unwrap_or(""))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("reason"),
+        ["operation", "operation", "operation", "diagnostic"]
+    );
+    assert_eq!(of("path"), ["Cargo.toml", "build.rs", "GpuStub.lock", ""]);
+    assert_eq!(of("kind"), ["update", "create", "create", ""]);
+    assert_eq!(of("state"), ["planned", "planned", "planned", ""]);
+    assert!(
+        of("diff")[0].ends_with("+gpustub-build = \"0.1\"\n"),
+        "{json}"
+    );
+    assert_eq!(lines[3]["code"], "out-of-sync");
+
+    let (check, _) = ends(1, folder, &["sync", "--check"]);
+    let (dry, err) = ends(0, folder, &["sync", "--dry-run"]);
+    assert_eq!(check, dry);
+    assert!(err.contains("nothing was written"), "{err}");
+    assert!(!folder.join("build.rs").exists() && !folder.join("GpuStub.lock").exists());
+}
+
+/// What is installed decides `header` where it is unambiguous, and is named.
+#[test]
+fn a_header_is_proposed_where_one_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(
+        folder,
+        "toolkit/include/cuda.h",
+        "#define CUDA_VERSION 12080\n",
+    );
+    write(folder, "cudarc/src/lib.rs", "");
+    write(
+        folder,
+        "cudarc/Cargo.toml",
+        "[package]\nname = \"cudarc\"\nversion = \"0.17.0\"\n[features]\ncuda-12080 = []\ncuda-11080 = []\n",
+    );
+    let add = |feature: &str| {
+        let more = format!(
+            "[workspace]\n[dependencies]\ncudarc = {{ path = \"cudarc\", features = [\"{feature}\"] }}\n"
+        );
+        package(folder, "user", &more);
+        write(folder, "GpuStub.toml", "schema = 1\n");
+        let output = gpustub(folder, &["add", "cudart"])
+            .env("CUDA_HOME", folder.join("toolkit"))
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{err}");
+        (
+            fs::read_to_string(folder.join("GpuStub.toml")).unwrap(),
+            err,
+        )
+    };
+    let (text, err) = add("cuda-12080");
+    assert!(
+        text.ends_with("[stub.cudart]\nheader = \"12.8\"\n"),
+        "{text}"
+    );
+    assert!(err.contains("include/cuda.h"), "{err}");
+    assert!(
+        err.contains("feature `cuda-12080` of cudarc 0.17.0"),
+        "{err}"
+    );
+    let (text, err) = add("cuda-11080");
+    assert!(text.ends_with("[stub.cudart]\n"), "{text}");
+    assert!(
+        err.contains("more than one to choose from") && err.contains("--header"),
+        "{err}"
+    );
+}
+
+/// Ends a `sync` of many files by SIGKILL after each number of status lines. Every file is then
+/// as it was or as it has to be, and the next run completes the work and leaves nothing behind.
+#[cfg(unix)]
+#[test]
+fn a_killed_sync_leaves_whole_files() {
+    const EXAMPLES: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let old = "fn main() {}\n";
+    let new = "use user as _; // its build script has the GPU stubs\n\nfn main() {}\n";
+    let example = |n: usize| folder.join(format!("examples/e{n}.rs"));
+    for lines in 0..EXAMPLES {
+        package(folder, "user", "");
+        write(folder, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+        for n in 0..EXAMPLES {
+            write(folder, example(n).to_str().unwrap(), old);
+        }
+        for file in ["build.rs", "GpuStub.lock"] {
+            if folder.join(file).exists() {
+                fs::remove_file(folder.join(file)).unwrap();
+            }
+        }
+        let mut child = gpustub(folder, &["sync"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut status = BufReader::new(child.stderr.take().unwrap());
+        for _ in 0..lines {
+            status.read_line(&mut String::new()).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for n in 0..EXAMPLES {
+            let text = fs::read_to_string(example(n)).unwrap();
+            assert!(text == old || text == new, "{text:?}");
+        }
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(
+            lines == 0 || manifest.ends_with("gpustub-build = \"0.1\"\n"),
+            "{manifest}"
+        );
+        ends(0, folder, &["sync"]);
+        ends(0, folder, &["sync", "--check"]);
+        let left: Vec<_> = [folder, &folder.join("examples")]
+            .into_iter()
+            .flat_map(|folder| fs::read_dir(folder).unwrap())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with('.'))
+            .collect();
+        assert_eq!(left, [""; 0]);
+    }
+}

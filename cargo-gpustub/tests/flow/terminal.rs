@@ -1,0 +1,71 @@
+//! The reference, completions, colours, pipes.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::{ends, gpustub, repository};
+
+/// `BLESS=1 cargo test -p cargo-gpustub --test flow` writes the pages instead.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
+fn the_reference_is_up_to_date() {
+    let docs = repository().join("docs");
+    let mut arguments = vec!["reference", "--out", docs.to_str().unwrap()];
+    if std::env::var_os("BLESS").is_none() {
+        arguments.push("--check");
+    }
+    let (diff, _) = ends(0, &repository(), &arguments);
+    assert_eq!(diff, "");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let (script, err) = ends(0, Path::new("."), &["completions", shell]);
+        assert!(script.contains("doctor") && err.is_empty(), "{shell}");
+    }
+}
+
+/// Cargo's own choice of colours holds for help, errors and findings; `--color` comes first.
+#[test]
+fn colours_follow_cargo() {
+    let coloured = |arguments: &[&str], variable: &str| {
+        let mut command = gpustub(Path::new("/"), arguments);
+        let output = command.env("CARGO_TERM_COLOR", variable).output().unwrap();
+        let both = [output.stdout, output.stderr].concat();
+        assert!(!both.is_empty());
+        both.contains(&0x1b)
+    };
+    for arguments in [
+        &["--help"][..],
+        &["syn"],
+        &["explain", "nothing"],
+        &["add", "nothing"],
+    ] {
+        assert!(coloured(arguments, "always"), "{arguments:?}");
+        assert!(!coloured(arguments, "never"), "{arguments:?}");
+        let with = |choice| [arguments, &["--color", choice]].concat();
+        assert!(coloured(&with("always"), "never"), "{arguments:?}");
+        assert!(!coloured(&with("never"), "always"), "{arguments:?}");
+    }
+}
+
+/// A reader that goes away is no error, whatever is written.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = gpustub(Path::new("."), &["schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
