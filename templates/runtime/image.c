@@ -32,13 +32,15 @@ const char *gpustub1_env(const char *name)
 
 #ifdef __aarch64__
 /* Called before the vector registers have been saved: must not touch them. In glibc and musl
- * getauxval is a loop over integers. (The id register would be shorter, but reading it is an
- * illegal instruction on kernels before 4.11.) */
+ * getauxval is a loop over integers. It is called by its address, because a lazily bound call goes
+ * through the loader, which keeps 128 bits of each vector register. (The id register would be
+ * shorter, but reading it is an illegal instruction on kernels before 4.11.) */
 GPUSTUB1_HIDDEN int gpustub1_has_sve(void);
 __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 {
 #ifdef __linux__
-    return (getauxval(AT_HWCAP) & (1UL << 22)) != 0; /* HWCAP_SVE */
+    unsigned long (*volatile value)(unsigned long) = getauxval;
+    return (value(AT_HWCAP) & (1UL << 22)) != 0; /* HWCAP_SVE */
 #else
     return 0;
 #endif

@@ -1,0 +1,74 @@
+//! Running programs, with errors that show what was run and what it said.
+
+use std::process::{Command, ExitStatus};
+
+use crate::Result;
+
+/// What a program did.
+#[derive(Debug)]
+pub struct Ran {
+    /// The command line.
+    pub line: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to its standard output.
+    pub stdout: String,
+    /// What it wrote to its standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The error that says `what` of this run.
+    pub fn error(&self, what: &str) -> String {
+        let Self {
+            line,
+            status,
+            stdout,
+            stderr,
+        } = self;
+        format!("{what}\n  command: {line}\n  {status}\n-- stdout\n{stdout}\n-- stderr\n{stderr}")
+    }
+
+    /// This run, if it ended with status 0.
+    pub fn success(self) -> Result<Self> {
+        if self.status.success() {
+            Ok(self)
+        } else {
+            Err(self.error("a program failed"))
+        }
+    }
+
+    /// This run, if `text` holds all of `expected`, in this order.
+    pub fn expect_in_order(self, expected: &[&str]) -> Result<Self> {
+        let mut rest = &self.stdout[..];
+        for part in expected {
+            match rest.find(part) {
+                Some(at) => rest = &rest[at + part.len()..],
+                None => return Err(self.error(&format!("{part:?} is missing from the output"))),
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Runs a program to its end, without input.
+pub fn run(command: &mut Command) -> Result<Ran> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    let line = line.join(" ");
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run `{line}`: {e}; ./tests/run installs what tests need"))?;
+    Ok(Ran {
+        line,
+        status: output.status,
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+/// Runs a program that has to succeed.
+pub fn succeed(command: &mut Command) -> Result<Ran> {
+    run(command)?.success()
+}

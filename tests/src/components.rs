@@ -1,0 +1,49 @@
+//! Where the real components lie that `tests/run` puts in place.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Result, repository};
+
+/// Names the folder of the components.
+pub const VARIABLE: &str = "GPUSTUB_TEST_COMPONENTS";
+
+/// Cargo's target folder: the one that this test was built in.
+pub fn target_dir() -> PathBuf {
+    let executable = std::env::current_exe().expect("a test knows its own path");
+    let found = executable
+        .ancestors()
+        .find(|dir| dir.join("CACHEDIR.TAG").is_file());
+    found.map_or_else(|| repository().join("target"), Path::to_owned)
+}
+
+/// A file or folder below the components' folder. An error says how to get it.
+pub fn component(path: &str) -> Result<PathBuf> {
+    let root = std::env::var_os(VARIABLE)
+        .map_or_else(|| repository().join("target/components"), PathBuf::from);
+    let found = root.join(path);
+    if found.exists() {
+        return Ok(found);
+    }
+    Err(format!(
+        "{} is missing: ./tests/run --components-only puts it in place",
+        found.display()
+    ))
+}
+
+/// The folder with the shared libraries of a wheel: its only folder named `lib`.
+pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
+    let nvidia = component(&format!("wheels/{name}/nvidia"))?;
+    let folders = std::fs::read_dir(&nvidia).map_err(|e| format!("{}: {e}", nvidia.display()))?;
+    let found: Vec<PathBuf> = folders
+        .filter_map(|folder| Some(folder.ok()?.path().join("lib")))
+        .filter(|lib| lib.is_dir())
+        .collect();
+    match &found[..] {
+        [lib] => Ok(lib.clone()),
+        _ => Err(format!(
+            "{} holds {} lib folders, not 1",
+            nvidia.display(),
+            found.len()
+        )),
+    }
+}

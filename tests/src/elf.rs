@@ -1,0 +1,1 @@
+//! What the platform's own tools say of ELF files: the other side of differential tests.

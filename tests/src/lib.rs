@@ -1,0 +1,40 @@
+//! Support for the tests of gpustub.
+//!
+//! Tests that need a C compiler only run everywhere; those that need more carry
+//! `#[ignore = "needs …: ./tests/run"]`, which plain `cargo test` lists, and `tests/run` installs
+//! what they name.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests are told by the environment where components lie"
+)]
+
+pub mod command;
+pub mod components;
+pub mod elf;
+pub mod stubs;
+
+use std::path::PathBuf;
+
+/// The error of a test: text for the person who reads the report.
+pub type Result<T> = std::result::Result<T, String>;
+
+/// The repository.
+pub fn repository() -> PathBuf {
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    tests
+        .parent()
+        .expect("tests/ lies in the repository")
+        .to_owned()
+}
+
+/// A new folder below cargo's target folder, so that large files can be hard-linked into it.
+/// Removed when dropped, unless the environment variable `GPUSTUB_TEST_KEEP` is set.
+pub fn scratch() -> Result<tempfile::TempDir> {
+    let base = components::target_dir().join("gpustub-tests");
+    std::fs::create_dir_all(&base).map_err(|e| format!("cannot make {}: {e}", base.display()))?;
+    let mut dir = tempfile::tempdir_in(&base)
+        .map_err(|e| format!("cannot make a folder in {}: {e}", base.display()))?;
+    dir.disable_cleanup(std::env::var_os("GPUSTUB_TEST_KEEP").is_some());
+    Ok(dir)
+}

@@ -1,0 +1,137 @@
+//! From `GpuStub.toml` to a stub library, by the ways of a build without cargo: core plans and
+//! renders, gpustub-build's tool chain compiles.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gpustub_build::toolchain::Toolchain;
+use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::manifest::Manifest;
+use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::sources::render;
+use gpustub_core::target::Target;
+
+use crate::Result;
+
+/// A machine that tests compile and run programs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Machine {
+    /// This one.
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// By cross compiler and emulator.
+    Aarch64,
+}
+
+impl Machine {
+    /// Its name, as cargo spells architectures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// Its compilation target.
+    pub fn target(self) -> Target {
+        let triple = format!("{}-unknown-linux-gnu", self.name());
+        Target::from_triple(&triple).expect("a triple of rustc's")
+    }
+
+    /// Its C (`cc`) or C++ (`c++`) compiler.
+    pub fn compiler(self, language: &str) -> &'static str {
+        match (self, language) {
+            (Self::X86_64, "c++") => "c++",
+            (Self::X86_64, _) => "cc",
+            (Self::Aarch64, "c++") => "aarch64-linux-gnu-g++",
+            (Self::Aarch64, _) => "aarch64-linux-gnu-gcc",
+        }
+    }
+}
+
+/// The triple of the machine that runs the tests.
+pub const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// Plans the stubs of a `GpuStub.toml`; `lists` are the symbol lists that it names. Diagnostics
+/// are returned whether they are errors or not.
+pub fn plan_of(
+    manifest: &str,
+    lists: &[(&str, String)],
+    target: &Target,
+) -> (Plan, Vec<Diagnostic>) {
+    let (manifest, mut diagnostics) = Manifest::parse("GpuStub.toml", manifest);
+    let inputs = Inputs {
+        features: None,
+        symbol_files: lists
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), text.clone()))
+            .collect(),
+    };
+    let (plan, more) = plan(&manifest, target, &inputs);
+    diagnostics.extend(more);
+    (plan, diagnostics)
+}
+
+/// As [`plan_of`], where an error is a failure of the test.
+pub fn plan_or_fail(manifest: &str, lists: &[(&str, String)], target: &Target) -> Result<Plan> {
+    let (plan, diagnostics) = plan_of(manifest, lists, target);
+    if has_errors(&diagnostics) {
+        let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        return Err(lines.join("\n"));
+    }
+    Ok(plan)
+}
+
+/// Sources on disk and the tools to compile them.
+#[derive(Debug)]
+pub struct Stubs {
+    /// The folder of the sources and of `gpustub.h`.
+    pub sources: PathBuf,
+    tools: Toolchain,
+}
+
+impl Stubs {
+    /// Writes the sources of `plan` below `dir`. `compiler` and `flags` compile them.
+    pub fn write(dir: &Path, plan: &Plan, compiler: &str, flags: &[String]) -> Result<Self> {
+        let sources = dir.join("gpustub");
+        fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
+        gpustub_build::write_sources(&sources, &render(plan)).map_err(|e| e.to_string())?;
+        let compiler = wrapper(dir, compiler, flags)?;
+        let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)
+            .map_err(|e| e.to_string())?;
+        Ok(Self { sources, tools })
+    }
+
+    /// Compiles the archive.
+    pub fn archive(&self) -> Result<PathBuf> {
+        let library = self.sources.join("libgpustub_stubs.a");
+        self.tools
+            .static_library(&self.sources, &library)
+            .map_err(|e| e.to_string())?;
+        Ok(library)
+    }
+
+    /// Compiles and links the shared library, beside the program.
+    pub fn shared(&self, dir: &Path) -> Result<PathBuf> {
+        let library = dir.join("libgpustub_shared.so");
+        self.tools
+            .shared_library(&self.sources, &library)
+            .map_err(|e| e.to_string())?;
+        Ok(library)
+    }
+}
+
+/// A compiler that adds flags, as a person's `CC="gcc -mavx"` would.
+fn wrapper(dir: &Path, compiler: &str, flags: &[String]) -> Result<PathBuf> {
+    if flags.is_empty() {
+        return Ok(compiler.into());
+    }
+    let path = dir.join(format!("{compiler}-with-flags"));
+    let script = format!("#!/bin/sh\nexec {compiler} {} \"$@\"\n", flags.join(" "));
+    fs::write(&path, script)
+        .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,378 @@
+//! The traps that lazy stubs fall into, one trial per case of `traps/cases.toml` and machine.
+//!
+//! Each builds a library for a trap, reads its symbols, makes stubs for it, links a program with
+//! them, and runs it. The libraries are fakes on purpose: each stands for a library whose
+//! behaviour has to be just so (a constructor that disturbs registers, a function at an odd
+//! address), while the real ones are used where being real is the point.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use gpustub_core::symbols::SymbolList;
+use gpustub_object::{Options, read_symbols_file};
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, repository, scratch};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use serde::Deserialize;
+
+/// One case. Its folder below `traps/` is the name up to the first `/`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Case {
+    /// What goes wrong with lesser stubs.
+    trap: String,
+    #[serde(default = "both_machines")]
+    machines: Vec<Machine>,
+    /// What it takes besides a C compiler; the cross compiler and the emulators are known.
+    #[serde(default)]
+    needs: Vec<String>,
+    /// A feature of this machine's processor, without which the trial is skipped, saying so.
+    cpu_feature: Option<String>,
+    /// Replaces the compiler, for library, stubs and program.
+    compiler: Option<String>,
+    /// Flags for library and program.
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    library_flags: Vec<String>,
+    #[serde(default)]
+    stub_flags: Vec<String>,
+    #[serde(default)]
+    program_flags: Vec<String>,
+    /// Further libraries, built in this order before the program.
+    #[serde(default)]
+    others: Vec<Other>,
+    /// The stubs are a shared library that exports them.
+    #[serde(default)]
+    shared: bool,
+    /// The library is not there when the program runs.
+    #[serde(default)]
+    absent: bool,
+    /// Data is taken out of the symbol list, as its diagnostic asks for.
+    #[serde(default)]
+    without_data: bool,
+    /// Variables for the program; `{dir}` is the folder that it lies in.
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    /// The processor model that an emulator plays.
+    emulate: Option<String>,
+    /// What runs the program: `{program}` is its path.
+    #[serde(default)]
+    runner: Vec<String>,
+    /// How often the program runs.
+    #[serde(default = "once")]
+    times: usize,
+    /// What it writes, in this order.
+    #[serde(default = "passed")]
+    output: Vec<String>,
+    /// How many reports it writes to its standard error, which otherwise stays empty.
+    #[serde(default)]
+    reports: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Other {
+    source: String,
+    output: String,
+    #[serde(default)]
+    flags: Vec<String>,
+}
+
+fn both_machines() -> Vec<Machine> {
+    vec![Machine::X86_64, Machine::Aarch64]
+}
+
+fn once() -> usize {
+    1
+}
+
+fn passed() -> Vec<String> {
+    vec!["passed\n".to_owned()]
+}
+
+const MANIFEST: &str = r#"
+schema = 1
+[stub.trap]
+load-names = { linux = ["libtrap.so.1"] }
+symbols = "trap.symbols"
+search-dirs = ["$ORIGIN"]
+fallback = { status = 77, string = "trap is not installed" }
+"#;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let folder = repository().join("tests/traps");
+    let text = fs::read_to_string(folder.join("cases.toml")).expect("tests/traps/cases.toml");
+    let cases: BTreeMap<String, Case> = match toml::from_str(&text) {
+        Ok(cases) => cases,
+        Err(error) => {
+            eprintln!("tests/traps/cases.toml: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut trials = Vec::new();
+    for (name, case) in cases {
+        for &machine in &case.machines {
+            trials.push(trial(&folder, &name, &case, machine));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(folder: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
+    let work = Work {
+        source: folder.join(name.split('/').next().unwrap_or(name)),
+        case: case.clone(),
+        machine,
+    };
+    let mut needs = case.needs.clone();
+    if work.language() == "c++" {
+        needs.push("a C++ compiler".to_owned());
+    }
+    if case.emulate.is_some() || machine == Machine::Aarch64 {
+        needs.push("qemu-user".to_owned());
+    }
+    if machine == Machine::Aarch64 {
+        needs.push("a cross compiler".to_owned());
+    }
+    let ignored = !needs.is_empty();
+    let kind = if ignored {
+        format!("needs {}: ./tests/run", needs.join(", "))
+    } else {
+        String::new()
+    };
+    Trial::ignorable_test(format!("{}/{name}", machine.name()), move || work.run())
+        .with_kind(kind)
+        .with_ignored_flag(ignored)
+}
+
+/// A case on a machine.
+struct Work {
+    source: PathBuf,
+    case: Case,
+    machine: Machine,
+}
+
+impl Work {
+    fn run(&self) -> std::result::Result<Completion, Failed> {
+        if let Some(feature) = &self.case.cpu_feature {
+            if !cpu_has(feature)? {
+                return Ok(Completion::ignored_with(format!(
+                    "this processor has no {feature}"
+                )));
+            }
+        }
+        let dir = scratch()?;
+        self.build_and_run(dir.path())
+            .map_err(|e| format!("{}\n  trap: {}", e, self.case.trap))?;
+        Ok(Completion::Completed)
+    }
+
+    fn build_and_run(&self, dir: &Path) -> Result<()> {
+        let library = self.library(dir)?;
+        let list = self.symbols(&library)?;
+        let plan = plan_or_fail(
+            MANIFEST,
+            &[("trap.symbols", list.to_text())],
+            &self.machine.target(),
+        )?;
+        let compiler = self.compiler("c");
+        let stubs = Stubs::write(dir, &plan, &compiler, &self.case.stub_flags)?;
+        for other in &self.case.others {
+            let mut command = self.compile(dir, "c");
+            command
+                .args(["-shared", "-fPIC"])
+                .arg(self.source.join(&other.source));
+            command
+                .args(["-o", &other.output])
+                .args(self.placed(&other.flags, dir));
+            succeed(&mut command)?;
+        }
+        let program = self.program(dir, &stubs)?;
+        if self.case.absent {
+            fs::remove_file(&library).map_err(|e| format!("{}: {e}", library.display()))?;
+        }
+        for _ in 0..self.case.times {
+            self.check(run(&mut self.command(dir, &program))?)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, ran: Ran) -> Result<()> {
+        let output: Vec<&str> = self.case.output.iter().map(String::as_str).collect();
+        let ran = ran.success()?.expect_in_order(&output)?;
+        let reports = ran
+            .stderr
+            .lines()
+            .filter(|line| line.contains("libtrap.so.1"))
+            .count();
+        if reports != self.case.reports {
+            return Err(ran.error(&format!("{reports} reports, not {}", self.case.reports)));
+        }
+        if self.case.reports == 0 && self.case.runner.is_empty() && !ran.stderr.is_empty() {
+            return Err(ran.error("something was printed unasked"));
+        }
+        Ok(())
+    }
+
+    fn language(&self) -> &'static str {
+        if self.source.join("main.cc").exists() {
+            "c++"
+        } else {
+            "c"
+        }
+    }
+
+    fn compiler(&self, language: &str) -> String {
+        match &self.case.compiler {
+            Some(compiler) => compiler.clone(),
+            None => self.machine.compiler(language).to_owned(),
+        }
+    }
+
+    /// A compiler call in `dir`, with what all of them share.
+    fn compile(&self, dir: &Path, language: &str) -> Command {
+        let mut command = Command::new(self.compiler(language));
+        command
+            .current_dir(dir)
+            .args(["-O1", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra"]);
+        command
+            .arg("-I")
+            .arg(self.source.parent().unwrap_or(&self.source));
+        command.arg("-I").arg(dir.join("gpustub"));
+        command.args(&self.case.flags);
+        command
+    }
+
+    fn library(&self, dir: &Path) -> Result<PathBuf> {
+        let language = self.language();
+        let source = self
+            .source
+            .join(if language == "c" { "lib.c" } else { "lib.cc" });
+        let mut command = self.compile(dir, language);
+        command.args(["-shared", "-fPIC", "-Wl,-soname,libtrap.so.1", "-pthread"]);
+        let map = self.source.join("lib.map");
+        if map.exists() {
+            command.arg(format!("-Wl,--version-script={}", map.display()));
+        }
+        command
+            .arg(source)
+            .args(["-o", "libtrap.so.1"])
+            .args(&self.case.library_flags);
+        succeed(&mut command)?;
+        Ok(dir.join("libtrap.so.1"))
+    }
+
+    fn symbols(&self, library: &Path) -> Result<SymbolList> {
+        let options = Options {
+            expect_machine: Some(self.machine.name()),
+            require: &[],
+        };
+        let mut list = read_symbols_file(library, options).map_err(|e| e.to_string())?;
+        if self.case.without_data {
+            list.symbols.retain(|symbol| !symbol.kind.is_data());
+        }
+        Ok(list)
+    }
+
+    fn program(&self, dir: &Path, stubs: &Stubs) -> Result<PathBuf> {
+        let language = self.language();
+        let source = self
+            .source
+            .join(if language == "c" { "main.c" } else { "main.cc" });
+        let library = if self.case.shared {
+            stubs.shared(dir)?
+        } else {
+            stubs.archive()?
+        };
+        let mut command = self.compile(dir, language);
+        command
+            .arg(source)
+            .arg(library)
+            .args(["-o", "program", "-pthread"]);
+        if self.case.shared || !self.case.others.is_empty() {
+            command.arg("-Wl,-rpath,$ORIGIN");
+        }
+        if self.machine == Machine::Aarch64 {
+            command.arg(format!("-B{}", linkers(dir)?.display()));
+        }
+        command.args(self.placed(&self.case.program_flags, dir));
+        succeed(&mut command)?;
+        Ok(dir.join("program"))
+    }
+
+    fn command(&self, dir: &Path, program: &Path) -> Command {
+        let mut words: Vec<String> = Vec::new();
+        if self.machine == Machine::Aarch64 {
+            words.extend(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"].map(str::to_owned));
+        } else if self.case.emulate.is_some() {
+            words.push("qemu-x86_64".to_owned());
+        }
+        if let Some(model) = &self.case.emulate {
+            words.extend(["-cpu".to_owned(), model.clone()]);
+        }
+        if self.case.runner.is_empty() {
+            words.push("{program}".to_owned());
+        }
+        words.extend(self.case.runner.iter().cloned());
+        let words = words
+            .iter()
+            .map(|word| word.replace("{program}", &program.to_string_lossy()));
+        let mut words = words.collect::<Vec<_>>().into_iter();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).current_dir(dir);
+        for (name, value) in &self.case.environment {
+            command.env(name, self.place(value, dir));
+        }
+        command
+    }
+
+    /// Words of a case with `{dir}`, the folder of the program, and `{source}` filled in.
+    fn placed<'a>(
+        &'a self,
+        words: &'a [String],
+        dir: &'a Path,
+    ) -> impl Iterator<Item = String> + 'a {
+        words.iter().map(|word| self.place(word, dir))
+    }
+
+    fn place(&self, word: &str, dir: &Path) -> String {
+        word.replace("{dir}", &dir.to_string_lossy())
+            .replace("{source}", &self.source.to_string_lossy())
+    }
+}
+
+/// A folder with the linkers that serve all machines: a cross compiler looks for them under its own
+/// prefix, and in folders that it is told.
+fn linkers(dir: &Path) -> Result<PathBuf> {
+    let folder = dir.join("linkers");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for name in ["ld.lld", "ld.mold"] {
+        let found = std::env::split_paths(&path)
+            .map(|place| place.join(name))
+            .find(|file| file.exists());
+        if let Some(found) = found {
+            symlink(found, folder.join(name)).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Whether this processor has a feature that cases name.
+fn cpu_has(feature: &str) -> Result<bool> {
+    #[cfg(target_arch = "x86_64")]
+    match feature {
+        "avx2" => return Ok(std::arch::is_x86_feature_detected!("avx2")),
+        "avx512f" => return Ok(std::arch::is_x86_feature_detected!("avx512f")),
+        _ => {}
+    }
+    Err(format!(
+        "traps/cases.toml names an unknown processor feature: {feature}"
+    ))
+}

@@ -1,0 +1,24 @@
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+#include <string.h>
+
+int trap_reached_main(void);
+
+static int reached_main;
+
+__attribute__((constructor)) static void construct(void)
+{
+    unw_context_t context;
+    unw_cursor_t cursor;
+    unw_getcontext(&context);
+    unw_init_local(&cursor, &context);
+    do {
+        char name[64];
+        unw_word_t offset;
+        if (unw_get_proc_name(&cursor, name, sizeof name, &offset) == 0 && strcmp(name, "main") == 0) {
+            reached_main = 1;
+        }
+    } while (unw_step(&cursor) > 0);
+}
+
+int trap_reached_main(void) { return reached_main; }

@@ -1,0 +1,9 @@
+#include "check.h"
+
+int trap_reached_main(void);
+
+int main(void)
+{
+    CHECK(trap_reached_main() == 1);
+    PASSED();
+}

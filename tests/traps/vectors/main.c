@@ -1,0 +1,10 @@
+#include "check.h"
+
+#include "api.h"
+
+int main(void)
+{
+    int all = 8 * (int)(sizeof(vector) / sizeof(int));
+    FIRST_AND_WARM(CHECK(trap_lanes(FILL(1), FILL(2), FILL(3), FILL(4), FILL(5), FILL(6), FILL(7), FILL(8)) == all));
+    PASSED();
+}
