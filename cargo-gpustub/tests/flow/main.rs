@@ -72,7 +72,7 @@ fn package(folder: &Path, name: &str, more: &str) {
     write(folder, "src/lib.rs", "");
 }
 
-/// A library of one's own, with everything that a symbol can be.
+/// A library of one's own: two functions and a weak one.
 fn acme(folder: &Path) {
     write(
         folder,
