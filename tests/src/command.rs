@@ -1,8 +1,9 @@
 //! Running programs, with errors that show what was run and what it said.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
-use crate::Result;
+use crate::{Failure, Result};
 
 /// What a program did.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct Ran {
 
 impl Ran {
     /// The error that says `what` of this run.
-    pub fn error(&self, what: &str) -> String {
+    pub fn error(&self, what: &str) -> Failure {
         let Self {
             line,
             status,
@@ -27,6 +28,7 @@ impl Ran {
             stderr,
         } = self;
         format!("{what}\n  command: {line}\n  {status}\n-- stdout\n{stdout}\n-- stderr\n{stderr}")
+            .into()
     }
 
     /// This run, if it ended with status 0.
@@ -71,4 +73,14 @@ pub fn run(command: &mut Command) -> Result<Ran> {
 /// Runs a program that has to succeed.
 pub fn succeed(command: &mut Command) -> Result<Ran> {
     run(command)?.success()
+}
+
+/// Where a program lies that `PATH` finds.
+pub fn which(name: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|place| place.join(name))
+        .find(|file| file.is_file());
+    Ok(found
+        .ok_or_else(|| format!("{name} is not installed: ./tests/run installs what tests need"))?)
 }

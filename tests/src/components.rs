@@ -24,10 +24,8 @@ pub fn component(path: &str) -> Result<PathBuf> {
     if found.exists() {
         return Ok(found);
     }
-    Err(format!(
-        "{} is missing: ./tests/run --components-only puts it in place",
-        found.display()
-    ))
+    let path = found.display();
+    Err(format!("{path} is missing: ./tests/run --components-only puts it in place").into())
 }
 
 /// The folder with the shared libraries of a wheel: its only folder named `lib`.
@@ -44,6 +42,7 @@ pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
             "{} holds {} lib folders, not 1",
             nvidia.display(),
             found.len()
-        )),
+        )
+        .into()),
     }
 }

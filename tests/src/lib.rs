@@ -14,10 +14,27 @@ pub mod components;
 pub mod elf;
 pub mod stubs;
 
+use std::fmt;
 use std::path::PathBuf;
 
-/// The error of a test: text for the person who reads the report.
-pub type Result<T> = std::result::Result<T, String>;
+/// What a test gives back, by `?`.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a test failed, for the person who reads the report. Made by `?` from any error or text.
+pub struct Failure(pub String);
+
+/// The test harness prints the debug form of an error: here the text as it is.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<E: fmt::Display> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
 
 /// The repository.
 pub fn repository() -> PathBuf {
@@ -33,8 +50,7 @@ pub fn repository() -> PathBuf {
 pub fn scratch() -> Result<tempfile::TempDir> {
     let base = components::target_dir().join("gpustub-tests");
     std::fs::create_dir_all(&base).map_err(|e| format!("cannot make {}: {e}", base.display()))?;
-    let mut dir = tempfile::tempdir_in(&base)
-        .map_err(|e| format!("cannot make a folder in {}: {e}", base.display()))?;
+    let mut dir = tempfile::tempdir_in(&base)?;
     dir.disable_cleanup(std::env::var_os("GPUSTUB_TEST_KEEP").is_some());
     Ok(dir)
 }

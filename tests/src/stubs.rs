@@ -10,6 +10,7 @@ use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::render;
+use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
 
 use crate::Result;
@@ -79,9 +80,47 @@ pub fn plan_or_fail(manifest: &str, lists: &[(&str, String)], target: &Target) -
     let (plan, diagnostics) = plan_of(manifest, lists, target);
     if has_errors(&diagnostics) {
         let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
-        return Err(lines.join("\n"));
+        return Err(lines.join("\n").into());
     }
     Ok(plan)
+}
+
+/// A `GpuStub.toml` for one library of the test's own, `libtrap.so.1`, with `more` keys.
+pub fn trap_manifest(more: &str) -> String {
+    format!(
+        r#"
+schema = 1
+[stub.trap]
+load-names = {{ linux = ["libtrap.so.1"] }}
+symbols = "trap.symbols"
+search-dirs = ["$ORIGIN"]
+fallback = {{ status = 77, string = "trap is not installed" }}
+{more}
+"#
+    )
+}
+
+/// A symbol list of plain functions.
+pub fn list_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    let symbols = names.into_iter().map(|name| Symbol {
+        name: name.as_ref().to_owned(),
+        ..Symbol::default()
+    });
+    let mut list = SymbolList {
+        symbols: symbols.collect(),
+        ..SymbolList::default()
+    };
+    list.normalise();
+    list.to_text()
+}
+
+/// The plan of one library of the test's own with these functions.
+pub fn plan_functions<S: AsRef<str>>(
+    names: impl IntoIterator<Item = S>,
+    machine: Machine,
+) -> Result<Plan> {
+    let lists = [("trap.symbols", list_of(names))];
+    plan_or_fail(&trap_manifest(""), &lists, &machine.target())
 }
 
 /// Sources on disk and the tools to compile them.
@@ -97,28 +136,23 @@ impl Stubs {
     pub fn write(dir: &Path, plan: &Plan, compiler: &str, flags: &[String]) -> Result<Self> {
         let sources = dir.join("gpustub");
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
-        gpustub_build::write_sources(&sources, &render(plan)).map_err(|e| e.to_string())?;
+        gpustub_build::write_sources(&sources, &render(plan))?;
         let compiler = wrapper(dir, compiler, flags)?;
-        let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)
-            .map_err(|e| e.to_string())?;
+        let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
         Ok(Self { sources, tools })
     }
 
     /// Compiles the archive.
     pub fn archive(&self) -> Result<PathBuf> {
         let library = self.sources.join("libgpustub_stubs.a");
-        self.tools
-            .static_library(&self.sources, &library)
-            .map_err(|e| e.to_string())?;
+        self.tools.static_library(&self.sources, &library)?;
         Ok(library)
     }
 
     /// Compiles and links the shared library, beside the program.
     pub fn shared(&self, dir: &Path) -> Result<PathBuf> {
         let library = dir.join("libgpustub_shared.so");
-        self.tools
-            .shared_library(&self.sources, &library)
-            .map_err(|e| e.to_string())?;
+        self.tools.shared_library(&self.sources, &library)?;
         Ok(library)
     }
 }

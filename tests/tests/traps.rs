@@ -13,10 +13,10 @@ use std::process::{Command, ExitCode};
 
 use gpustub_core::symbols::SymbolList;
 use gpustub_object::{Options, read_symbols_file};
-use gpustub_tests::command::{Ran, run, succeed};
-use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::command::{Ran, run, succeed, which};
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest};
 use gpustub_tests::{Result, repository, scratch};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
 
 /// One case. Its folder below `traps/` is the name up to the first `/`.
@@ -95,15 +95,6 @@ fn passed() -> Vec<String> {
     vec!["passed\n".to_owned()]
 }
 
-const MANIFEST: &str = r#"
-schema = 1
-[stub.trap]
-load-names = { linux = ["libtrap.so.1"] }
-symbols = "trap.symbols"
-search-dirs = ["$ORIGIN"]
-fallback = { status = 77, string = "trap is not installed" }
-"#;
-
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let folder = repository().join("tests/traps");
@@ -146,9 +137,11 @@ fn trial(folder: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
     } else {
         String::new()
     };
-    Trial::ignorable_test(format!("{}/{name}", machine.name()), move || work.run())
-        .with_kind(kind)
-        .with_ignored_flag(ignored)
+    Trial::ignorable_test(format!("{}/{name}", machine.name()), move || {
+        work.run().map_err(|failure| failure.0.into())
+    })
+    .with_kind(kind)
+    .with_ignored_flag(ignored)
 }
 
 /// A case on a machine.
@@ -159,7 +152,7 @@ struct Work {
 }
 
 impl Work {
-    fn run(&self) -> std::result::Result<Completion, Failed> {
+    fn run(&self) -> Result<Completion> {
         if let Some(feature) = &self.case.cpu_feature {
             if !cpu_has(feature)? {
                 return Ok(Completion::ignored_with(format!(
@@ -169,7 +162,7 @@ impl Work {
         }
         let dir = scratch()?;
         self.build_and_run(dir.path())
-            .map_err(|e| format!("{}\n  trap: {}", e, self.case.trap))?;
+            .map_err(|failure| format!("{failure:?}\n  trap: {}", self.case.trap))?;
         Ok(Completion::Completed)
     }
 
@@ -177,7 +170,7 @@ impl Work {
         let library = self.library(dir)?;
         let list = self.symbols(&library)?;
         let plan = plan_or_fail(
-            MANIFEST,
+            &trap_manifest(""),
             &[("trap.symbols", list.to_text())],
             &self.machine.target(),
         )?;
@@ -273,7 +266,7 @@ impl Work {
             expect_machine: Some(self.machine.name()),
             require: &[],
         };
-        let mut list = read_symbols_file(library, options).map_err(|e| e.to_string())?;
+        let mut list = read_symbols_file(library, options)?;
         if self.case.without_data {
             list.symbols.retain(|symbol| !symbol.kind.is_data());
         }
@@ -352,12 +345,8 @@ impl Work {
 fn linkers(dir: &Path) -> Result<PathBuf> {
     let folder = dir.join("linkers");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let path = std::env::var_os("PATH").unwrap_or_default();
     for name in ["ld.lld", "ld.mold"] {
-        let found = std::env::split_paths(&path)
-            .map(|place| place.join(name))
-            .find(|file| file.exists());
-        if let Some(found) = found {
+        if let Ok(found) = which(name) {
             symlink(found, folder.join(name)).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
     }
@@ -372,7 +361,5 @@ fn cpu_has(feature: &str) -> Result<bool> {
         "avx512f" => return Ok(std::arch::is_x86_feature_detected!("avx512f")),
         _ => {}
     }
-    Err(format!(
-        "traps/cases.toml names an unknown processor feature: {feature}"
-    ))
+    Err(format!("traps/cases.toml names an unknown processor feature: {feature}").into())
 }

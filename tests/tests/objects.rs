@@ -1,0 +1,492 @@
+//! What the stubs' objects look like to linkers, loaders and people with `readelf`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::elf::{readelf, symbols};
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest};
+use gpustub_tests::{Result, scratch};
+
+const NAMES: [&str; 3] = ["trapOpen", "trapRead", "trap_close_v2"];
+
+/// The objects of a few stubs, unpacked from their archive into `dir`.
+fn objects(dir: &Path, machine: Machine) -> Result<Vec<std::path::PathBuf>> {
+    let plan = plan_functions(NAMES, machine)?;
+    let archive = Stubs::write(dir, &plan, machine.compiler("c"), &[])?.archive()?;
+    let ran = succeed(Command::new("ar").current_dir(dir).arg("xv").arg(&archive))?;
+    let names = ran
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("x - "));
+    let found: Vec<_> = names.map(|name| dir.join(name)).collect();
+    if found.len() < 2 {
+        return Err(ran.error("the archive should hold the stubs and the run time"));
+    }
+    Ok(found)
+}
+
+/// Every object says that it keeps to the processor's protections: one that does not switches
+/// them off for the whole program.
+fn every_object_is_marked(machine: Machine, marks: &[&str]) -> Result<()> {
+    let dir = scratch()?;
+    for object in objects(dir.path(), machine)? {
+        let notes = readelf(&["-n"], &object)?;
+        for mark in marks {
+            assert!(
+                notes.contains(mark),
+                "{}: no {mark}:\n{notes}",
+                object.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_object_is_marked_for_indirect_branch_tracking_and_shadow_stacks() -> Result<()> {
+    every_object_is_marked(Machine::X86_64, &["x86 feature: IBT, SHSTK"])
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn every_object_is_marked_for_branch_targets_and_signed_returns() -> Result<()> {
+    every_object_is_marked(Machine::Aarch64, &["AArch64 feature: BTI, PAC"])
+}
+
+/// With only our objects in the link, the linker has nobody else to blame.
+fn linker_takes_the_marks(machine: Machine, options: &[&str]) -> Result<()> {
+    let dir = scratch()?;
+    let mut command = Command::new(machine.compiler("c"));
+    command
+        .args(["-shared", "-nostdlib", "-Wl,--fatal-warnings"])
+        .args(options);
+    command
+        .args(objects(dir.path(), machine)?)
+        .arg("-o")
+        .arg(dir.path().join("all.so"));
+    let ran = succeed(&mut command)?;
+    assert_eq!(ran.stderr, "");
+    Ok(())
+}
+
+#[test]
+fn linker_finds_no_object_without_control_flow_protection() -> Result<()> {
+    linker_takes_the_marks(
+        Machine::X86_64,
+        &["-Wl,-z,cet-report=error", "-Wl,-z,ibt", "-Wl,-z,shstk"],
+    )
+}
+
+#[test]
+#[ignore = "needs lld: ./tests/run"]
+fn lld_finds_no_object_without_control_flow_protection() -> Result<()> {
+    linker_takes_the_marks(
+        Machine::X86_64,
+        &[
+            "-fuse-ld=lld",
+            "-Wl,-z,force-ibt",
+            "-Wl,-z,cet-report=error",
+            "-Wl,-z,shstk",
+        ],
+    )
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn linker_finds_no_object_without_branch_targets() -> Result<()> {
+    linker_takes_the_marks(Machine::Aarch64, &["-Wl,-z,force-bti"])
+}
+
+/// Wherever a call or an indirect jump can arrive, there is a landing instruction.
+fn stubs_start_with_a_landing(machine: Machine, tool: &str, landing: &str) -> Result<()> {
+    let dir = scratch()?;
+    for object in objects(dir.path(), machine)? {
+        let listing = succeed(
+            Command::new(tool)
+                .args(["-d", "--no-show-raw-insn"])
+                .arg(&object),
+        )?;
+        let mut lines = listing.stdout.lines();
+        let mut seen = 0;
+        while let Some(line) = lines.next() {
+            let Some(name) = NAMES
+                .iter()
+                .find(|name| line.ends_with(&format!("<{name}>:")))
+            else {
+                continue;
+            };
+            let first = lines.next().unwrap_or_default();
+            assert!(first.contains(landing), "{name}: {first}");
+            seen += 1;
+        }
+        let stubs = object.ends_with("gpustub_stubs.o");
+        assert_eq!(
+            seen,
+            if stubs { NAMES.len() } else { 0 },
+            "{}",
+            object.display()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn stubs_start_with_endbr64() -> Result<()> {
+    stubs_start_with_a_landing(Machine::X86_64, "objdump", "endbr64")
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn stubs_start_with_bti() -> Result<()> {
+    stubs_start_with_a_landing(Machine::Aarch64, "aarch64-linux-gnu-objdump", "bti\tc")
+}
+
+/// Profilers and debuggers attribute addresses by size and type.
+fn stub_symbols_are_whole(machine: Machine) -> Result<()> {
+    let dir = scratch()?;
+    let mut seen = Vec::new();
+    for object in objects(dir.path(), machine)? {
+        for row in symbols("--symbols", &object)? {
+            if row.section == "UND" || row.binding == "LOCAL" {
+                continue;
+            }
+            assert_eq!(row.visibility, "HIDDEN", "{}", row.name);
+            if NAMES.contains(&&row.name[..]) {
+                assert_eq!(
+                    (&row.kind[..], &row.binding[..]),
+                    ("FUNC", "GLOBAL"),
+                    "{}",
+                    row.name
+                );
+                assert!(row.size > 0, "{} has no size", row.name);
+                seen.push(row.name);
+            } else {
+                assert!(
+                    row.name.starts_with("gpustub"),
+                    "{} is not of our name space",
+                    row.name
+                );
+            }
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, NAMES);
+    Ok(())
+}
+
+#[test]
+fn stub_symbols_have_type_size_and_are_hidden() -> Result<()> {
+    stub_symbols_are_whole(Machine::X86_64)
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn stub_symbols_have_type_size_and_are_hidden_on_aarch64() -> Result<()> {
+    stub_symbols_are_whole(Machine::Aarch64)
+}
+
+/// Even `-rdynamic` exports no stub.
+#[test]
+fn programs_export_no_stub() -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(NAMES, Machine::X86_64)?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+    let program = link(
+        dir.path(),
+        &archive,
+        "int trapOpen(void); int main(void) { return trapOpen(); }",
+        &["-rdynamic"],
+    )?;
+    let exported = symbols("--dyn-syms", &program)?;
+    assert!(
+        exported.iter().any(|row| row.name == "main"),
+        "-rdynamic exports main"
+    );
+    let ours: Vec<_> = exported
+        .iter()
+        .filter(|row| row.name.starts_with("trap") || row.name.starts_with("gpustub"))
+        .collect();
+    assert!(ours.is_empty(), "{ours:?}");
+    Ok(())
+}
+
+#[test]
+fn shared_stubs_export_just_the_listed_names() -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(NAMES, Machine::X86_64)?;
+    let library = Stubs::write(dir.path(), &plan, "cc", &[])?.shared(dir.path())?;
+    let rows = symbols("--dyn-syms", &library)?;
+    let mut exported: Vec<_> = rows
+        .iter()
+        .filter(|row| row.section != "UND")
+        .map(|row| &row.name[..])
+        .collect();
+    exported.sort_unstable();
+    assert_eq!(exported, NAMES);
+    Ok(())
+}
+
+// ---- what a stub costs ---------------------------------------------------------------------------
+
+/// Compiles and links a program of one C file with the stubs.
+fn link(dir: &Path, archive: &Path, source: &str, flags: &[&str]) -> Result<std::path::PathBuf> {
+    let (main, program) = (dir.join("main.c"), dir.join("program"));
+    fs::write(&main, source).map_err(|e| format!("{}: {e}", main.display()))?;
+    let mut command = Command::new("cc");
+    command
+        .arg("-I")
+        .arg(dir.join("gpustub"))
+        .arg("-O1")
+        .arg(&main)
+        .arg(archive);
+    succeed(command.args(["-pthread", "-o"]).arg(&program).args(flags))?;
+    Ok(program)
+}
+
+/// A C program that calls the functions with these numbers.
+fn calling(numbers: &[usize]) -> String {
+    let declare = |n: &usize| format!("int trap{n:05}(int);\n");
+    let call = |n: &usize| format!(" sum += trap{n:05}(1);\n");
+    format!(
+        "{}int main(void)\n{{\n int sum = 0;\n{} return sum == {} ? 0 : 1;\n}}\n",
+        numbers.iter().map(declare).collect::<String>(),
+        numbers.iter().map(call).collect::<String>(),
+        77 * numbers.len(),
+    )
+}
+
+fn numbered(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|n| format!("trap{n:05}"))
+}
+
+/// Of 750 stubs the program uses 2: just these are kept, each with its slot, and the program
+/// grows by under 100 bytes for each one more.
+fn unused_stubs_vanish(linker: &str) -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(numbered(750), Machine::X86_64)?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+    let linker = format!("-fuse-ld={linker}");
+    let flags = [&linker[..], "-Wl,--gc-sections"];
+
+    let sized = |numbers: &[usize]| -> Result<u64> {
+        let program = link(dir.path(), &archive, &calling(numbers), &flags)?;
+        succeed(&mut Command::new(&program))?; // the library is absent: each call gives 77
+        let rows = symbols("--symbols", &program)?;
+        let kept = rows
+            .iter()
+            .filter(|row| row.kind == "FUNC" && row.name.starts_with("trap"));
+        assert_eq!(kept.count(), numbers.len(), "{linker}");
+        let label = |name: &str| {
+            rows.iter()
+                .find(|row| row.name == name)
+                .map(|row| row.value)
+        };
+        let first = label("gpustub1_first_trap").ok_or("no first label")?;
+        let last = label("gpustub1_last_trap").ok_or("no last label")?;
+        assert_eq!(last - first, 16 * numbers.len() as u64, "{linker}: slots");
+        loaded_bytes(&program)
+    };
+    let two = sized(&[7, 700])?;
+    let many: Vec<usize> = (0..750).collect();
+    let all = sized(&many)?;
+    // The program's own call is part of the growth: the same one to a function of its own.
+    let each = (all - two) / 748;
+    println!("{linker}: {each} bytes for each used stub, its call included; 0 for an unused one");
+    assert!(each < 100 + 32, "{each} bytes for each stub");
+    Ok(())
+}
+
+/// The bytes of the sections that are loaded, without padding between them.
+fn loaded_bytes(program: &Path) -> Result<u64> {
+    let table = readelf(&["--sections"], program)?;
+    let sizes = table.lines().filter_map(|line| {
+        // `[Nr] Name Type Address Off Size ES Flg …`
+        let words: Vec<&str> = line.split_once(']')?.1.split_whitespace().collect();
+        let flags = words.get(6)?;
+        flags
+            .contains('A')
+            .then(|| u64::from_str_radix(words[4], 16).ok())
+            .flatten()
+    });
+    Ok(sizes.sum())
+}
+
+#[test]
+fn unused_stubs_vanish_with_the_default_linker() -> Result<()> {
+    unused_stubs_vanish("bfd")
+}
+
+#[test]
+#[ignore = "needs lld: ./tests/run"]
+fn unused_stubs_vanish_with_lld() -> Result<()> {
+    unused_stubs_vanish("lld")
+}
+
+#[test]
+#[ignore = "needs mold: ./tests/run"]
+fn unused_stubs_vanish_with_mold() -> Result<()> {
+    unused_stubs_vanish("mold")
+}
+
+#[test]
+fn twenty_thousand_stubs_compile_link_and_run() -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(numbered(20_000), Machine::X86_64)?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+    let used: Vec<usize> = (0..20_000).collect();
+    succeed(&mut Command::new(link(
+        dir.path(),
+        &archive,
+        &calling(&used),
+        &[],
+    )?))?;
+    Ok(())
+}
+
+/// Slots are function pointers: once nothing is left to bind, nobody may write them.
+#[test]
+fn slots_become_read_only_when_all_libraries_are_bound() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = format!(
+        "{}\n[stub.other]\nload-names = {{ linux = [\"libother.so.1\"] }}\nsymbols = \"other.symbols\"\n",
+        trap_manifest("")
+    );
+    let lists = [
+        ("trap.symbols", list_of(["trap_value"])),
+        ("other.symbols", list_of(["other_value"])),
+    ];
+    let plan = plan_or_fail(&manifest, &lists, &Machine::X86_64.target())?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+
+    let library = dir.path().join("lib.c");
+    fs::write(&library, "int trap_value(void) { return 42; }")?;
+    let mut command = Command::new("cc");
+    command
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(dir.path().join("libtrap.so.1"))
+        .arg(library);
+    succeed(&mut command)?;
+
+    let program = link(
+        dir.path(),
+        &archive,
+        include_str!("../traps/read-only.c"),
+        &[],
+    )?;
+    let ran = succeed(&mut Command::new(program))?;
+    assert_eq!(ran.stdout, "rw-p rw-p r--p\n");
+    Ok(())
+}
+
+// ---- the run time as a C program -----------------------------------------------------------------
+
+fn compiles_without_a_warning(compiler: &str, standard: &str) -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(NAMES, Machine::X86_64)?;
+    let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?;
+    let mut command = Command::new(compiler);
+    command.current_dir(&stubs.sources).args([
+        standard,
+        "-O2",
+        "-fPIC",
+        "-c",
+        "runtime.c",
+        "-o",
+        "x.o",
+    ]);
+    command.args([
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        "-Wshadow",
+        "-Wconversion",
+        "-Wstrict-prototypes",
+        "-Wmissing-prototypes",
+        "-Wundef",
+        "-Wvla",
+        "-Wwrite-strings",
+    ]);
+    succeed(&mut command)?;
+    Ok(())
+}
+
+#[test]
+fn run_time_compiles_without_a_warning() -> Result<()> {
+    compiles_without_a_warning("gcc", "-std=c11")?;
+    compiles_without_a_warning("gcc", "-std=gnu17")
+}
+
+#[test]
+#[ignore = "needs clang: ./tests/run"]
+fn run_time_compiles_without_a_warning_by_clang() -> Result<()> {
+    compiles_without_a_warning("clang", "-std=c11")?;
+    compiles_without_a_warning("clang", "-std=gnu17")
+}
+
+/// The header serves C++ programs too, and the oldest C that is still asked for.
+#[test]
+#[ignore = "needs a C++ compiler: ./tests/run"]
+fn header_compiles_as_c_and_cpp() -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(NAMES, Machine::X86_64)?;
+    let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?;
+    for (compiler, language, standard) in [
+        ("gcc", "c", "-std=c99"),
+        ("g++", "c++", "-std=c++11"),
+        ("g++", "c++", "-std=c++20"),
+    ] {
+        let mut command = Command::new(compiler);
+        command.args([
+            "-x",
+            language,
+            standard,
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+        ]);
+        succeed(
+            command
+                .arg("-fsyntax-only")
+                .arg(stubs.sources.join("gpustub.h")),
+        )?;
+    }
+    Ok(())
+}
+
+// ---- two providers -------------------------------------------------------------------------------
+
+/// Two archives in one program: the linker's own message holds the remedy.
+#[test]
+fn linker_error_for_two_providers_says_what_to_do() -> Result<()> {
+    let dir = scratch()?;
+    let mut archives = Vec::new();
+    for name in ["one", "two"] {
+        let own = dir.path().join(name);
+        fs::create_dir(&own)?;
+        let plan = plan_functions([format!("trap_{name}")], Machine::X86_64)?;
+        archives.push(Stubs::write(&own, &plan, "cc", &[])?.archive()?);
+    }
+    let main = dir.path().join("main.c");
+    fs::write(
+        &main,
+        "int trap_one(void); int trap_two(void); int main(void) { return trap_one() + trap_two(); }",
+    )?;
+    let mut command = Command::new("cc");
+    command
+        .arg(main)
+        .args(&archives)
+        .arg("-o")
+        .arg(dir.path().join("program"));
+    let ran = run(&mut command)?;
+    assert!(!ran.status.success(), "two providers linked");
+    assert!(
+        ran.stderr.contains("set_provide_false_in_the_GpuStub_toml"),
+        "{}",
+        ran.stderr
+    );
+    Ok(())
+}
