@@ -1,0 +1,157 @@
+//! The README's commands do what it says they do.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::command::{Ran, succeed, which};
+use gpustub_tests::components::target_dir;
+use gpustub_tests::{Result, repository, scratch};
+
+/// The `console` block that holds `text`: its commands, each with the output that it promises.
+fn console_block(text: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let readme = std::fs::read_to_string(repository().join("README.md"))?;
+    let block = readme
+        .split("```console\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .find(|block| block.contains(text))
+        .ok_or(format!("README.md has no console block with `{text}`"))?;
+    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+    let mut here_document = false;
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ").filter(|_| !here_document) {
+            here_document = command.contains("<<'EOF'");
+            commands.push((command.to_owned(), Vec::new()));
+        } else if let Some((command, output)) = commands.last_mut() {
+            if here_document {
+                command.push('\n');
+                command.push_str(line);
+                here_document = line != "EOF";
+            } else {
+                output.push(line.to_owned());
+            }
+        }
+    }
+    Ok(commands)
+}
+
+/// The folder with the `cargo-gpustub` of this tree, for `PATH`.
+fn subcommand() -> Result<PathBuf> {
+    let target = target_dir();
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .current_dir(repository())
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "cargo-gpustub",
+            "--target-dir",
+        ])
+        .arg(&target);
+    succeed(&mut build)?;
+    Ok(target.join("debug"))
+}
+
+/// Runs a line in `dir` with a shell, with the packages of this tree in the place of published
+/// ones and no CUDA to be found.
+fn shell(line: &str, dir: &Path) -> Result<Ran> {
+    let path = std::env::var("PATH")?;
+    let path = format!("{}:{path}", subcommand()?.display());
+    let mut bash = Command::new(which("bash")?);
+    bash.current_dir(dir)
+        .args(["-euc", line])
+        .env("PATH", path)
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("GPUSTUB_CUDART_PATH", "off")
+        .env("GPUSTUB_NVRTC_PATH", "off")
+        .env_remove("CARGO_TARGET_DIR");
+    succeed(&mut bash)
+}
+
+/// A folder in which cargo takes gpustub's packages from this tree.
+fn patched_folder() -> Result<tempfile::TempDir> {
+    let dir = tempfile::tempdir()?;
+    let mut config = String::from("[patch.crates-io]\n");
+    for (name, path) in [
+        ("gpustub-build", "gpustub-build"),
+        ("gpustub-core", "crates/core"),
+        ("gpustub-manifests", "manifests"),
+        ("gpustub-templates", "templates"),
+    ] {
+        let path = repository().join(path);
+        config += &format!("{name} = {{ path = {path:?} }}\n");
+    }
+    std::fs::create_dir(dir.path().join(".cargo"))?;
+    std::fs::write(dir.path().join(".cargo/config.toml"), config)?;
+    Ok(dir)
+}
+
+#[test]
+fn first_command_prints_the_table() -> Result<()> {
+    let commands = console_block("cargo run")?;
+    assert_eq!(
+        commands,
+        [("cargo run -p hello-gpu".to_owned(), Vec::new())]
+    );
+    let mut run = Command::new(env!("CARGO"));
+    run.current_dir(repository())
+        .args(["run", "--quiet", "-p", "hello-gpu", "--target-dir"])
+        .arg(target_dir());
+    let output = succeed(&mut run)?;
+    let readme = std::fs::read_to_string(repository().join("README.md"))?;
+    let rows = ["LIBRARY", "cuda ", "cudart ", "hip ", "nvrtc ", "opencl "];
+    for row in rows {
+        for (name, text) in [("README.md", &readme), ("hello-gpu", &output.stdout)] {
+            let found = text.lines().any(|line| line.starts_with(row));
+            assert!(found, "{name} has no row {row:?}:\n{text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn second_command_is_there() -> Result<()> {
+    let commands = console_block("./tests/run")?;
+    assert_eq!(commands, [("./tests/run".to_owned(), Vec::new())]);
+    let help = succeed(Command::new(repository().join("tests/run")).arg("--help"))?;
+    help.expect_in_order(&["--all"])?;
+    Ok(())
+}
+
+#[test]
+fn a_project_from_zero() -> Result<()> {
+    let dir = patched_folder()?;
+    let mut script = String::new();
+    let mut expected = Vec::new();
+    for (command, output) in console_block("cargo new")? {
+        if command != "cargo install cargo-gpustub" {
+            script += &command;
+            script.push('\n');
+        }
+        expected.extend(output);
+    }
+    assert!(!expected.is_empty(), "the README promises output");
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    shell(&script, dir.path())?.expect_in_order(&expected)?;
+    shell("cd demo && cargo gpustub sync --check", dir.path())?;
+    Ok(())
+}
+
+#[test]
+fn a_c_program_without_cargo() -> Result<()> {
+    let dir = scratch()?;
+    let program = "#include <stdio.h>\n\
+        int cudaGetDeviceCount(int *); int nvrtcVersion(int *, int *);\n\
+        int main(void) { int n = -7, a, b; printf(\"%d\", cudaGetDeviceCount(&n));\n\
+        printf(\" %d %d\\n\", n, nvrtcVersion(&a, &b)); return 0; }\n";
+    std::fs::write(dir.path().join("prog.c"), program)?;
+    let mut script = String::new();
+    for (command, _) in console_block("gcc prog.c")? {
+        script += &command;
+        script.push('\n');
+    }
+    script += "./a.out\n";
+    shell(&script, dir.path())?.expect_in_order(&["35 0 11"])?;
+    Ok(())
+}
