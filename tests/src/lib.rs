@@ -12,6 +12,7 @@
 pub mod command;
 pub mod components;
 pub mod elf;
+pub mod isolated;
 pub mod stubs;
 
 use std::fmt;

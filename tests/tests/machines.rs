@@ -1,0 +1,664 @@
+//! One binary on many machines: the same file of `hello-gpu`, with other real libraries around it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use gpustub_core::library::{Library, Returns};
+use gpustub_tests::command::{Ran, succeed};
+use gpustub_tests::components::{component, target_dir, wheel_libraries};
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, elf, repository, scratch};
+
+const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "nvrtc", "opencl"];
+
+/// The example, built once.
+fn hello_gpu() -> Result<PathBuf> {
+    static BUILT: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build
+            .current_dir(repository())
+            .args(["build", "--quiet", "--package", "hello-gpu"]);
+        succeed(build.arg("--target-dir").arg(target_dir()))
+            .map(|_| target_dir().join("debug/hello-gpu"))
+            .map_err(|failure| failure.0)
+    });
+    Ok(built.clone()?)
+}
+
+/// The reports of a run under `GPUSTUB_LOG=json`, one a library.
+fn reports(ran: &Ran) -> Result<Vec<serde_json::Value>> {
+    ran.stderr
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| Ok(serde_json::from_str(line).map_err(|e| format!("{e}: {line}"))?))
+        .collect()
+}
+
+/// The one report about `library`.
+fn report(ran: &Ran, library: &str) -> Result<serde_json::Value> {
+    let found: Vec<_> = reports(ran)?
+        .into_iter()
+        .filter(|report| report["library"] == library)
+        .collect();
+    match &found[..] {
+        [report] => Ok(report.clone()),
+        _ => Err(ran.error(&format!("{} reports about {library}, not 1", found.len()))),
+    }
+}
+
+const JSON: (&str, &str) = ("GPUSTUB_LOG", "json");
+
+// ---- no GPU library at all ------------------------------------------------------------------------
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn machine_without_any_gpu_library() -> Result<()> {
+    let machine = Isolated::new()?;
+    machine.install(&hello_gpu()?, "/hello-gpu")?;
+
+    let quiet = machine.run("/hello-gpu", &[])?.success()?;
+    assert_eq!(quiet.stderr, "", "nothing is printed unasked");
+    for library in LIBRARIES {
+        let row = quiet
+            .stdout
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(library));
+        let row = row.ok_or_else(|| quiet.error(&format!("no row for {library}")))?;
+        let load_names = &Library::builtin(library)
+            .ok_or("a shipped library")?
+            .load_names["linux"];
+        for load_name in load_names {
+            assert!(
+                row.contains(&load_name.name),
+                "{} is not named: {row}",
+                load_name.name
+            );
+        }
+    }
+
+    let told = machine
+        .run("/hello-gpu", &[("GPUSTUB_LOG", "1")])?
+        .success()?;
+    for library in LIBRARIES {
+        let head = format!("gpustub: {library}: unavailable: ");
+        assert_eq!(told.stderr.matches(&head).count(), 1, "{}", told.stderr);
+    }
+    let json = machine.run("/hello-gpu", &[JSON])?.success()?;
+    let named: Vec<_> = reports(&json)?
+        .iter()
+        .map(|report| report["library"].clone())
+        .collect();
+    assert_eq!(
+        named.len(),
+        LIBRARIES.len(),
+        "one report per library, not one per call"
+    );
+    Ok(())
+}
+
+/// A program of one C file with stubs for all shipped libraries.
+fn program_with_all_stubs(dir: &Path, source: &Path) -> Result<PathBuf> {
+    let mut manifest = String::from("schema = 1\n");
+    for library in LIBRARIES {
+        manifest += &format!("[stub.{library}]\n");
+    }
+    let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
+    let stubs = Stubs::write(dir, &plan, "cc", &[])?;
+    let program = dir.join("program");
+    let mut command = Command::new("cc");
+    command
+        .arg("-I")
+        .arg(&stubs.sources)
+        .arg(source)
+        .arg(stubs.archive()?);
+    succeed(command.arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn callers_get_the_errors_that_they_know() -> Result<()> {
+    let dir = scratch()?;
+    let program =
+        program_with_all_stubs(dir.path(), &repository().join("tests/programs/absent.c"))?;
+    let machine = Isolated::new()?;
+    machine.install(&program, "/program")?;
+    let ran = machine.run("/program", &[])?.success()?;
+    let expected = "\
+cudaGetDeviceCount 35 0
+cudaMalloc 35 null
+cudaDriverGetVersion 0 0
+cudaGetLastError 35
+cudaCreateChannelDesc zero
+cuInit 100
+cuDeviceGetCount 100 0
+cuGetErrorString text
+nvrtcCreateProgram 11 null
+clGetPlatformIDs -1001 0
+clCreateContext null -32
+hipGetDeviceCount 100 0
+cuda available 0 reason told
+cudart available 0 reason told
+hip available 0 reason told
+nvrtc available 0 reason told
+opencl available 0 reason told
+";
+    assert_eq!(ran.stdout, expected);
+    assert_eq!(ran.stderr, "");
+    Ok(())
+}
+
+/// Every function that a manifest says returns text does so.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn string_functions_give_text() -> Result<()> {
+    let (mut declarations, mut calls, mut expected) = (String::new(), String::new(), String::new());
+    for id in LIBRARIES {
+        let library = Library::builtin(id).ok_or("a shipped library")?;
+        for (name, fallback) in &library.fallbacks {
+            if fallback.returns == Returns::Text {
+                declarations += &format!("const char *{name}(long, long);\n");
+                calls += &format!(
+                    "    text = {name}(1, 0);\n    printf(\"{name} %s\\n\", text ? text : \"NULL\");\n"
+                );
+                expected += &format!("{name} {}\n", library.text);
+            }
+        }
+    }
+    let dir = scratch()?;
+    let source = dir.path().join("texts.c");
+    let text = format!(
+        "#include <stdio.h>\n{declarations}int main(void)\n{{\n    const char *text;\n{calls}    return 0;\n}}\n"
+    );
+    fs::write(&source, text)?;
+    let machine = Isolated::new()?;
+    machine.install(&program_with_all_stubs(dir.path(), &source)?, "/program")?;
+    let ran = machine.run("/program", &[])?.success()?;
+    assert!(
+        expected.contains("cudaGetErrorString the CUDA runtime"),
+        "{expected}"
+    );
+    assert_eq!(ran.stdout, expected);
+    Ok(())
+}
+
+// ---- NVRTC, in four versions and three places ------------------------------------------------------
+
+const VERSIONS: [(&str, u64); 4] = [
+    ("11.8", 11080),
+    ("12.9", 12090),
+    ("13.0", 13000),
+    ("13.5", 13050),
+];
+
+/// Runs the example on a machine and checks that its NVRTC is this one, and works.
+fn compiles_with(
+    machine: &Isolated,
+    program: &str,
+    variables: &[(&str, &str)],
+    version: u64,
+    folder: &str,
+) -> Result<Ran> {
+    let variables = [&[JSON], variables].concat();
+    let ran = machine.run(program, &variables)?.success()?;
+    let report = report(&ran, "nvrtc")?;
+    let path = report["path"].as_str().unwrap_or_default();
+    assert!(
+        path.starts_with(folder),
+        "{path} is not in {folder}: {}",
+        ran.stderr
+    );
+    assert_eq!(report["version"], version, "{}", ran.stderr);
+    ran.expect_in_order(&["\nnvrtc:\n", "PTX"])
+}
+
+#[test]
+#[ignore = "needs NVRTC of four versions: ./tests/run"]
+fn nvrtc_is_found_by_the_loader_path() -> Result<()> {
+    for (version, number) in VERSIONS {
+        let machine = Isolated::new()?;
+        machine.install(&hello_gpu()?, "/hello-gpu")?;
+        machine.install_all(&wheel_libraries(&format!("nvrtc-{version}"))?, "/opt/nvrtc")?;
+        let variables = [("LD_LIBRARY_PATH", "/opt/nvrtc")];
+        compiles_with(&machine, "/hello-gpu", &variables, number, "/opt/nvrtc/")?;
+    }
+    Ok(())
+}
+
+/// The image lies in a site-packages folder, as a wheel's native part does, beside NVIDIA's wheels.
+#[test]
+#[ignore = "needs NVRTC of four versions: ./tests/run"]
+fn nvrtc_is_found_in_the_site_packages_around_the_image() -> Result<()> {
+    for (version, number) in VERSIONS {
+        let machine = Isolated::new()?;
+        let site = "/home/user/env/lib/python3.12/site-packages";
+        let program = format!("{site}/example/bin/hello-gpu");
+        machine.install(&hello_gpu()?, &program)?;
+        let libraries = wheel_libraries(&format!("nvrtc-{version}"))?;
+        // `nvidia/cu13/lib` or `nvidia/cuda_nvrtc/lib`, as the wheel itself has it.
+        let wheel = component(&format!("wheels/nvrtc-{version}"))?;
+        let inner = libraries
+            .strip_prefix(&wheel)?
+            .to_string_lossy()
+            .into_owned();
+        let place = format!("{site}/{inner}");
+        machine.install_all(&libraries, &place)?;
+        compiles_with(&machine, &program, &[], number, &place)?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs NVRTC of four versions: ./tests/run"]
+fn nvrtc_is_found_by_the_override_variable() -> Result<()> {
+    for (version, number) in VERSIONS {
+        let machine = Isolated::new()?;
+        machine.install(&hello_gpu()?, "/hello-gpu")?;
+        let libraries = wheel_libraries(&format!("nvrtc-{version}"))?;
+        machine.install_all(&libraries, "/srv/any")?;
+        let file = fs::read_dir(&libraries)?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .find(|name| name.starts_with("libnvrtc.so."))
+            .ok_or("no libnvrtc.so.* in the wheel")?;
+        let file = format!("/srv/any/{file}");
+        compiles_with(
+            &machine,
+            "/hello-gpu",
+            &[("GPUSTUB_NVRTC_PATH", &file)],
+            number,
+            &file,
+        )?;
+        compiles_with(
+            &machine,
+            "/hello-gpu",
+            &[("GPUSTUB_NVRTC_PATH", "/srv/any")],
+            number,
+            &file,
+        )?;
+        let off = machine
+            .run(
+                "/hello-gpu",
+                &[
+                    JSON,
+                    ("GPUSTUB_NVRTC_PATH", "off"),
+                    ("LD_LIBRARY_PATH", "/srv/any"),
+                ],
+            )?
+            .success()?;
+        assert_eq!(report(&off, "nvrtc")?["available"], false, "{}", off.stderr);
+    }
+    Ok(())
+}
+
+/// A machine with all four versions of NVRTC, each in a folder named after it.
+fn all_four() -> Result<(Isolated, String)> {
+    let machine = Isolated::new()?;
+    machine.install(&hello_gpu()?, "/hello-gpu")?;
+    let mut path = Vec::new();
+    for (version, _) in VERSIONS {
+        let place = format!("/opt/nvrtc-{version}");
+        machine.install_all(&wheel_libraries(&format!("nvrtc-{version}"))?, &place)?;
+        path.push(place);
+    }
+    Ok((machine, path.join(":")))
+}
+
+#[test]
+#[ignore = "needs NVRTC of four versions: ./tests/run"]
+fn newest_major_is_first_of_all_that_are_visible() -> Result<()> {
+    let (machine, path) = all_four()?;
+    // One soname serves 13.0 and 13.5: the loader's path decides between them.
+    let variables = [("LD_LIBRARY_PATH", &path[..])];
+    compiles_with(
+        &machine,
+        "/hello-gpu",
+        &variables,
+        13000,
+        "/opt/nvrtc-13.0/",
+    )?;
+    let variables = [
+        ("LD_LIBRARY_PATH", &path[..]),
+        ("GPUSTUB_NVRTC_PATH", "/opt/nvrtc-11.8"),
+    ];
+    compiles_with(
+        &machine,
+        "/hello-gpu",
+        &variables,
+        11080,
+        "/opt/nvrtc-11.8/",
+    )?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs NVRTC of four versions and a driver: ./tests/run"]
+fn major_that_the_driver_cannot_run_comes_last_and_the_report_says_why() -> Result<()> {
+    let (machine, path) = all_four()?;
+    machine.install_all(&component("driver-535")?, "/usr/lib/x86_64-linux-gnu")?;
+    let ran = machine
+        .run("/hello-gpu", &[JSON, ("LD_LIBRARY_PATH", &path)])?
+        .success()?;
+    let nvrtc = report(&ran, "nvrtc")?;
+    assert_eq!(nvrtc["version"], 12090, "{}", ran.stderr);
+    assert_eq!(
+        nvrtc["path"], "/opt/nvrtc-12.9/libnvrtc.so.12",
+        "{}",
+        ran.stderr
+    );
+    let tried = nvrtc["tried"]
+        .as_array()
+        .ok_or("no list of what was tried")?;
+    let thirteen = tried.iter().find(|one| {
+        one["what"]
+            .as_str()
+            .is_some_and(|what| what.contains("libnvrtc.so.13"))
+    });
+    let why = thirteen.ok_or_else(|| ran.error("the report does not name libnvrtc.so.13"))?["why"]
+        .to_string();
+    assert!(why.contains("driver") && why.contains("12.2"), "{why}");
+    Ok(())
+}
+
+// ---- CUDA's driver and runtime -----------------------------------------------------------------------
+
+#[test]
+#[ignore = "needs NVIDIA's driver libraries: ./tests/run"]
+fn driver_is_named_with_its_version() -> Result<()> {
+    for (name, version, text) in [("driver-535", 12020, "12.2"), ("driver-550", 12040, "12.4")] {
+        let machine = Isolated::new()?;
+        machine.install(&hello_gpu()?, "/hello-gpu")?;
+        machine.install_all(
+            &component(name)?,
+            "/usr/lib/x86_64-linux-gnu/nvidia/current",
+        )?;
+        let ran = machine.run("/hello-gpu", &[JSON])?.success()?;
+        let cuda = report(&ran, "cuda")?;
+        assert_eq!(
+            cuda["path"], "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(cuda["version"], version, "{}", ran.stderr);
+        // Without a GPU the driver itself answers 100, CUDA_ERROR_NO_DEVICE.
+        ran.expect_in_order(&["cuda ", text, "\ncuda:\n", "no device"])?;
+    }
+    Ok(())
+}
+
+/// cudart 13 answers 35 on a 12.2 driver, where 12.9 works: 100, no device.
+#[test]
+#[ignore = "needs cudart of two majors and a driver: ./tests/run"]
+fn runtime_is_chosen_by_what_the_driver_supports() -> Result<()> {
+    let machine = Isolated::new()?;
+    machine.install(&hello_gpu()?, "/hello-gpu")?;
+    machine.install_all(&wheel_libraries("cudart-12.9")?, "/opt/12")?;
+    machine.install_all(&wheel_libraries("cudart-13.0")?, "/opt/13")?;
+    let variables = [JSON, ("LD_LIBRARY_PATH", "/opt/13:/opt/12")];
+    let alone = machine.run("/hello-gpu", &variables)?.success()?;
+    assert_eq!(
+        report(&alone, "cudart")?["path"],
+        "/opt/13/libcudart.so.13",
+        "{}",
+        alone.stderr
+    );
+
+    machine.install_all(&component("driver-535")?, "/usr/lib/x86_64-linux-gnu")?;
+    let ran = machine.run("/hello-gpu", &variables)?.success()?;
+    let cudart = report(&ran, "cudart")?;
+    assert_eq!(cudart["path"], "/opt/12/libcudart.so.12", "{}", ran.stderr);
+    assert_eq!(cudart["version"], 12090, "{}", ran.stderr);
+    ran.expect_in_order(&["\ncudart:\n", "no CUDA-capable device is detected"])?;
+    Ok(())
+}
+
+/// A toolkit's `stubs` folder holds a libcuda for the linker only: it answers 34 to everything.
+#[test]
+#[ignore = "needs NVIDIA's driver libraries: ./tests/run"]
+fn driver_is_never_taken_from_a_toolkit() -> Result<()> {
+    let machine = Isolated::new()?;
+    machine.install(&hello_gpu()?, "/hello-gpu")?;
+    machine.install_all(&component("driver-535")?, "/usr/local/cuda/lib64/stubs")?;
+    let variables = [
+        JSON,
+        ("LD_LIBRARY_PATH", "/usr/local/cuda/lib64/stubs"),
+        ("CUDA_HOME", "/usr/local/cuda"),
+    ];
+    let ran = machine.run("/hello-gpu", &variables)?.success()?;
+    let cuda = report(&ran, "cuda")?;
+    assert_eq!(cuda["available"], false, "{}", ran.stderr);
+    assert!(
+        cuda["tried"]
+            .to_string()
+            .contains("/usr/local/cuda/lib64/stubs"),
+        "{}",
+        ran.stderr
+    );
+    Ok(())
+}
+
+// ---- OpenCL and HIP, as installed ---------------------------------------------------------------------
+
+#[test]
+#[ignore = "needs PoCL: ./tests/run"]
+fn opencl_adds_on_pocl() -> Result<()> {
+    let ran = succeed(Command::new(hello_gpu()?).env("GPUSTUB_LOG", "json"))?;
+    assert_eq!(report(&ran, "opencl")?["available"], true, "{}", ran.stderr);
+    ran.expect_in_order(&[
+        "\nopencl:\n",
+        "added 65535 numbers, all right, sum 6442156035",
+    ])?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs PoCL: ./tests/run"]
+fn opencl_without_vendors_has_no_platform() -> Result<()> {
+    let mut command = Command::new(hello_gpu()?);
+    let ran = succeed(
+        command
+            .env("OCL_ICD_VENDORS", "/nonexistent/")
+            .env("GPUSTUB_LOG", "json"),
+    )?;
+    assert_eq!(report(&ran, "opencl")?["available"], true, "{}", ran.stderr);
+    ran.expect_in_order(&["\nopencl:\n", "no device"])?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs AMD's HIP: ./tests/run"]
+fn hip_is_found_and_has_no_device() -> Result<()> {
+    let ran = succeed(Command::new(hello_gpu()?).env("GPUSTUB_LOG", "json"))?;
+    let hip = report(&ran, "hip")?;
+    assert_eq!(
+        (&hip["major"], &hip["available"]),
+        (&5.into(), &true.into()),
+        "{}",
+        ran.stderr
+    );
+    ran.expect_in_order(&["\nhip:\n", "no device"])?;
+    Ok(())
+}
+
+// ---- what the loader sees -------------------------------------------------------------------------------
+
+fn is_gpu_library(name: &str) -> bool {
+    [
+        "cuda", "cudart", "nvrtc", "amdhip64", "hiprtc", "OpenCL", "nvidia",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
+#[test]
+#[ignore = "needs PoCL and HIP: ./tests/run"]
+fn nothing_is_loaded_before_the_first_call() -> Result<()> {
+    let ran = succeed(Command::new(hello_gpu()?).env("LD_DEBUG", "files"))?;
+    let (before, after) = (ran.stderr.split_once("transferring control"))
+        .ok_or_else(|| ran.error("the loader did not say when the program starts"))?;
+    assert!(!is_gpu_library(before), "{before}");
+    assert!(
+        after.contains("libOpenCL.so.1") && after.contains("libamdhip64.so.5"),
+        "{after}"
+    );
+    Ok(())
+}
+
+#[test]
+fn program_needs_and_exports_no_gpu_library() -> Result<()> {
+    let program = hello_gpu()?;
+    let needed = elf::needed(&program)?;
+    assert!(needed.contains(&"libc.so.6".to_owned()), "{needed:?}");
+    assert!(
+        !needed.iter().any(|name| is_gpu_library(name)),
+        "{needed:?}"
+    );
+    let functions = all_functions()?;
+    let exported: Vec<_> = elf::symbols("--dyn-syms", &program)?
+        .into_iter()
+        .filter(|row| {
+            row.section != "UND"
+                && (functions.contains(&row.name) || row.name.starts_with("gpustub"))
+        })
+        .collect();
+    assert!(exported.is_empty(), "{exported:?}");
+    Ok(())
+}
+
+/// The functions of all shipped libraries that get stubs.
+fn all_functions() -> Result<BTreeSet<String>> {
+    let mut functions = BTreeSet::new();
+    for id in LIBRARIES {
+        let manifest = format!("schema = 1\n[stub.{id}]\n");
+        let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
+        let library = plan
+            .libraries
+            .iter()
+            .find(|library| library.id == id)
+            .ok_or("not planned")?;
+        functions.extend(
+            library
+                .functions
+                .iter()
+                .map(|function| function.name.clone()),
+        );
+    }
+    assert!(functions.contains("cudaFree") && functions.contains("clGetPlatformIDs"));
+    Ok(functions)
+}
+
+/// The shared form exports just the functions, under a name in which nobody looks for the real one.
+#[test]
+fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
+    for id in LIBRARIES {
+        let dir = scratch()?;
+        let mut generate = Command::new(env!("CARGO"));
+        generate.current_dir(repository()).args([
+            "run",
+            "--quiet",
+            "--package",
+            "cargo-gpustub",
+            "--target-dir",
+        ]);
+        generate
+            .arg(target_dir())
+            .args(["--", "gpustub", "generate", id, "--form", "shared", "--out"]);
+        succeed(generate.arg(dir.path()))?;
+
+        let library = Library::builtin(id).ok_or("a shipped library")?;
+        let load_names = &library.load_names["linux"];
+        let real_names: BTreeSet<_> = load_names
+            .iter()
+            .filter_map(|name| name.name.split('.').next())
+            .collect();
+        let shared = dir.path().join(format!("lib/libgpustub_{id}.so"));
+        let soname = elf::soname(&shared)?.ok_or("no soname")?;
+        let file = shared
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        for name in &real_names {
+            assert!(
+                !soname.contains(name) && !file.contains(name),
+                "{file}, {soname}: {name}"
+            );
+        }
+
+        let manifest = format!("schema = 1\n[stub.{id}]\n");
+        let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
+        let planned = plan
+            .libraries
+            .iter()
+            .find(|library| library.id == id)
+            .ok_or("not planned")?;
+        let expected: BTreeSet<_> = planned
+            .functions
+            .iter()
+            .map(|function| function.name.clone())
+            .collect();
+        let rows = elf::symbols("--dyn-syms", &shared)?;
+        let exported: BTreeSet<_> = rows
+            .into_iter()
+            .filter(|row| row.section != "UND")
+            .map(|row| row.name)
+            .collect();
+        assert_eq!(exported, expected, "{id}");
+        assert!(
+            !elf::needed(&shared)?
+                .iter()
+                .any(|name| is_gpu_library(name))
+        );
+    }
+    Ok(())
+}
+
+/// A program that starts in a folder, or with variables, that name libraries by relative paths
+/// takes nothing from there.
+#[test]
+#[ignore = "needs cudart and user namespaces: ./tests/run"]
+fn relative_and_empty_places_are_never_searched() -> Result<()> {
+    let machine = Isolated::new()?;
+    machine.install(&hello_gpu()?, "/hello-gpu")?;
+    for place in [
+        "/libcudart.so.12",
+        "/trap/libcudart.so.12",
+        "/trap/lib/libcudart.so.12",
+        "/trap/lib64/libcudart.so.12",
+        "/nvidia/cuda_runtime/lib/libcudart.so.12",
+    ] {
+        machine.install(
+            &wheel_libraries("cudart-12.9")?.join("libcudart.so.12"),
+            place,
+        )?;
+    }
+    let variables = [
+        JSON,
+        ("GPUSTUB_CUDART_PATH", "trap/libcudart.so.12"),
+        ("CUDA_HOME", "trap"),
+        ("CUDA_PATH", ""),
+        ("CONDA_PREFIX", "trap"),
+        ("VIRTUAL_ENV", "."),
+    ];
+    let ran = machine.run("/hello-gpu", &variables)?.success()?;
+    let cudart = report(&ran, "cudart")?;
+    assert_eq!(cudart["available"], false, "{}", ran.stderr);
+    Ok(())
+}
+
+/// The other tests would prove nothing if the real machine shone through.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn isolated_machine_does_not_see_the_real_one() -> Result<()> {
+    let machine = Isolated::new()?;
+    machine.install(Path::new("/bin/ls"), "/bin/ls")?;
+    let ran = machine.run("/bin/ls", &[])?.success()?;
+    let mut names: Vec<_> = ran.stdout.split_whitespace().collect();
+    names.retain(|name| !["bin", "lib", "lib64", "proc", "tmp", "usr"].contains(name));
+    assert!(names.is_empty(), "{names:?}");
+    Ok(())
+}
