@@ -1,6 +1,7 @@
 //! Running programs, with errors that show what was run and what it said.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use crate::{Failure, Result};
@@ -83,4 +84,11 @@ pub fn which(name: &str) -> Result<PathBuf> {
         .find(|file| file.is_file());
     Ok(found
         .ok_or_else(|| format!("{name} is not installed: ./tests/run installs what tests need"))?)
+}
+
+/// `PATH` with one more folder in front.
+pub fn path_with(folder: &Path) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(folders)?)
 }

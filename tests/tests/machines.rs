@@ -4,30 +4,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use gpustub_core::library::{Library, Returns};
+use gpustub_tests::cargo::{gpustub, program};
 use gpustub_tests::command::{Ran, succeed};
-use gpustub_tests::components::{component, target_dir, wheel_libraries};
+use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, elf, repository, scratch};
 
 const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "nvrtc", "opencl"];
 
-/// The example, built once.
 fn hello_gpu() -> Result<PathBuf> {
-    static BUILT: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build
-            .current_dir(repository())
-            .args(["build", "--quiet", "--package", "hello-gpu"]);
-        succeed(build.arg("--target-dir").arg(target_dir()))
-            .map(|_| target_dir().join("debug/hello-gpu"))
-            .map_err(|failure| failure.0)
-    });
-    Ok(built.clone()?)
+    program("hello-gpu")
 }
 
 /// The reports of a run under `GPUSTUB_LOG=json`, one a library.
@@ -556,17 +545,7 @@ fn all_functions() -> Result<BTreeSet<String>> {
 fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
     for id in LIBRARIES {
         let dir = scratch()?;
-        let mut generate = Command::new(env!("CARGO"));
-        generate.current_dir(repository()).args([
-            "run",
-            "--quiet",
-            "--package",
-            "cargo-gpustub",
-            "--target-dir",
-        ]);
-        generate
-            .arg(target_dir())
-            .args(["--", "gpustub", "generate", id, "--form", "shared", "--out"]);
+        let mut generate = gpustub(&["generate", id, "--form", "shared", "--out"])?;
         succeed(generate.arg(dir.path()))?;
 
         let library = Library::builtin(id).ok_or("a shipped library")?;

@@ -1,9 +1,10 @@
 //! The README's commands do what it says they do.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use gpustub_tests::command::{Ran, succeed, which};
+use gpustub_tests::cargo::program;
+use gpustub_tests::command::{Ran, path_with, succeed, which};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
@@ -35,29 +36,11 @@ fn console_block(text: &str) -> Result<Vec<(String, Vec<String>)>> {
     Ok(commands)
 }
 
-/// The folder with the `cargo-gpustub` of this tree, for `PATH`.
-fn subcommand() -> Result<PathBuf> {
-    let target = target_dir();
-    let mut build = Command::new(env!("CARGO"));
-    build
-        .current_dir(repository())
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "cargo-gpustub",
-            "--target-dir",
-        ])
-        .arg(&target);
-    succeed(&mut build)?;
-    Ok(target.join("debug"))
-}
-
 /// Runs a line in `dir` with a shell, with the packages of this tree in the place of published
 /// ones and no CUDA to be found.
 fn shell(line: &str, dir: &Path) -> Result<Ran> {
-    let path = std::env::var("PATH")?;
-    let path = format!("{}:{path}", subcommand()?.display());
+    let subcommand = program("cargo-gpustub")?;
+    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
     let mut bash = Command::new(which("bash")?);
     bash.current_dir(dir)
         .args(["-euc", line])

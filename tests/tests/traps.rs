@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -49,6 +49,10 @@ struct Case {
     /// The stubs are a shared library that exports them.
     #[serde(default)]
     shared: bool,
+    /// The program belongs to root and runs with root's rights for another user. Only root can
+    /// make it so: anybody else sees the trial skipped.
+    #[serde(default)]
+    set_user_id: bool,
     /// The library is not there when the program runs.
     #[serde(default)]
     absent: bool,
@@ -160,10 +164,26 @@ impl Work {
                 )));
             }
         }
-        let dir = scratch()?;
+        if self.case.set_user_id && !is_root()? {
+            return Ok(Completion::ignored_with(
+                "only root can make such a program",
+            ));
+        }
+        let dir = self.folder()?;
         self.build_and_run(dir.path())
             .map_err(|failure| format!("{failure:?}\n  trap: {}", self.case.trap))?;
         Ok(Completion::Completed)
+    }
+
+    /// Where all of it is built.
+    fn folder(&self) -> Result<tempfile::TempDir> {
+        if !self.case.set_user_id {
+            return scratch();
+        }
+        // Another user runs the program: the target folder may lie where that one cannot look.
+        let dir = tempfile::tempdir()?;
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
+        Ok(dir)
     }
 
     fn build_and_run(&self, dir: &Path) -> Result<()> {
@@ -177,6 +197,8 @@ impl Work {
         let compiler = self.compiler("c");
         let stubs = Stubs::write(dir, &plan, &compiler, &self.case.stub_flags)?;
         for other in &self.case.others {
+            let output = dir.join(&other.output);
+            fs::create_dir_all(output.parent().unwrap_or(dir))?;
             let mut command = self.compile(dir, "c");
             command
                 .args(["-shared", "-fPIC"])
@@ -187,6 +209,9 @@ impl Work {
             succeed(&mut command)?;
         }
         let program = self.program(dir, &stubs)?;
+        if self.case.set_user_id {
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
+        }
         if self.case.absent {
             fs::remove_file(&library).map_err(|e| format!("{}: {e}", library.display()))?;
         }
@@ -309,6 +334,15 @@ impl Work {
         if let Some(model) = &self.case.emulate {
             words.extend(["-cpu".to_owned(), model.clone()]);
         }
+        if self.case.set_user_id {
+            let nobody = [
+                "setpriv",
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+            ];
+            words.extend(nobody.map(str::to_owned));
+        }
         if self.case.runner.is_empty() {
             words.push("{program}".to_owned());
         }
@@ -338,6 +372,10 @@ impl Work {
         word.replace("{dir}", &dir.to_string_lossy())
             .replace("{source}", &self.source.to_string_lossy())
     }
+}
+
+fn is_root() -> Result<bool> {
+    Ok(succeed(Command::new("id").arg("-u"))?.stdout == "0\n")
 }
 
 /// A folder with the linkers that serve all machines: a cross compiler looks for them under its own

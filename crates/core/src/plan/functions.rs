@@ -23,6 +23,18 @@ struct LeftOut<'a> {
     unspellable: Vec<&'a str>,
 }
 
+/// What every image has of its own, from the C start-up files and the linker: no part of a
+/// library's interface, though some linkers export it, and a stub would clash with the program's.
+const OF_EVERY_IMAGE: [&str; 7] = [
+    "__bss_start",
+    "_edata",
+    "_end",
+    "_etext",
+    "_fini",
+    "_init",
+    "_start",
+];
+
 /// Whether an assembler takes it as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -57,6 +69,9 @@ impl Planner<'_> {
         specs.number(Spec::default());
         let mut functions = Vec::new();
         for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
+            if OF_EVERY_IMAGE.contains(&same[0].name.as_str()) {
+                continue;
+            }
             let Some(symbol) = callable(same, &mut left_out) else {
                 continue;
             };

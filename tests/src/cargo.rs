@@ -1,0 +1,37 @@
+//! Cargo, as a person at a keyboard calls it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::succeed;
+use crate::components::target_dir;
+use crate::{Result, repository};
+
+/// Cargo in `folder`, without what this test's own cargo has put into the environment.
+pub fn cargo(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(folder);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        let of_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if of_package || ["CARGO_TARGET_DIR", "RUSTFLAGS"].contains(&&name[..]) {
+            command.env_remove(&*name);
+        }
+    }
+    command
+}
+
+/// A program of this repository, built from the tree as it is.
+pub fn program(package: &str) -> Result<PathBuf> {
+    let mut build = cargo(&repository());
+    build.args(["build", "--quiet", "--package", package, "--target-dir"]);
+    succeed(build.arg(target_dir()))?;
+    Ok(target_dir().join("debug").join(package))
+}
+
+/// `cargo gpustub` of this repository.
+pub fn gpustub(words: &[&str]) -> Result<Command> {
+    let mut command = Command::new(program("cargo-gpustub")?);
+    command.current_dir(repository()).arg("gpustub").args(words);
+    Ok(command)
+}

@@ -1,0 +1,220 @@
+//! The rules of the house that can be read off the tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, repository};
+use serde_json::Value;
+
+/// `cargo metadata` of the workspace itself.
+fn packages() -> Result<Vec<Value>> {
+    let mut command = cargo(&repository());
+    command.args(["metadata", "--format-version=1", "--no-deps", "--offline"]);
+    let metadata: Value = serde_json::from_str(&succeed(&mut command)?.stdout)?;
+    Ok(metadata["packages"]
+        .as_array()
+        .ok_or("no packages")?
+        .clone())
+}
+
+fn name(package: &Value) -> &str {
+    package["name"].as_str().unwrap_or_default()
+}
+
+/// The dependencies of a package, without those for its tests.
+fn dependencies(package: &Value) -> BTreeSet<&str> {
+    let all = package["dependencies"].as_array().into_iter().flatten();
+    all.filter(|dependency| dependency["kind"] != "dev")
+        .map(name)
+        .collect()
+}
+
+/// Arrows go down only: cargo-gpustub → gpustub-build, object → core → manifests, templates. What
+/// is linked into users' programs depends on nothing of ours.
+#[test]
+fn arrows_go_down_only() -> Result<()> {
+    let core = ["gpustub-manifests", "gpustub-templates"];
+    let mut allowed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    allowed.insert("gpustub-manifests", vec![]);
+    allowed.insert("gpustub-templates", vec![]);
+    allowed.insert("gpustub", vec![]);
+    allowed.insert("gpustub-core", core.to_vec());
+    allowed.insert("gpustub-object", vec!["gpustub-core"]);
+    allowed.insert("gpustub-build", vec!["gpustub-core"]);
+    let below = ["gpustub-build", "gpustub-object", "gpustub-core"];
+    allowed.insert("cargo-gpustub", [&below[..], &core].concat());
+    allowed.insert("hello-gpu", vec!["gpustub", "gpustub-build"]);
+
+    let packages = packages()?;
+    let members: BTreeSet<&str> = packages.iter().map(name).collect();
+    for package in &packages {
+        let is_published = package["publish"].is_null();
+        let Some(allowed) = allowed.get(name(package)) else {
+            // Tests and maintenance may use everything, and are used by nobody.
+            assert!(
+                !is_published,
+                "{}: say here what it may depend on",
+                name(package)
+            );
+            continue;
+        };
+        for dependency in dependencies(package).intersection(&members) {
+            assert!(
+                allowed.contains(dependency),
+                "{} -> {dependency}",
+                name(package)
+            );
+        }
+    }
+    for name in allowed.keys() {
+        assert!(members.contains(name), "{name} is no member any more");
+    }
+    Ok(())
+}
+
+#[test]
+fn only_the_command_knows_json_and_terminals() -> Result<()> {
+    let theirs = [
+        "serde",
+        "serde_json",
+        "clap",
+        "handlebars",
+        "anstyle",
+        "annotate-snippets",
+    ];
+    for package in packages()?
+        .iter()
+        .filter(|package| package["publish"].is_null())
+    {
+        for foreign in theirs {
+            let uses = dependencies(package).contains(foreign);
+            assert!(
+                !uses || name(package) == "cargo-gpustub",
+                "{} -> {foreign}",
+                name(package)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The budget of a build-dependency that sits in front of everybody's build.
+#[test]
+fn build_helper_is_light() -> Result<()> {
+    let mut command = cargo(&repository());
+    command.args([
+        "tree",
+        "--package",
+        "gpustub-build",
+        "--edges",
+        "normal,build",
+        "--offline",
+    ]);
+    command.args(["--prefix", "none", "--no-dedupe", "--format", "{p}|{lib}"]);
+    let tree = succeed(&mut command)?.stdout;
+    let all: BTreeSet<&str> = tree
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let foreign: Vec<_> = all
+        .iter()
+        .filter(|name| !name.starts_with("gpustub-"))
+        .collect();
+    assert!(all.contains("gpustub-core") && all.contains("cc"), "{tree}");
+    assert!(
+        foreign.len() <= 8,
+        "{} foreign crates: {foreign:?}",
+        foreign.len()
+    );
+    for heavy in ["serde", "serde_core", "syn", "proc-macro2", "quote"] {
+        assert!(!all.contains(heavy), "{heavy} is in the tree:\n{tree}");
+    }
+    Ok(())
+}
+
+/// Values in, values out: what core is given is all that it knows.
+#[test]
+fn core_reads_no_environment_file_or_clock() -> Result<()> {
+    let outside = ["env", "fs", "process", "time", "net", "thread"];
+    let files = tracked(&["crates/core/src"])?;
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file)?;
+        for (index, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let reaches = code.contains("std::") && words.any(|word| outside.contains(&word));
+            assert!(!reaches, "{}:{}: {line}", file.display(), index + 1);
+        }
+    }
+    Ok(())
+}
+
+/// The files of the tree, below these places (all: none given).
+fn tracked(places: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut command = Command::new("git");
+    command.current_dir(repository());
+    command
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "--",
+        ])
+        .args(places);
+    let listed = succeed(&mut command)?.stdout;
+    let paths = listed.lines().map(|line| repository().join(line));
+    Ok(paths.filter(|path| path.is_file()).collect())
+}
+
+#[test]
+fn no_file_is_too_long_to_be_about_one_thing() -> Result<()> {
+    for file in tracked(&["*.rs", "*.c", "*.h", "*.S", "*.sh"])? {
+        let lines = std::fs::read_to_string(&file)?.lines().count();
+        assert!(lines <= 700, "{}: {lines} lines", file.display());
+    }
+    Ok(())
+}
+
+/// What is generated or recorded holds no path of the machine that made it.
+#[test]
+fn no_file_holds_the_path_of_this_checkout() -> Result<()> {
+    let here = repository().to_string_lossy().into_owned();
+    for file in tracked(&[])? {
+        let text = String::from_utf8_lossy(&std::fs::read(&file)?).into_owned();
+        assert!(!text.contains(&here), "{} holds {here}", file.display());
+    }
+    Ok(())
+}
+
+#[test]
+fn every_package_follows_the_workspace() -> Result<()> {
+    for package in packages()? {
+        let manifest = package["manifest_path"].as_str().ok_or("no path")?;
+        let text = std::fs::read_to_string(manifest)?;
+        assert!(
+            text.contains("[lints]\nworkspace = true"),
+            "{manifest}: lints of the workspace"
+        );
+        for field in ["description", "license", "repository", "rust_version"] {
+            assert!(package[field].is_string(), "{manifest}: no {field}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn scripts_are_bash_and_executable() -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    for script in ["tests/run", "tests/components/install", ".ci/run"] {
+        let script = repository().join(script);
+        succeed(Command::new("bash").arg("-n").arg(&script))?;
+        let mode = std::fs::metadata(&script)?.permissions().mode();
+        assert_eq!(mode & 0o111, 0o111, "{}", script.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+int trap_value(void);
+
+int trap_value(void) { return 1; }

@@ -1,0 +1,18 @@
+#include <sys/auxv.h>
+
+#include "check.h"
+
+int trap_value(void);
+
+int main(void)
+{
+    int value = trap_value();
+    CHECK((getauxval(AT_SECURE) != 0) == SECURE);
+    if (SECURE) {
+        /* Who starts the program must not choose what it loads. */
+        CHECK(value == 1 || value == 77);
+    } else {
+        CHECK(value == 2);
+    }
+    PASSED();
+}
