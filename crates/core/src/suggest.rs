@@ -6,20 +6,26 @@ const LONGEST: usize = 80;
 /// The nearest of `known` to `word` by edit distance, if it is near enough to be meant: a third
 /// of the letters may differ, as in rustc. Case does not count. Of equally near ones, the first.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = |s: &str| s.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
     if word.len() > LONGEST {
         return None;
     }
-    let word = letters(word);
+    let letters = |s: &str, into: &mut Vec<char>| {
+        into.clear();
+        into.extend(s.chars().flat_map(char::to_lowercase));
+    };
+    let (mut wanted, mut candidate) = (Vec::new(), Vec::new());
+    letters(word, &mut wanted);
     let mut best: Option<(usize, &str)> = None;
     for name in known.into_iter().filter(|name| name.len() <= LONGEST) {
-        let candidate = letters(name);
-        let limit = word.len().max(candidate.len()).max(3) / 3;
-        if word.len().abs_diff(candidate.len()) > limit {
-            continue;
+        letters(name, &mut candidate);
+        let mut limit = wanted.len().max(candidate.len()).max(3) / 3;
+        if let Some((least, _)) = best {
+            let Some(less) = least.checked_sub(1) else {
+                break;
+            };
+            limit = limit.min(less);
         }
-        let distance = distance(&word, &candidate);
-        if distance <= limit && best.is_none_or(|(least, _)| distance < least) {
+        if let Some(distance) = distance(&wanted, &candidate, limit) {
             best = Some((distance, name));
         }
     }
@@ -27,8 +33,25 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal
-/// string alignment).
-fn distance(a: &[char], b: &[char]) -> usize {
+/// string alignment); `None` if they are more than `limit`.
+fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
+    }
+    // Lists have thousands of names, nearly all of them far off: a count of the letters says so
+    // at a fraction of the cost. One edit changes it by two at most.
+    let mut counts = [0_i32; 64];
+    let slot = |c: char| c as usize % 64;
+    a.iter().for_each(|&c| counts[slot(c)] += 1);
+    b.iter().for_each(|&c| counts[slot(c)] -= 1);
+    if counts
+        .iter()
+        .map(|n| n.unsigned_abs() as usize)
+        .sum::<usize>()
+        > 2 * limit
+    {
+        return None;
+    }
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -45,7 +68,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
         }
         before = std::mem::replace(&mut last, row);
     }
-    last[b.len()]
+    Some(last[b.len()]).filter(|&distance| distance <= limit)
 }
 
 #[cfg(test)]
@@ -86,7 +109,14 @@ mod tests {
             ("kitten", "sitting", 3),
             ("ab", "ba", 1),
         ] {
-            assert_eq!(distance(&chars(a), &chars(b)), edits, "{a} {b}");
+            assert_eq!(
+                distance(&chars(a), &chars(b), edits),
+                Some(edits),
+                "{a} {b}"
+            );
+            if let Some(fewer) = edits.checked_sub(1) {
+                assert_eq!(distance(&chars(a), &chars(b), fewer), None, "{a} {b}");
+            }
         }
     }
 }
