@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Kind, Symbol, SymbolList, is_name};
-use crate::diag::{BAD_SYMBOL_LIST, DUPLICATE_SYMBOL, Diagnostic, NEWER_FORMAT};
+use crate::diag::{BAD_SYMBOL_LIST, DUPLICATE_SYMBOL, Diagnostic, NEWER_FORMAT, line_column};
 use crate::suggest::nearest;
 use crate::version::Version;
 
@@ -23,6 +23,7 @@ struct Word<'t> {
 
 struct Reader<'t> {
     file: &'t str,
+    text: &'t str,
     list: SymbolList,
     /// The symbols in the order of the file, with the places of their names.
     symbols: Vec<(Symbol, Range<usize>)>,
@@ -32,6 +33,7 @@ struct Reader<'t> {
 pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
     let mut reader = Reader {
         file,
+        text,
         list: SymbolList::default(),
         symbols: Vec::new(),
         diagnostics: Vec::new(),
@@ -55,10 +57,12 @@ pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
     reader.finish()
 }
 
-/// The lines, without white space around them.
+/// The lines, without white space around them, and without the byte-order mark that some editors
+/// put before the first.
 fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
-    let mut offset = 0;
-    text.split_inclusive('\n').map(move |line| {
+    let after_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut offset = text.len() - after_mark.len();
+    after_mark.split_inclusive('\n').map(move |line| {
         let start = offset + (line.len() - line.trim_start().len());
         offset += line.len();
         let text = line.trim();
@@ -306,6 +310,7 @@ impl<'t> Reader<'t> {
             .take(MOST_ERRORS)
             .map(|pair| {
                 let (symbol, span) = &pair[1];
+                let (first, _) = line_column(self.text, pair[0].1.start);
                 let version = symbol
                     .node
                     .as_ref()
@@ -313,7 +318,7 @@ impl<'t> Reader<'t> {
                 let message = format!("`{}{version}` stands here a second time", symbol.name);
                 Diagnostic::error(&DUPLICATE_SYMBOL, message)
                     .at(self.file, span.clone())
-                    .help("remove one of the two lines")
+                    .help(format!("remove this line or line {first}"))
             })
             .collect();
         self.diagnostics.extend(errors);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::diag::line_column;
 
 const LIST: &str = "\
 @gpustub-symbols 1
@@ -133,7 +134,7 @@ fn mistakes_are_named_with_their_place() {
         let text = format!("@gpustub-symbols 1\n{body}\n");
         let (_, diagnostics) = SymbolList::parse("x", &text);
         let origin = diagnostics[0].origin.as_ref().expect("a place");
-        let (line, column) = crate::diag::line_column(&text, origin.span.start);
+        let (line, column) = line_column(&text, origin.span.start);
         let found = format!("{line}:{column} {}", diagnostics[0].message);
         assert!(found.starts_with(expected), "{body:?}: {found}");
         assert_eq!(diagnostics.len(), 1, "{body:?}: {diagnostics:?}");
@@ -166,4 +167,18 @@ fn garbage_is_not_reported_line_by_line() {
         "{}",
         diagnostics.len()
     );
+}
+
+/// As Windows editors save it.
+#[test]
+fn a_byte_order_mark_and_crlf_are_taken() {
+    let text = "\u{feff}@gpustub-symbols 1\r\nb\r\na\r\na\r\n";
+    let (list, diagnostics) = SymbolList::parse("x", text);
+    assert_eq!(list.to_text(), "@gpustub-symbols 1\na\nb\n");
+    let places: Vec<_> = diagnostics
+        .iter()
+        .filter_map(|d| d.origin.as_ref())
+        .collect();
+    assert_eq!(places.len(), 1);
+    assert_eq!(line_column(text, places[0].span.start), (4, 1));
 }
