@@ -4,6 +4,7 @@ use std::fmt;
 
 /// One line for cargo (two-colon form, cargo 1.77; `error` since 1.84).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Directive {
     /// `rerun-if-changed`.
     RerunIfChanged(String),

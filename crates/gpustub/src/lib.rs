@@ -55,6 +55,7 @@ impl fmt::Display for Version {
 
 /// How many of the functions that this image uses reach the real library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Counts {
     /// Bound to the real function.
     pub bound: u32,
