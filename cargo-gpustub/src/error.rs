@@ -34,7 +34,12 @@ impl Error {
 
     /// "could not `verb` `path`: `cause`".
     pub fn io(verb: &str, path: &Path, cause: &io::Error) -> Self {
-        Self::new(format!("could not {verb} `{}`: {cause}", path.display()))
+        let error = Self::new(format!("could not {verb} `{}`: {cause}", path.display()));
+        // Windows shells write UTF-16 when output is redirected.
+        match cause.kind() {
+            io::ErrorKind::InvalidData => error.help("save the file as UTF-8"),
+            _ => error,
+        }
     }
 }
 

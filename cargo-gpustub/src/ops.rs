@@ -67,12 +67,14 @@ impl Operation {
         }
         let before = String::from_utf8_lossy(self.before.as_deref().unwrap_or_default());
         let after = String::from_utf8_lossy(&self.after);
+        // An absolute path as `git diff --no-index` has it.
+        let name = self.shown.trim_start_matches('/');
         let old = if self.before.is_none() {
             "/dev/null"
         } else {
-            &format!("a/{}", self.shown)
+            &format!("a/{name}")
         };
-        let new = format!("b/{}", self.shown);
+        let new = format!("b/{name}");
         TextDiff::from_lines(&before, &after)
             .unified_diff()
             .header(old, &new)
@@ -118,6 +120,13 @@ fn replace(path: &Path, neighbour: &Path, bytes: &[u8]) -> io::Result<()> {
         .create_new(true)
         .open(neighbour)?;
     if let Ok(metadata) = fs::metadata(path) {
+        // A new file under its name would not ask; whoever made it read-only meant it.
+        if metadata.permissions().readonly() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the file is read-only",
+            ));
+        }
         file.set_permissions(metadata.permissions())?;
     }
     file.write_all(bytes)?;

@@ -188,7 +188,12 @@ fn no_such_package(name: &str, members: &[&Package]) -> Error {
 fn from_cargo(error: cargo_metadata::Error) -> Error {
     match error {
         cargo_metadata::Error::CargoMetadata { stderr } => {
-            let text = stderr.trim();
+            // Warnings of cargo may stand before it.
+            let at = match stderr.find("\nerror: ") {
+                Some(at) if !stderr.starts_with("error: ") => at + 1,
+                _ => 0,
+            };
+            let text = stderr[at..].trim();
             let text = text.strip_prefix("error: ").unwrap_or(text);
             let error = Error::new(text);
             if text.starts_with("could not find `Cargo.toml`") {

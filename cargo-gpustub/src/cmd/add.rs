@@ -12,6 +12,7 @@ use crate::report::Sources;
 use crate::shell::Shell;
 use crate::shipped;
 use crate::toolkit::{self, Found};
+use crate::tree::as_before;
 use crate::workspace::{Depth, Workspace, folder, target};
 
 /// Runs the command.
@@ -143,7 +144,7 @@ fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<Str
             document.set_trailing("");
         }
     }
-    Ok(document.to_string())
+    Ok(as_before(text, &document.to_string()))
 }
 
 #[cfg(test)]
@@ -183,6 +184,10 @@ mod tests {
         assert_eq!(
             insert("schema = 1\n", "cuda", None).unwrap(),
             "schema = 1\n\n[stub.cuda]\n"
+        );
+        assert_eq!(
+            insert("schema = 1\r\n", "cuda", None).unwrap(),
+            "schema = 1\r\n\r\n[stub.cuda]\r\n"
         );
         assert!(insert("stub = 1", "cuda", None).is_err());
     }

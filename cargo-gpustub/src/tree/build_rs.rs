@@ -26,7 +26,7 @@ pub fn add_call(text: &str, name: &str) -> Edit {
         return Edit::Same;
     }
     let Some(body) = file.main_body() else {
-        return Edit::Impossible("it has no `fn main()`");
+        return Edit::Impossible("it has no `fn main()`, or several");
     };
     let line = line(name);
     let newline = line_break(text);
@@ -143,15 +143,19 @@ mod tests {
         }
         assert_eq!(
             add_call("include!(\"b.rs\");", "x"),
-            Edit::Impossible("it has no `fn main()`")
+            Edit::Impossible("it has no `fn main()`, or several")
         );
         assert_eq!(
             add_call("fn main() { ( }", "x"),
             Edit::Impossible("it cannot be read as Rust")
         );
         assert_eq!(
+            add_call("#[cfg(a)] fn main() {} #[cfg(not(a))] fn main() {}", "x"),
+            Edit::Impossible("it has no `fn main()`, or several")
+        );
+        assert_eq!(
             add_call("mod a { fn main() {} }", "x"),
-            Edit::Impossible("it has no `fn main()`")
+            Edit::Impossible("it has no `fn main()`, or several")
         );
     }
 

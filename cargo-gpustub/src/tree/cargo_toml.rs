@@ -1,5 +1,6 @@
 //! The build-dependency in `Cargo.toml`, its formatting kept.
 
+use super::as_before;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// The package that build scripts use.
@@ -56,7 +57,7 @@ pub fn add_helper(manifest: &str, inherit: bool) -> Result<String, toml_edit::To
             }
         }
     }
-    Ok(document.to_string())
+    Ok(as_before(manifest, &document.to_string()))
 }
 
 fn is_sorted(table: &dyn TableLike) -> bool {
@@ -116,6 +117,13 @@ mod tests {
                 line("{ workspace = true }")
             );
         }
+        assert_eq!(
+            add_helper("\u{feff}[package]\r\nname = \"x\"\r\n", true).unwrap(),
+            format!(
+                "\u{feff}[package]\r\nname = \"x\"\r\n\r\n[build-dependencies]\r\n\
+                 {HELPER} = {{ workspace = true }}\r\n"
+            )
+        );
         assert!(add_helper("[", false).is_err());
     }
 

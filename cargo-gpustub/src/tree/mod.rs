@@ -24,3 +24,18 @@ fn line_break(text: &str) -> &'static str {
         _ => "\n",
     }
 }
+
+/// An edited TOML text with the byte-order mark and the line breaks of the old one: toml_edit
+/// writes neither, and a diff of every line would hide the one that matters.
+pub fn as_before(old: &str, new: &str) -> String {
+    let mark = if old.starts_with('\u{feff}') {
+        "\u{feff}"
+    } else {
+        ""
+    };
+    let new = new.trim_start_matches('\u{feff}');
+    match line_break(old) {
+        "\n" => format!("{mark}{new}"),
+        other => format!("{mark}{}", new.replace("\r\n", "\n").replace('\n', other)),
+    }
+}

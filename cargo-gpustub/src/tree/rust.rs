@@ -56,13 +56,16 @@ impl File {
         Some((self.head + start(first), first.to_string()))
     }
 
-    /// The body of `fn main`: the place behind its `{` and inner attributes, and the place of
-    /// its `}`.
+    /// The body of the one `fn main`: the place behind its `{` and inner attributes, and the place
+    /// of its `}`.
     pub fn main_body(&self) -> Option<Range<usize>> {
-        let main = self
-            .tokens
-            .windows(2)
-            .position(|pair| is(&pair[0], "fn") && is(&pair[1], "main"))?;
+        let mut mains = (self.tokens.windows(2).enumerate())
+            .filter(|(_, pair)| is(&pair[0], "fn") && is(&pair[1], "main"));
+        let (main, _) = mains.next()?;
+        // Several, each under a `cfg`: which of them counts is not for us to find out.
+        if mains.next().is_some() {
+            return None;
+        }
         self.tokens[main..].iter().find_map(|token| match token {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
                 let inside: Vec<TokenTree> = group.stream().into_iter().collect();
