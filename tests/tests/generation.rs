@@ -1,0 +1,103 @@
+//! What cannot be had by a stub is refused when the stubs are made, by name.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::target::Target;
+use gpustub_object::{Options, read_symbols_file};
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_of, plan_or_fail, trap_manifest};
+use gpustub_tests::{Result, scratch};
+
+const LIBRARY: &str = "\
+int trap_data = 42;
+__thread int trap_thread_local = 43;
+int trap_function(void) { return trap_data + trap_thread_local; }
+";
+
+fn library(dir: &Path) -> Result<PathBuf> {
+    let (source, library) = (dir.join("lib.c"), dir.join("libtrap.so.1"));
+    std::fs::write(&source, LIBRARY)?;
+    succeed(
+        Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&source),
+    )?;
+    Ok(library)
+}
+
+fn text(diagnostics: &[Diagnostic]) -> String {
+    diagnostics
+        .iter()
+        .map(|diagnostic| format!("{diagnostic}\n"))
+        .collect()
+}
+
+#[test]
+fn data_and_thread_local_data_are_errors_that_name_the_symbols() -> Result<()> {
+    let dir = scratch()?;
+    let list = read_symbols_file(&library(dir.path())?, Options::default())?;
+    let lists = [("trap.symbols", list.to_text())];
+    let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &Machine::X86_64.target());
+    let told = text(&diagnostics);
+    assert!(has_errors(&diagnostics), "{told}");
+    for part in ["trap_data", "trap_thread_local", "help: "] {
+        assert!(told.contains(part), "{part} is missing from:\n{told}");
+    }
+    assert!(!told.contains("trap_function"), "{told}");
+    Ok(())
+}
+
+/// With the data taken out of the list, as that error says, a program that does use the data fails
+/// to link, by the symbol's name: it never reads something else.
+#[test]
+fn program_that_uses_data_does_not_link() -> Result<()> {
+    let dir = scratch()?;
+    let lists = [("trap.symbols", list_of(["trap_function"]))];
+    let plan = plan_or_fail(&trap_manifest(""), &lists, &Machine::X86_64.target())?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+    for (variable, declaration) in [
+        ("trap_data", "extern int trap_data;"),
+        (
+            "trap_thread_local",
+            "extern __thread int trap_thread_local;",
+        ),
+    ] {
+        let source = dir.path().join("main.c");
+        std::fs::write(
+            &source,
+            format!("{declaration}\nint main(void) {{ return {variable}; }}\n"),
+        )?;
+        let mut link = Command::new("cc");
+        let ran = run(link
+            .arg(&source)
+            .arg(&archive)
+            .arg("-o")
+            .arg(dir.path().join("program")))?;
+        assert!(!ran.status.success(), "a program with {variable} linked");
+        assert!(ran.stderr.contains(variable), "{}", ran.stderr);
+    }
+    Ok(())
+}
+
+/// A static musl program cannot load anything: that is an error when it is built.
+#[test]
+fn static_musl_and_unknown_targets_are_errors() -> Result<()> {
+    let lists = [("trap.symbols", list_of(["trap_function"]))];
+    for (triple, expected) in [
+        ("x86_64-unknown-linux-musl", "statically"),
+        ("riscv64gc-unknown-linux-gnu", "no trampolines"),
+        ("x86_64-pc-windows-msvc", "no trampolines"),
+    ] {
+        let target = Target::from_triple(triple).ok_or("a triple of rustc's")?;
+        let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &target);
+        let told = text(&diagnostics);
+        assert!(
+            has_errors(&diagnostics) && told.contains(expected),
+            "{triple}: {told}"
+        );
+    }
+    Ok(())
+}

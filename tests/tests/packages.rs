@@ -1,0 +1,123 @@
+//! What leaves this tree is the same wherever it was made, and is whole.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::cargo::{cargo, program};
+use gpustub_tests::command::succeed;
+use gpustub_tests::components::target_dir;
+use gpustub_tests::{Result, repository, scratch};
+
+/// All files below a folder, by their path in it.
+fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let listed = succeed(
+        Command::new("find")
+            .current_dir(folder)
+            .args([".", "-type", "f"]),
+    )?;
+    let mut files = BTreeMap::new();
+    for path in listed.stdout.lines() {
+        files.insert(path.to_owned(), std::fs::read(folder.join(path))?);
+    }
+    Ok(files)
+}
+
+/// Sources, objects, archives and shared libraries, made in two folders by two users.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn two_users_in_two_folders_generate_the_same_bytes() -> Result<()> {
+    let subcommand = program("cargo-gpustub")?;
+    for form in ["static", "shared"] {
+        let dir = scratch()?;
+        let (one, two) = (
+            dir.path().join("one"),
+            dir.path().join("another/folder/deeper"),
+        );
+        let words = [
+            "gpustub", "generate", "cuda", "cudart", "nvrtc", "opencl", "hip", "--form", form,
+            "--out",
+        ];
+        succeed(Command::new(&subcommand).args(words).arg(&one))?;
+        std::fs::create_dir_all(&two)?;
+        let mut other = Command::new("unshare");
+        other
+            .args(["--user", "--map-user=4321", "--map-group=4321"])
+            .arg(&subcommand)
+            .args(words);
+        other
+            .arg(&two)
+            .current_dir("/")
+            .env("USER", "other")
+            .env("TZ", "Asia/Tokyo")
+            .env("LC_ALL", "C");
+        succeed(&mut other)?;
+
+        let (one, two) = (files(&one)?, files(&two)?);
+        assert!(one.len() > 10, "{:?}", one.keys());
+        assert_eq!(
+            one.keys().collect::<Vec<_>>(),
+            two.keys().collect::<Vec<_>>()
+        );
+        for (path, bytes) in &one {
+            assert!(two.get(path) == Some(bytes), "{form}: {path} differs");
+        }
+    }
+    Ok(())
+}
+
+/// Every package that is published compiles from its packed file, offline: nothing that it needs
+/// lies outside of it. (`cargo package` can do this itself, but keeps what it unpacked for a
+/// version for ever, and then looks at older sources.)
+#[test]
+fn packages_compile_from_their_packed_files() -> Result<()> {
+    let dir = scratch()?;
+    let mut package = cargo(&repository());
+    package.args([
+        "package",
+        "--workspace",
+        "--offline",
+        "--allow-dirty",
+        "--no-verify",
+        "--quiet",
+    ]);
+    for own in ["gpustub-tests", "hello-gpu", "xtask"] {
+        package.args(["--exclude", own]);
+    }
+    succeed(package.arg("--target-dir").arg(dir.path()))?;
+
+    let packed = dir.path().join("package");
+    let (mut members, mut patches) = (Vec::new(), String::new());
+    for entry in std::fs::read_dir(&packed)? {
+        let file = entry?.file_name().into_string().unwrap_or_default();
+        let Some(member) = file.strip_suffix(".crate") else {
+            continue;
+        };
+        succeed(
+            Command::new("tar")
+                .current_dir(&packed)
+                .args(["-xzf", &file]),
+        )?;
+        let name = member
+            .rsplit_once('-')
+            .map_or(member, |(name, _version)| name);
+        patches += &format!("{name} = {{ path = \"{member}\" }}\n");
+        members.push(member.to_owned());
+    }
+    assert_eq!(members.len(), 7, "published packages: {members:?}");
+    let workspace = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = {members:?}\n[patch.crates-io]\n{patches}"
+    );
+    std::fs::write(packed.join("Cargo.toml"), workspace)?;
+    std::fs::copy(repository().join("Cargo.lock"), packed.join("Cargo.lock"))?;
+    let mut check = cargo(&packed);
+    check.args([
+        "check",
+        "--workspace",
+        "--offline",
+        "--quiet",
+        "--target-dir",
+    ]);
+    succeed(check.arg(target_dir()))?;
+    Ok(())
+}
