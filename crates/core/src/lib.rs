@@ -9,6 +9,8 @@ mod decode;
 pub mod diag;
 pub mod directives;
 pub mod fields;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod library;
 pub mod manifest;
 pub mod plan;

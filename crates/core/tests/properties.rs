@@ -1,8 +1,7 @@
 //! What holds for every input: nothing panics, lists survive being written, the same input gives
 //! the same output.
 
-use gpustub_core::diag::line_column;
-use gpustub_core::library::Library;
+use gpustub_core::fuzz;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, plan};
 use gpustub_core::sources::render;
@@ -174,17 +173,6 @@ const LIST: &[&str] = &[
     "\r\n",
 ];
 
-fn places_are_inside(text: &str, diagnostics: &[gpustub_core::diag::Diagnostic]) {
-    for origin in diagnostics.iter().filter_map(|d| d.origin.as_ref()) {
-        let span = &origin.span;
-        assert!(
-            span.start <= span.end && text.get(span.clone()).is_some(),
-            "{span:?} in {text:?}"
-        );
-        let _ = line_column(text, span.start);
-    }
-}
-
 proptest! {
     #[test]
     fn lists_survive_being_written(list in list()) {
@@ -205,36 +193,17 @@ proptest! {
 
     #[test]
     fn no_symbol_list_panics(text in prop_oneof![any::<String>(), nearly(LIST)]) {
-        let (list, diagnostics) = SymbolList::parse("x", &text);
-        places_are_inside(&text, &diagnostics);
-        if diagnostics.is_empty() {
-            prop_assert_eq!(SymbolList::parse("x", &list.to_text()), (list, vec![]));
-        }
+        fuzz::symbols(&text);
     }
 
     #[test]
     fn no_manifest_panics(text in prop_oneof![any::<String>(), nearly(TOML)], symbols in nearly(LIST)) {
-        let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
-        places_are_inside(&text, &diagnostics);
-        let inputs = Inputs {
-            symbol_files: [("acme.symbols".to_owned(), symbols)].into(),
-            ..Inputs::default()
-        };
-        for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
-            let target = Target::from_triple(triple).unwrap();
-            let (plan, _) = plan(&manifest, &target, &inputs);
-            render(&plan);
-        }
+        fuzz::manifest(&format!("{text}\0{symbols}"));
     }
 
     #[test]
     fn no_library_manifest_panics(text in prop_oneof![any::<String>(), nearly(TOML)], symbols in nearly(LIST)) {
-        let (_, diagnostics) = Library::parse("x.toml", &text, &symbols);
-        let (list, manifest): (Vec<_>, Vec<_>) = diagnostics
-            .into_iter()
-            .partition(|d| d.origin.as_ref().is_some_and(|origin| origin.file == "x.symbols"));
-        places_are_inside(&symbols, &list);
-        places_are_inside(&text, &manifest);
+        fuzz::library(&format!("{text}\0{symbols}"));
     }
 
     #[test]

@@ -1,0 +1,65 @@
+//! What must hold of any text: the bodies of the fuzz targets in `tests/fuzz` and of the property
+//! tests. Each panics if something is wrong with the reader, never because of its input.
+
+use crate::diag::{Diagnostic, line_column};
+use crate::library::Library;
+use crate::manifest::Manifest;
+use crate::plan::{Inputs, plan};
+use crate::sources::render;
+use crate::symbols::SymbolList;
+use crate::target::Target;
+
+/// A symbol list: read, and if it is a good one, written and read again.
+pub fn symbols(text: &str) {
+    let (list, diagnostics) = SymbolList::parse("x", text);
+    places_are_inside(text, &diagnostics);
+    if diagnostics.is_empty() {
+        let again = SymbolList::parse("x", &list.to_text());
+        assert_eq!(again, (list, Vec::new()));
+    }
+}
+
+/// A `GpuStub.toml`, read, planned for two targets and rendered. What follows a NUL is its symbol
+/// list `acme.symbols`.
+pub fn manifest(text: &str) {
+    let (text, symbols) = text.split_once('\0').unwrap_or((text, ""));
+    let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", text);
+    places_are_inside(text, &diagnostics);
+    let inputs = Inputs {
+        symbol_files: [("acme.symbols".to_owned(), symbols.to_owned())].into(),
+        ..Inputs::default()
+    };
+    for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
+        let target = Target::from_triple(triple).expect("a triple");
+        let (plan, diagnostics) = plan(&manifest, &target, &inputs);
+        check_places(text, symbols, "acme.symbols", diagnostics);
+        render(&plan);
+    }
+}
+
+/// A library manifest and, after a NUL, its symbol list.
+pub fn library(text: &str) {
+    let (text, symbols) = text.split_once('\0').unwrap_or((text, ""));
+    let (_, diagnostics) = Library::parse("x.toml", text, symbols);
+    check_places(text, symbols, "x.symbols", diagnostics);
+}
+
+/// Of diagnostics about two files.
+fn check_places(text: &str, symbols: &str, symbols_file: &str, diagnostics: Vec<Diagnostic>) {
+    let (list, other): (Vec<_>, Vec<_>) = diagnostics
+        .into_iter()
+        .partition(|d| d.origin.as_ref().is_some_and(|o| o.file == symbols_file));
+    places_are_inside(symbols, &list);
+    places_are_inside(text, &other);
+}
+
+fn places_are_inside(text: &str, diagnostics: &[Diagnostic]) {
+    for origin in diagnostics.iter().filter_map(|d| d.origin.as_ref()) {
+        let span = &origin.span;
+        assert!(
+            span.start <= span.end && text.get(span.clone()).is_some(),
+            "{span:?} in {text:?}"
+        );
+        let _ = line_column(text, span.start);
+    }
+}

@@ -1,0 +1,49 @@
+//! The corpus of the fuzz targets, without a fuzzer.
+
+use std::fs;
+use std::path::Path;
+
+/// What a target does with its input.
+type Body = fn(&str);
+
+#[test]
+fn every_input_of_the_corpus_is_read_without_a_panic() {
+    let bodies: [(&str, Body); 3] = [
+        ("library", gpustub_core::fuzz::library),
+        ("manifest", gpustub_core::fuzz::manifest),
+        ("symbols", gpustub_core::fuzz::symbols),
+    ];
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    let mut folders: Vec<_> = fs::read_dir(&corpus)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    assert_eq!(folders, bodies.map(|(name, _)| name));
+    for (name, body) in bodies {
+        let mut inputs = 0;
+        for entry in fs::read_dir(corpus.join(name)).unwrap() {
+            body(&fs::read_to_string(entry.unwrap().path()).unwrap());
+            inputs += 1;
+        }
+        assert!(inputs > 0, "{name}");
+    }
+}
+
+/// The seeds could stop being good ones without a word when a format changes.
+#[test]
+fn seeds_get_past_the_readers() {
+    let seed = |path: &str| {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+        fs::read_to_string(corpus.join(path)).unwrap()
+    };
+    let list = seed("symbols/all-attributes");
+    assert_eq!(gpustub_core::symbols::SymbolList::parse("x", &list).1, []);
+    let both = seed("manifest/own-library");
+    let (text, _) = both.split_once('\0').unwrap();
+    assert_eq!(gpustub_core::manifest::Manifest::parse("x", text).1, []);
+    let both = seed("library/all-keys");
+    let (text, list) = both.split_once('\0').unwrap();
+    let (library, found) = gpustub_core::library::Library::parse("x.toml", text, list);
+    assert!(library.is_some(), "{found:?}");
+}
