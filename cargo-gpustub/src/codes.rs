@@ -17,6 +17,29 @@ line is yours to add.
     }",
 };
 
+/// A stub table where no package is.
+pub static MISPLACED_TABLE: Code = Code {
+    id: "misplaced-table",
+    summary: "a stub table in the file of a workspace without a root package",
+    explanation: "\
+Each package declares its stubs in the GpuStub.toml beside its own Cargo.toml, which is packaged
+with it. The file at the root of a workspace that has no package there holds `[policy]` alone.
+
+    [stub.cudart]          # in member/GpuStub.toml",
+};
+
+/// A cargo feature that the package does not have.
+pub static UNKNOWN_FEATURE: Code = Code {
+    id: "unknown-feature",
+    summary: "a stub that follows a cargo feature which the package does not have",
+    explanation: "\
+The stub is built when the feature of `optional` is on. The package's Cargo.toml has no feature of
+that name, so that it would never be built.
+
+    [features]             # in Cargo.toml
+    nvrtc = []",
+};
+
 /// Stubs that are required and that nobody provides.
 pub static NO_PROVIDER: Code = Code {
     id: "no-provider",
@@ -46,7 +69,13 @@ linked by Rust code, so that they would be left without stubs. Add `rlib`.
 /// All codes, sorted by id.
 pub fn all() -> Vec<&'static Code> {
     let mut all = CODES.to_vec();
-    all.extend([&BUILD_SCRIPT, &NO_PROVIDER, &UNLINKABLE_LIB]);
+    all.extend([
+        &BUILD_SCRIPT,
+        &MISPLACED_TABLE,
+        &NO_PROVIDER,
+        &UNKNOWN_FEATURE,
+        &UNLINKABLE_LIB,
+    ]);
     all.sort_by_key(|code| code.id);
     all
 }

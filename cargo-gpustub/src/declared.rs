@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::Package;
 use gpustub_core::diag::Diagnostic;
-use gpustub_core::manifest::Manifest;
-use gpustub_core::plan::Inputs;
+use gpustub_core::manifest::{Manifest, Optional};
+use gpustub_core::plan::{Inputs, Plan, beside, plan};
+use gpustub_core::suggest::nearest;
+use gpustub_core::target::Target;
 
+use crate::codes::{MISPLACED_TABLE, UNKNOWN_FEATURE};
 use crate::error::{Error, Result};
 use crate::report::Sources;
-use crate::workspace::{folder, shown};
+use crate::workspace::{Workspace, folder, shown};
 
 /// The name of the file.
 pub const FILE: &str = "GpuStub.toml";
@@ -34,8 +37,41 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Reads the file in this folder; `None` if there is none.
-    pub fn read(folder: &Path) -> Result<Option<Self>> {
+    /// Reads a package's file; `None` if there is none.
+    pub fn read(package: &Package) -> Result<Option<Self>> {
+        let mut declared = Self::read_in(folder(package))?;
+        if let Some(declared) = &mut declared {
+            let unknown = unknown_features(package, declared);
+            declared.diagnostics.extend(unknown);
+        }
+        Ok(declared)
+    }
+
+    /// Reads the file at the root of a workspace that has no package there.
+    pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
+        let root = workspace.root();
+        if workspace.members().iter().any(|p| folder(p) == root) {
+            return Ok(None);
+        }
+        let mut declared = Self::read_in(root)?;
+        if let Some(declared) = &mut declared {
+            let stubs = declared.manifest.stubs.iter().map(|stub| {
+                let id = &stub.id.value;
+                let message =
+                    format!("no package builds `[stub.{id}]`: there is none in this folder");
+                Diagnostic::error(&MISPLACED_TABLE, message)
+                    .at(&declared.shown, stub.id.span.clone())
+                    .help(
+                        "move the table to the GpuStub.toml of the package that calls the library",
+                    )
+            });
+            let misplaced: Vec<_> = stubs.collect();
+            declared.diagnostics.extend(misplaced);
+        }
+        Ok(declared)
+    }
+
+    fn read_in(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -71,7 +107,7 @@ impl Declared {
     pub fn read_all<'a>(packages: &[&'a Package]) -> Result<Vec<(&'a Package, Self)>> {
         let mut found = Vec::new();
         for package in packages {
-            if let Some(declared) = Self::read(folder(package))? {
+            if let Some(declared) = Self::read(package)? {
                 found.push((*package, declared));
             }
         }
@@ -88,10 +124,19 @@ impl Declared {
         Ok(found)
     }
 
+    /// What comes out of it for a target, and everything that is wrong with it.
+    pub fn plan(&self, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
+        let (plan, more) = plan(&self.manifest, target, inputs);
+        let mut found = self.diagnostics.clone();
+        found.extend(more);
+        (plan, found)
+    }
+
     /// The texts that diagnostics may point into.
     pub fn sources(&self) -> Sources {
         let mut sources = Sources::from([(self.shown.clone(), self.text.clone())]);
-        sources.extend(self.inputs.symbol_files.clone());
+        let lists = self.inputs.symbol_files.iter();
+        sources.extend(lists.map(|(path, text)| (beside(&self.shown, path), text.clone())));
         sources
     }
 
@@ -99,4 +144,28 @@ impl Declared {
     pub fn provides(&self) -> bool {
         self.manifest.stubs.iter().any(|stub| stub.provide)
     }
+}
+
+/// A stub that follows a feature which the package does not have would never be built.
+fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
+    let stubs = declared.manifest.stubs.iter();
+    stubs
+        .filter_map(|stub| match &stub.optional {
+            Optional::Feature(name) if !package.features.contains_key(name) => {
+                let id = &stub.id.value;
+                let message = format!(
+                    "`stub.{id}` follows the feature `{name}`, which package `{}` does not have",
+                    package.name
+                );
+                let known = package.features.keys().map(String::as_str);
+                let help = match nearest(name, known) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("add `{name} = []` to [features] in its Cargo.toml"),
+                };
+                let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
+                Some(error.at(&declared.shown, stub.id.span.clone()).help(help))
+            }
+            _ => None,
+        })
+        .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR, line_column};
+use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR, Level, line_column};
 
 /// Why the stubs could not be built. Its text says what to do about it; it may have several lines.
 #[derive(Clone)]
@@ -46,15 +46,21 @@ impl Error {
 
     /// A file or folder that could not be read or written.
     pub(crate) fn io(doing: &str, path: &Path, error: &std::io::Error) -> Self {
-        Self::new(
+        let failed = Self::new(
             &FILE_ERROR,
             format!("cannot {doing} {}: {error}", path.display()),
-        )
+        );
+        // Windows shells write UTF-16 when output is redirected.
+        match error.kind() {
+            std::io::ErrorKind::InvalidData => failed.help("save the file as UTF-8"),
+            _ => failed,
+        }
     }
 
     /// The errors among diagnostics, all of them. `texts` are the files they are about.
     pub(crate) fn diagnostics(found: &[Diagnostic], texts: &BTreeMap<String, String>) -> Self {
-        let errors: Vec<_> = found.iter().map(|d| located(d, texts)).collect();
+        let errors = found.iter().filter(|d| d.level == Level::Error);
+        let errors: Vec<_> = errors.map(|d| located(d, texts)).collect();
         let message = errors.join("\n");
         Self { message }
     }

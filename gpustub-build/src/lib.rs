@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{Form, Manifest, Optional};
-use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::sources::render;
 
 pub use env::Env;
@@ -65,6 +65,7 @@ pub struct Build {
 
 /// What a build made. Nothing has been printed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Output {
     /// What to tell cargo, in this order.
     pub directives: Vec<Directive>,
@@ -194,11 +195,7 @@ impl Build {
         directives.push(Directive::RerunIfChanged(name.clone()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = BTreeMap::from([(name, text)]);
-        if has_errors(&found) {
-            return Err(Error::diagnostics(&found, &texts));
-        }
-
+        let mut texts = BTreeMap::from([(name.clone(), text)]);
         let mut inputs = Inputs {
             features: Some(Vec::new()),
             ..Inputs::default()
@@ -216,18 +213,14 @@ impl Build {
                 continue;
             };
             let file = path.parent().unwrap_or(Path::new("")).join(symbols);
-            let list = std::fs::read_to_string(&file).map_err(|e| {
-                Error::io("read the symbol list", &file, &e).help(format!(
-                    "`cargo gpustub sync --from {id}=path/to/lib{id}.so` writes it",
-                    id = stub.id.value
-                ))
-            })?;
-            let changed = match &self.manifest {
-                Some(_) => file.display().to_string(),
-                None => symbols.clone(),
+            directives.push(Directive::RerunIfChanged(beside(&name, symbols)));
+            let list = match std::fs::read_to_string(&file) {
+                Ok(list) => list,
+                // The planner knows who asks for it.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
-            directives.push(Directive::RerunIfChanged(changed));
-            texts.insert(symbols.clone(), list.clone());
+            texts.insert(beside(&name, symbols), list.clone());
             inputs.symbol_files.insert(symbols.clone(), list);
         }
 

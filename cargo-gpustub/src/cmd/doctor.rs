@@ -49,9 +49,7 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
             .iter_mut()
             .for_each(|stub| stub.provide = true);
         let (plan, more) = plan(&subject.manifest, &host, &subject.inputs);
-        if !has_errors(&subject.diagnostics) {
-            subject.diagnostics.extend(more);
-        }
+        subject.diagnostics.extend(more);
         shell.diagnostics(&subject.diagnostics, &subject.sources)?;
         if has_errors(&subject.diagnostics) {
             clean = false;
@@ -102,7 +100,7 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
     if let Some(workspace) = &workspace {
         for package in workspace.selected()? {
-            let Some(one) = Declared::read(crate::workspace::folder(package))? else {
+            let Some(one) = Declared::read(package)? else {
                 continue;
             };
             subjects.push(Subject {

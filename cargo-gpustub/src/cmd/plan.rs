@@ -7,7 +7,7 @@ use cargo_metadata::{CrateType, DependencyKind, Metadata, Package, PackageId, Ta
 use gpustub_core::diag::{Origin, has_errors};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::{Form, Optional, Stub};
-use gpustub_core::plan::{LibraryPlan, Plan, plan};
+use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::providers::{Image, Node, analyse};
 use crate::report::json::FORMAT_VERSION;
 use crate::shell::Shell;
-use crate::workspace::{Depth, Workspace, folder, library, target};
+use crate::workspace::{Depth, Workspace, library, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
@@ -34,17 +34,17 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         };
         let mut inputs = declared.inputs.clone();
         inputs.features = Some(graph.features[index].clone());
-        let mut found = declared.diagnostics.clone();
-        let (plan, more) = plan(&declared.manifest, &target, &inputs);
-        if !has_errors(&found) {
-            found.extend(more);
-        }
+        let (plan, found) = declared.plan(&target, &inputs);
         shell.diagnostics(&found, &declared.sources())?;
         if has_errors(&found) {
             clean = false;
         } else {
             packages.push((package, declared, plan));
         }
+    }
+    if let Some(root) = Declared::read_root(&workspace)? {
+        shell.diagnostics(&root.diagnostics, &root.sources())?;
+        clean &= !has_errors(&root.diagnostics);
     }
     if packages.is_empty() && clean {
         let message = "no selected package has a GpuStub.toml, nor has any that it depends on";
@@ -107,7 +107,7 @@ impl<'a> Graph<'a> {
             index,
         };
         for package in &graph.packages {
-            graph.declared.push(Declared::read(folder(package))?);
+            graph.declared.push(Declared::read(package)?);
             graph.nodes.push(Node {
                 name: package.name.to_string(),
                 ..Node::default()

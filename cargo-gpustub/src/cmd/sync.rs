@@ -6,8 +6,7 @@ use std::io;
 use std::path::Path;
 
 use cargo_metadata::{DependencyKind, Package, TargetKind};
-use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
-use gpustub_core::plan::plan;
+use gpustub_core::diag::{DATA_SYMBOL, Diagnostic, OUT_OF_SYNC, has_errors, listing};
 use gpustub_core::suggest::nearest;
 
 use crate::cli::{self, MessageFormat};
@@ -24,27 +23,30 @@ use crate::workspace::{Depth, Workspace, folder, library, shown, target};
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let mut declared = Declared::read_all(&workspace.selected()?)?;
+    let root = Declared::read_root(&workspace)?;
     let mut operations = Vec::new();
-    for (name, file) in &options.from {
-        match extract(name, file, &mut declared)? {
-            Ok(operation) => operations.push(operation),
-            Err(found) => {
-                shell.diagnostics(&[found], &Sources::new())?;
-                return Ok(false);
-            }
-        }
-    }
-
-    let host = target(None)?;
-    for (_, one) in &declared {
-        let mut found = one.diagnostics.clone();
-        if !has_errors(&found) {
-            found.extend(plan(&one.manifest, &host, &one.inputs).1);
-        }
-        shell.diagnostics(&found, &one.sources())?;
+    // What cannot be read may be the very table that `--from` names; that is said below.
+    let readable = declared
+        .iter()
+        .all(|(_, one)| !has_errors(&one.diagnostics));
+    for (name, file) in options.from.iter().filter(|_| readable) {
+        let (written, found) = extract(name, file, &mut declared)?;
+        shell.diagnostics(&found, &Sources::new())?;
         if has_errors(&found) {
             return Ok(false);
         }
+        operations.extend(written);
+    }
+
+    let host = target(None)?;
+    let mut clean = true;
+    for one in declared.iter().map(|(_, one)| one).chain(&root) {
+        let (_, found) = one.plan(&host, &one.inputs);
+        shell.diagnostics(&found, &one.sources())?;
+        clean &= !has_errors(&found);
+    }
+    if !clean {
+        return Ok(false);
     }
 
     let mut found = Vec::new();
@@ -76,12 +78,13 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     Ok(clean)
 }
 
-/// The symbol list of a library of one's own, read from the library.
+/// The symbol list of a library of one's own, read from the library, for each package that
+/// declares it.
 fn extract(
     name: &str,
     file: &Path,
     declared: &mut [(&Package, Declared)],
-) -> Result<std::result::Result<Operation, Diagnostic>> {
+) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
     let stubs = || declared.iter().flat_map(|(_, one)| &one.manifest.stubs);
     let own: Vec<&str> = stubs()
         .filter(|stub| stub.custom.symbols.is_some())
@@ -101,11 +104,28 @@ fn extract(
             ),
         }));
     }
-    let text = match gpustub_object::read_symbols_file(file, Default::default()) {
-        Ok(list) => list.to_text(),
-        Err(error) => return Ok(Err(error.diagnostic())),
+    let mut list = match gpustub_object::read_symbols_file(file, Default::default()) {
+        Ok(list) => list,
+        Err(error) => return Ok((Vec::new(), vec![error.diagnostic()])),
     };
-    let mut operation = None;
+    // Stubs stand in for functions. With data in it the list would be refused, and would have to
+    // be edited by hand after each extraction.
+    let data: Vec<String> = (list.symbols.iter().filter(|symbol| symbol.kind.is_data()))
+        .map(|symbol| symbol.name.clone())
+        .collect();
+    let mut found = Vec::new();
+    if !data.is_empty() {
+        let message = format!(
+            "data of `{}` gets no stub: {}",
+            file.display(),
+            listing(&data)
+        );
+        let help = "a program that uses it does not link without the library itself";
+        found.push(Diagnostic::warning(&DATA_SYMBOL, message).help(help));
+        list.symbols.retain(|symbol| !symbol.kind.is_data());
+    }
+    let text = list.to_text();
+    let mut operations = Vec::new();
     for (_, one) in declared {
         let stub = one.manifest.stubs.iter().find(|stub| stub.id.value == name);
         let Some(symbols) = stub.and_then(|stub| stub.custom.symbols.as_ref()) else {
@@ -115,11 +135,9 @@ fn extract(
         one.inputs
             .symbol_files
             .insert(symbols.value.clone(), text.clone());
-        operation = Some(Operation::write(path.clone(), shown(&path), text.clone())?);
+        operations.push(Operation::write(path.clone(), shown(&path), text.clone())?);
     }
-    operation
-        .map(Ok)
-        .ok_or_else(|| Error::new(format!("nobody wants the symbols of `{name}`")))
+    Ok((operations, found))
 }
 
 /// The changes to one package, in an order in which each state on the way still builds.
@@ -257,7 +275,7 @@ fn lock_file(workspace: &Workspace, selected: &[(&Package, Declared)]) -> Result
     let mut others = Vec::new();
     for package in workspace.members() {
         if !selected.iter().any(|(chosen, _)| chosen.id == package.id) {
-            others.extend(Declared::read(folder(package))?);
+            others.extend(Declared::read(package)?);
         }
     }
     let text = lock::text(selected.iter().map(|(_, one)| one).chain(&others));

@@ -3,6 +3,7 @@
 mod libraries;
 mod sync;
 mod terminal;
+mod workspaces;
 
 use std::fs;
 use std::path::{Path, PathBuf};

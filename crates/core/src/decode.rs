@@ -108,6 +108,11 @@ impl<'f> Decoder<'f> {
         }
     }
 
+    /// How much was wrong so far.
+    pub fn count(&self) -> usize {
+        self.diagnostics.len()
+    }
+
     /// What was wrong, in the order of the file.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.diagnostics

@@ -144,6 +144,21 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (line, before[start..].chars().count() + 1)
 }
 
+/// The first few of some names, and how many more there are.
+pub fn listing<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .map(AsRef::as_ref)
+        .collect::<Vec<&str>>()
+        .join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// The code of this id, for `explain`.
 pub fn code(id: &str) -> Option<&'static Code> {
     CODES

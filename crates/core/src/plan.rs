@@ -102,6 +102,15 @@ pub struct LibraryPlan {
     pub functions: Vec<Function>,
 }
 
+/// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one
+/// folder, so that people can open the one as they do the other.
+pub fn beside(file: &str, path: &str) -> String {
+    match file.rfind(['/', '\\']) {
+        Some(end) => format!("{}{path}", &file[..=end]),
+        None => path.to_owned(),
+    }
+}
+
 /// All libraries of one image, sorted by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {

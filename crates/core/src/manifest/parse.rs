@@ -1,6 +1,6 @@
 //! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub};
 use crate::decode::{Decoder, Table, Value};
@@ -49,8 +49,15 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
     }
     decoder.check_keys(top, &known);
     if let Some(stubs) = top.get("stub").and_then(|value| decoder.map(&value)) {
-        let read = |(id, value)| stub(decoder, id, &value);
-        manifest.stubs = stubs.entries().filter_map(read).collect();
+        for (id, value) in stubs.entries() {
+            // A table with an error is left out: planning what is left of it would only tell of
+            // consequences, while the other tables deserve to be judged in the same run.
+            let before = decoder.count();
+            let stub = stub(decoder, id, &value);
+            manifest
+                .stubs
+                .extend(stub.filter(|_| decoder.count() == before));
+        }
     }
     if let Some(value) = top.get("policy") {
         manifest.policy = policy(decoder, &value);
@@ -115,8 +122,9 @@ fn checked_strings(
         return Vec::new();
     };
     let mut strings: Vec<Spanned<String>> = Vec::new();
+    let mut seen = BTreeSet::new();
     for string in decoder.strings(&value) {
-        let problem = if strings.iter().any(|other| other.value == string.value) {
+        let problem = if !seen.insert(string.value.clone()) {
             Some("names it twice")
         } else {
             wrong(&string.value)

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::planner::{Planner, listing};
+use super::planner::Planner;
 use super::{Function, Spec};
 use crate::diag::{
     BAD_SYMBOL_LIST, BAD_SYMBOL_NAME, DATA_SYMBOL, Diagnostic, Level, TOO_LARGE, WEAK_SYMBOL,
+    listing,
 };
 use crate::library::Library;
 use crate::manifest::Stub;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::{Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
 use crate::diag::{
-    BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE, UNKNOWN_VERSION,
+    BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE,
+    UNKNOWN_VERSION, listing,
 };
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{Form, Manifest, Optional, Stub};
@@ -16,21 +17,6 @@ pub(super) struct Planner<'a> {
     pub target: &'a Target,
     pub inputs: &'a Inputs,
     pub diagnostics: Vec<Diagnostic>,
-}
-
-/// The first few of some names, and how many more there are.
-pub(super) fn listing<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 5;
-    let shown = names
-        .iter()
-        .take(SHOWN)
-        .map(AsRef::as_ref)
-        .collect::<Vec<&str>>()
-        .join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 impl<'a> Planner<'a> {

@@ -1,6 +1,7 @@
 //! What is known of the library that a stub table names: the shipped manifest with the changes
 //! that `GpuStub.toml` makes, or a library of one's own.
 
+use super::beside;
 use super::planner::Planner;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOLS, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
@@ -189,12 +190,4 @@ fn load_names(custom: &Custom) -> std::collections::BTreeMap<String, Vec<LoadNam
         .iter()
         .map(|(os, names)| (os.clone(), values(names)))
         .collect()
-}
-
-/// `path` below the folder of `file`, as the user would name it.
-fn beside(file: &str, path: &str) -> String {
-    match file.rfind(['/', '\\']) {
-        Some(end) => format!("{}{path}", &file[..=end]),
-        None => path.to_owned(),
-    }
 }
