@@ -288,7 +288,7 @@ pub struct Generate {
     /// The target triple [default: the host]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// Name of the shared library, without `lib` and `.so` [default: gpustub_<libraries>]
+    /// Name of the shared library, without `lib` and `.so`; by default `gpustub_` and the libraries
     #[arg(long)]
     pub name: Option<String>,
     /// The version of the headers that the program is compiled against: `12`, `12.8`
