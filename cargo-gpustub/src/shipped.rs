@@ -10,7 +10,7 @@ use gpustub_core::suggest::nearest;
 use crate::declared::FILE;
 
 /// The libraries of these names, and what is wrong with the names.
-pub fn look_up(names: &[String]) -> (Vec<Library>, Vec<Diagnostic>) {
+pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
     let mut libraries = Vec::new();
     let mut unknown = Vec::new();
     for name in names {

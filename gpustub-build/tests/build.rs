@@ -194,7 +194,7 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
     let dynamic = tool("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_my_package.so]"), "{dynamic}");
     let nm = tool("nm", &["-D", "--defined-only"], &library);
-    let listed = Library::builtin("nvrtc").unwrap().symbols;
+    let listed = &Library::builtin("nvrtc").unwrap().symbols;
     let listed: Vec<&str> = listed.functions().map(|s| s.name.as_str()).collect();
     assert_eq!(names(&nm), listed);
 

@@ -156,10 +156,8 @@ fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
         );
     }
     let file = format!("lib{name}.so").to_ascii_lowercase();
-    let shipped: Vec<Library> = Library::builtin_ids()
-        .filter_map(Library::builtin)
-        .collect();
-    let link_names = shipped.iter().flat_map(|library| &library.link_names);
+    let shipped = Library::builtin_ids().filter_map(Library::builtin);
+    let link_names = shipped.flat_map(|library| &library.link_names);
     let real = link_names.chain(stubbed.flat_map(|library| &library.link_names));
     let inside = real.filter(|real| file.contains(&format!("lib{}", real.to_ascii_lowercase())));
     match inside.max_by_key(|real| real.len()) {

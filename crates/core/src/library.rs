@@ -4,6 +4,9 @@
 mod parse;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use gpustub_manifests::LIBRARIES;
 
 use crate::diag::Diagnostic;
 use crate::symbols::SymbolList;
@@ -166,16 +169,20 @@ impl Library {
     }
 
     /// The shipped library of this id. (A test keeps all shipped manifests readable.)
-    pub fn builtin(id: &str) -> Option<Self> {
-        let text = gpustub_manifests::LIBRARIES
-            .iter()
-            .find(|library| library.id == id)?;
-        Self::parse(&format!("{id}.toml"), text.manifest, text.symbols).0
+    pub fn builtin(id: &str) -> Option<&'static Self> {
+        // Read once: a workspace asks for the same few in each of its packages.
+        static READ: [OnceLock<Option<Library>>; LIBRARIES.len()] =
+            [const { OnceLock::new() }; LIBRARIES.len()];
+        let index = LIBRARIES.iter().position(|library| library.id == id)?;
+        let text = &LIBRARIES[index];
+        READ[index]
+            .get_or_init(|| Self::parse(&format!("{id}.toml"), text.manifest, text.symbols).0)
+            .as_ref()
     }
 
     /// The ids of all shipped libraries, sorted.
     pub fn builtin_ids() -> impl Iterator<Item = &'static str> {
-        gpustub_manifests::LIBRARIES.iter().map(|l| l.id)
+        LIBRARIES.iter().map(|l| l.id)
     }
 
     /// The majors that it has a load name on `os` or a symbol list for, newest first.

@@ -51,7 +51,17 @@ struct Specs {
 }
 
 impl Specs {
+    fn new() -> Self {
+        Self {
+            list: vec![Spec::default()],
+            numbers: BTreeMap::new(),
+        }
+    }
+
     fn number(&mut self, spec: Spec) -> usize {
+        if spec == Spec::default() {
+            return 0; // most functions: not worth a look into the map
+        }
         let next = self.list.len();
         *self.numbers.entry(spec).or_insert_with_key(|spec| {
             self.list.push(spec.clone());
@@ -63,11 +73,7 @@ impl Specs {
 impl Planner<'_> {
     pub fn functions(&mut self, stub: &Stub, library: &Library) -> (Vec<Spec>, Vec<Function>) {
         let mut left_out = LeftOut::default();
-        let mut specs = Specs {
-            list: Vec::new(),
-            numbers: BTreeMap::new(),
-        };
-        specs.number(Spec::default());
+        let mut specs = Specs::new();
         let mut functions = Vec::new();
         for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
             if OF_EVERY_IMAGE.contains(&same[0].name.as_str()) {

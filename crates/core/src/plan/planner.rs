@@ -145,7 +145,7 @@ impl<'a> Planner<'a> {
         for id in wanted {
             if libraries.iter().all(|library| library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
-                    libraries.push(self.unstubbed(&driver));
+                    libraries.push(self.unstubbed(driver));
                 }
             }
         }
@@ -262,18 +262,16 @@ impl<'a> Planner<'a> {
     }
 
     /// One image has one function of a name.
-    fn check_functions(&mut self, libraries: &[LibraryPlan]) {
-        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    fn check_functions<'l>(&mut self, libraries: &'l [LibraryPlan]) {
+        // Sorting joins lists that are sorted each.
+        let functions =
+            |l: &'l LibraryPlan| l.functions.iter().map(|f| (f.name.as_str(), l.id.as_str()));
+        let mut owners: Vec<(&str, &str)> = libraries.iter().flat_map(functions).collect();
+        owners.sort();
         let mut shared: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-        for library in libraries {
-            for function in &library.functions {
-                if let Some(other) = owners.insert(&function.name, &library.id) {
-                    shared
-                        .entry((other, &library.id))
-                        .or_default()
-                        .push(&function.name);
-                }
-            }
+        for pair in owners.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            let [(name, one), (_, other)] = [pair[0], pair[1]];
+            shared.entry((one, other)).or_default().push(name);
         }
         for ((one, other), names) in shared {
             let message = format!("`{one}` and `{other}` both have {}", listing(&names));

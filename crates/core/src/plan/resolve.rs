@@ -1,6 +1,8 @@
 //! What is known of the library that a stub table names: the shipped manifest with the changes
 //! that `GpuStub.toml` makes, or a library of one's own.
 
+use std::borrow::Cow;
+
 use super::beside;
 use super::planner::Planner;
 use crate::diag::{
@@ -13,10 +15,11 @@ use crate::symbols::SymbolList;
 
 impl Planner<'_> {
     /// `None` if there is nothing to plan with; that has been said.
-    pub fn resolve(&mut self, stub: &Stub) -> Option<Library> {
+    pub fn resolve(&mut self, stub: &Stub) -> Option<Cow<'static, Library>> {
         let custom = &stub.custom;
         let mut library = match Library::builtin(&stub.id.value) {
-            Some(library) => library,
+            Some(library) if *custom == Custom::default() => return Some(Cow::Borrowed(library)),
+            Some(library) => library.clone(),
             None if self.describes_own(stub) => own(&stub.id.value),
             None => return None,
         };
@@ -64,7 +67,7 @@ impl Planner<'_> {
                 .outs
                 .clone_from(&outs.value);
         }
-        Some(library)
+        Some(Cow::Owned(library))
     }
 
     /// Whether the table says enough of a library that is not shipped.
