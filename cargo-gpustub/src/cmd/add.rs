@@ -1,5 +1,7 @@
 //! `cargo gpustub add`: a `[stub.<library>]` table in `GpuStub.toml`.
 
+use std::collections::BTreeSet;
+
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use toml_edit::{DocumentMut, Item, Table};
@@ -31,7 +33,8 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     }
 
     let mut text = declared.text.clone();
-    for library in &libraries {
+    let mut seen = BTreeSet::new();
+    for library in libraries.iter().filter(|library| seen.insert(&library.id)) {
         let stub = declared
             .manifest
             .stubs
@@ -77,7 +80,17 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
             Err(error) => shell.detail("Skipped", format!("the dependency graph: {error}")),
         }
     }
-    let first = found.first()?;
+    let Some(first) = found.first() else {
+        if !library.abi_changes.is_empty() {
+            shell.note(format!(
+                "no `header` for {id}: functions whose meaning changed between versions return \
+                 \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \
+                 headers or bindings the program is compiled against",
+                id = library.id
+            ));
+        }
+        return None;
+    };
     let versions = || {
         found
             .iter()

@@ -147,6 +147,18 @@ fn a_check_shows_and_writes_nothing() {
 
 /// What is installed decides `header` where it is unambiguous, and is named.
 #[test]
+fn a_header_that_nobody_knows_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "user", "");
+    write(folder, "GpuStub.toml", "schema = 1\n");
+    let (_, err) = ends(0, folder, &["add", "cudart", "opencl", "cudart"]);
+    assert!(err.contains("no `header` for cudart"), "{err}");
+    assert!(!err.contains("no `header` for opencl"), "{err}");
+    assert_eq!(err.matches("Adding cudart").count(), 1, "{err}");
+}
+
+#[test]
 fn a_header_is_proposed_where_one_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
