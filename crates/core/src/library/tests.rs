@@ -265,7 +265,7 @@ fn ids_become_names() {
 fn all_shipped_manifests_read() {
     let ids: Vec<_> = Library::builtin_ids().collect();
     assert!(ids.is_sorted_by(|a, b| a < b));
-    for text in gpustub_manifests::LIBRARIES {
+    for text in LIBRARIES {
         let (library, diagnostics) = Library::parse(text.id, text.manifest, text.symbols);
         assert_eq!(diagnostics, [], "{}", text.id);
         let library = library.unwrap();
