@@ -1,6 +1,7 @@
 /* report.c: what was found, what was passed over, and why. */
 #include "internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,10 +184,12 @@ static void gpustub1_write(const char *data, size_t length)
 {
     while (length) {
         ssize_t written = write(STDERR_FILENO, data, length);
-        if (written <= 0)
+        if (written <= 0 && errno != EINTR)
             return;
-        data += written;
-        length -= (size_t)written;
+        if (written > 0) {
+            data += written;
+            length -= (size_t)written;
+        }
     }
 }
 

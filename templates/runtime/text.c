@@ -46,12 +46,28 @@ void gpustub1_append_version(struct gpustub1_text *text, int32_t version)
     gpustub1_append_number(text, version % 1000 / 10);
 }
 
-/* A JSON string (RFC 8259, section 7). Bytes over 0x7f are taken to be UTF-8, as file names are. */
+/* The length of the UTF-8 sequence at `bytes` (RFC 3629, section 4); 0 if it is none. */
+static size_t gpustub1_utf8_length(const unsigned char *bytes)
+{
+    unsigned char first = bytes[0];
+    size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (first > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++, low = 0x80, high = 0xbf)
+        if (bytes[i] < low || bytes[i] > high)
+            return 0;
+    return length;
+}
+
+/* A JSON string (RFC 8259, section 7). File names are bytes: what is no UTF-8 becomes U+FFFD. */
 void gpustub1_append_json(struct gpustub1_text *text, const char *string)
 {
     gpustub1_append(text, "\"");
-    for (; *string; string++) {
+    for (size_t length; *string; string += length ? length : 1) {
         unsigned char c = (unsigned char)*string;
+        length = gpustub1_utf8_length((const unsigned char *)string);
         if (c == '"' || c == '\\') {
             char escaped[2] = {'\\', (char)c};
             gpustub1_append_bytes(text, escaped, 2);
@@ -59,8 +75,10 @@ void gpustub1_append_json(struct gpustub1_text *text, const char *string)
             static const char hex[] = "0123456789abcdef";
             char escaped[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
             gpustub1_append_bytes(text, escaped, 6);
+        } else if (!length) {
+            gpustub1_append(text, "\\ufffd");
         } else {
-            gpustub1_append_bytes(text, string, 1);
+            gpustub1_append_bytes(text, string, length);
         }
     }
     gpustub1_append(text, "\"");
