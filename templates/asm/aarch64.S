@@ -3,6 +3,8 @@
  * AAPCS64 6.8: integer arguments in x0-x7, vectors in q0-q7 (SVE: z0-z7, p0-p3), the indirect
  * result pointer in x8, the return address in x30. x9-x15 are free at every call; the slot travels
  * in x15, because linkers may put a veneer, which uses x16 and x17, between thunk and slow path.
+ * Functions that take scalable vectors keep z8-z23 and p4-p15 for their callers (6.1.3, 6.1.4), those
+ * marked aarch64_vector_pcs q8-q23; C code does not, so the first call has to.
  *
  * A warm call is `bti c; adrp; ldr; br x17`. A slot that is not bound yet points at the thunk
  * behind its trampoline; `bti c` also accepts a `br` by x16 or x17. */
@@ -33,7 +35,7 @@
  b gpustub1_slow
  .size \name, . - \name
 
- .section .data.gpustub.\library\().\name, "aw", %progbits
+ .section .data.gpustub.b.\library\().b.\name, "aw", %progbits
  .p2align 3
 .Lslot_\name:
  .xword .Lthunk_\name
@@ -56,9 +58,9 @@
 #define RESULT   80
 #define FPCR     88
 #define VECTORS  96
-#define SLOT     224
-#define SVE      232
-#define FRAME    240
+#define SLOT     480
+#define SVE      488
+#define FRAME    496
 
  .section .text.gpustub1_slow, "ax", %progbits
  .p2align 4
@@ -85,10 +87,9 @@ gpustub1_slow:
  // A library's constructor may set the rounding mode; the call must not see that.
  mrs x10, fpcr
  stp xzr, x10, [sp, #RESULT]
- stp q0, q1, [sp, #VECTORS]
- stp q2, q3, [sp, #VECTORS + 32]
- stp q4, q5, [sp, #VECTORS + 64]
- stp q6, q7, [sp, #VECTORS + 96]
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ str q\i, [sp, #VECTORS + \i * 16]
+ .endr
  str x15, [sp, #SLOT]
  bl gpustub1_has_sve            // compiled for general registers only
  str x0, [sp, #SVE]
@@ -96,45 +97,33 @@ gpustub1_slow:
  mov x1, sp
  cbz x0, 1f
  .arch_extension sve
- addvl sp, sp, #-8
- str z0, [sp, #0, mul vl]
- str z1, [sp, #1, mul vl]
- str z2, [sp, #2, mul vl]
- str z3, [sp, #3, mul vl]
- str z4, [sp, #4, mul vl]
- str z5, [sp, #5, mul vl]
- str z6, [sp, #6, mul vl]
- str z7, [sp, #7, mul vl]
- addpl sp, sp, #-8
- str p0, [sp, #0, mul vl]
- str p1, [sp, #1, mul vl]
- str p2, [sp, #2, mul vl]
- str p3, [sp, #3, mul vl]
+ addvl sp, sp, #-24
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ str z\i, [sp, #\i, mul vl]
+ .endr
+ addpl sp, sp, #-16
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+ str p\i, [sp, #\i, mul vl]
+ .endr
 1: mov x0, x10
  bl gpustub1_enter
  mov x16, x0
  ldr x9, [x29, #SVE - FRAME]
  cbz x9, 2f
- ldr p0, [sp, #0, mul vl]
- ldr p1, [sp, #1, mul vl]
- ldr p2, [sp, #2, mul vl]
- ldr p3, [sp, #3, mul vl]
- addpl sp, sp, #8
- ldr z0, [sp, #0, mul vl]
- ldr z1, [sp, #1, mul vl]
- ldr z2, [sp, #2, mul vl]
- ldr z3, [sp, #3, mul vl]
- ldr z4, [sp, #4, mul vl]
- ldr z5, [sp, #5, mul vl]
- ldr z6, [sp, #6, mul vl]
- ldr z7, [sp, #7, mul vl]
- addvl sp, sp, #8
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+ ldr p\i, [sp, #\i, mul vl]
+ .endr
+ addpl sp, sp, #16
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ ldr z\i, [sp, #\i, mul vl]
+ .endr
+ addvl sp, sp, #24
  .arch_extension nosve
  b 3f
-2: ldp q0, q1, [sp, #VECTORS]
- ldp q2, q3, [sp, #VECTORS + 32]
- ldp q4, q5, [sp, #VECTORS + 64]
- ldp q6, q7, [sp, #VECTORS + 96]
+2:
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ ldr q\i, [sp, #VECTORS + \i * 16]
+ .endr
 3: ldr x10, [sp, #FPCR]
  msr fpcr, x10
  cbz x16, 4f
@@ -170,11 +159,12 @@ gpustub1_slow:
  .size gpustub1_slow, . - gpustub1_slow
 
 /* Linking an object without this note switches BTI and PAC off for the whole program (AArch64
- * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC). */
+ * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC | GCS; every return
+ * above is to the address that its call left, as guarded control stacks ask). */
  .section .note.gnu.property, "a"
  .p2align 3
  .word 4, 16, 5
  .asciz "GNU"
- .word 0xc0000000, 4, 3, 0
+ .word 0xc0000000, 4, 7, 0
 
  .section .note.GNU-stack, "", %progbits
