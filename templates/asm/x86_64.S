@@ -33,7 +33,7 @@
  jmp gpustub1_slow
  .size \name, . - \name
 
- .section .data.gpustub.\library\().\name, "aw", @progbits
+ .section .data.gpustub.b.\library\().b.\name, "aw", @progbits
  .p2align 3
 .Lslot_\name:
  .quad .Lthunk_\name

@@ -3,8 +3,8 @@
  * All slots of an image lie between gpustub1_slots_first and gpustub1_slots_last, on pages of
  * their own, so that they can be made read-only; those of one library between
  * gpustub1_first_<library> and gpustub1_last_<library>. Linkers keep the order of the sections of
- * one object file within .data. Start/stop symbols would do the same job, but make bfd and mold
- * keep every slot, used or not. */
+ * one object file within .data, and those told to sort them by name find the same order. Start/stop
+ * symbols would do the same job, but make bfd and mold keep every slot, used or not. */
 
 .macro gpustub_label section, name, align
  .section .data.gpustub\section, "aw", @progbits
@@ -14,13 +14,13 @@
 \name:
 .endm
 
-#define GPUSTUB_LIBRARY(library) gpustub_label .library.first, gpustub1_first_##library, 3
-#define GPUSTUB_LIBRARY_END(library) gpustub_label .library.last, gpustub1_last_##library, 3
+#define GPUSTUB_LIBRARY(library) gpustub_label .b.library.a, gpustub1_first_##library, 3
+#define GPUSTUB_LIBRARY_END(library) gpustub_label .b.library.c, gpustub1_last_##library, 3
 #define GPUSTUB_FN(library, index, name, spec) gpustub_function library, index, name, spec
 
- gpustub_label .first, gpustub1_slots_first, 12
+ gpustub_label .a, gpustub1_slots_first, 12
 #include "gpustub_table.inc"
- gpustub_label .last, gpustub1_slots_last, 12
+ gpustub_label .c, gpustub1_slots_last, 12
 
 /* Two archives of stubs in one program stop the link here, with the remedy as the name. */
  .section .rodata.gpustub.one_provider, "a", @progbits
