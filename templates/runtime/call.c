@@ -1,6 +1,7 @@
 /* call.c: what a call does that has no bound function: bind it, or answer in the library's place. */
 #include "internal.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -44,6 +45,23 @@ int gpustub1_is_refused(const struct gpustub1_library *library, const struct gpu
             return 1;
     }
     return 0;
+}
+
+/* musl has no symbol versions: there a name is the default version. */
+void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node)
+{
+    const char *name = gpustub1_slot_name(slot);
+    void *target;
+#if defined(__GLIBC__) || defined(__FreeBSD__)
+    if (node)
+        target = dlvsym(handle, name, node);
+    else
+#else
+    (void)node;
+#endif
+        target = dlsym(handle, name);
+    /* An exported stub may find itself: its trampoline lies right before its thunk. */
+    return (uintptr_t)gpustub1_slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
 }
 
 enum gpustub1_reason { GPUSTUB1_MISSING, GPUSTUB1_ABSENT, GPUSTUB1_REFUSED, GPUSTUB1_UNLOADING };
@@ -132,6 +150,11 @@ void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
         void *target = GPUSTUB1_LOAD(&slot->target);
         errno = error;
         if (target != gpustub1_slot_thunk(slot))
+            return target;
+        /* Told to reorder sections, a linker may put slots where binding does not find them. */
+        if (outcome && outcome->handle && !gpustub1_is_refused(library, spec, outcome) &&
+            (slot < library->first || slot >= library->last) &&
+            (target = gpustub1_lookup(outcome->handle, slot, spec->node)))
             return target;
         reason = !outcome || !outcome->handle                     ? GPUSTUB1_MISSING
                  : gpustub1_is_refused(library, spec, outcome) ? GPUSTUB1_REFUSED

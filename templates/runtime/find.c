@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,13 +61,6 @@ static int gpustub1_same_file(const char *a, const char *b)
     struct stat x, y;
     return !strcmp(a, b) ||
            (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
-}
-
-/* A toolkit's `stubs` directory holds libraries that only serve to be linked against. */
-static int gpustub1_is_link_stub(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash - path >= 6 && !strncmp(slash - 6, "/stubs", 6);
 }
 
 static int gpustub1_preload(void *context, const char *path)
@@ -135,14 +129,17 @@ static int gpustub1_accepts_major(const struct gpustub1_library *library, int32_
     return !any || !major || (major > library->newest && newest_accepted);
 }
 
-/* Why a loaded library cannot be used, as new text; NULL if it can. */
+static const char gpustub1_a_link_stub[] = "a toolkit's link-time stub, not the library";
+
+/* Why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
+ * may be; 0: unknown. */
 static char *gpustub1_objection(struct gpustub1_search *search, void *handle, const char *path,
                                 int32_t major, int32_t version)
 {
     const struct gpustub1_library *library = search->library;
     struct gpustub1_text why = {NULL, 0, 0};
-    if (path && gpustub1_is_link_stub(path)) {
-        gpustub1_append(&why, "a toolkit's link-time stub, not the library");
+    if (gpustub1_is_link_stub(path)) {
+        gpustub1_append(&why, gpustub1_a_link_stub);
     } else if (!gpustub1_accepts_major(library, major)) {
         gpustub1_append(&why, "major ");
         gpustub1_append_number(&why, major);
@@ -175,25 +172,32 @@ static int gpustub1_take(struct gpustub1_search *search, void *handle, const cha
     struct gpustub1_outcome *outcome = search->outcome;
     char *path;
     int32_t major;
-    gpustub1_inspect(handle, search->library, &path, &major);
-    if (!path && what)
-        path = gpustub1_copy(what);
-    if (!major && search->name && !outcome->forced)
-        major = search->name->major;
-    gpustub1_preload_siblings(search->library, path, major);
-    int32_t version = gpustub1_ask_version(search->library, handle);
-    char *objection = gpustub1_objection(search, handle, path, major,
-                                         version ? version : major * 1000 + 990);
+    int32_t version = 0;
+    char *objection;
+    if (!gpustub1_inspect(handle, search->library, &path, &major)) {
+        objection = gpustub1_copy("the stubs themselves, not the library");
+    } else {
+        version = gpustub1_ask_version(search->library, handle);
+        if (!major)
+            major = version / 1000;
+        if (!major && search->name && !outcome->forced)
+            major = search->name->major;
+        objection = gpustub1_objection(search, handle, path, major,
+                                       version || !major ? version : major * 1000 + 990);
+    }
+    if (!path && (what || objection))
+        path = gpustub1_copy(what ? what : found);
     if (objection) {
         gpustub1_note(search, path, objection);
         return 0;
     }
+    gpustub1_preload_siblings(search->library, path, major);
     outcome->handle = handle;
     outcome->path = path;
     outcome->found = gpustub1_copy(found);
-    outcome->root = root ? gpustub1_copy(root) : NULL;
+    outcome->root = root ? gpustub1_copy(root) : gpustub1_root_of(search->library, path);
     outcome->exact = version != 0;
-    outcome->major = major ? major : search->library->newest ? 0 : version / 1000;
+    outcome->major = major;
     outcome->version = version ? version : major * 1000;
     return 1;
 }
@@ -202,11 +206,13 @@ static int gpustub1_take(struct gpustub1_search *search, void *handle, const cha
 static char *gpustub1_loader_message(const char *name)
 {
     const char *message = dlerror();
+    const char *named = message ? strstr(message, name) : NULL;
     if (!message)
         return gpustub1_copy("cannot be loaded");
     /* Only this very file is missing: say so shortly (glibc "NAME: cannot open shared object
-     * file: No such file or directory", musl "Error loading shared library NAME: No such …"). */
-    if (strstr(message, "No such file or directory") && strstr(message, name) &&
+     * file: No such file or directory", musl "Error loading shared library NAME: No such …", in
+     * the user's language). */
+    if (named && named[strlen(name)] == ':' && strstr(message, strerror(ENOENT)) &&
         !strstr(message, "needed by"))
         return NULL;
     return gpustub1_copy(message);
@@ -216,7 +222,13 @@ static char *gpustub1_loader_message(const char *name)
 static int gpustub1_open(struct gpustub1_search *search, const char *file, const char *root,
                          const char *found)
 {
-    void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+    void *handle;
+    /* Once loaded, a stub with the driver's soname would be what all others in the process find. */
+    if (file[0] == '/' && gpustub1_is_link_stub(file)) {
+        gpustub1_note(search, gpustub1_copy(file), gpustub1_copy(gpustub1_a_link_stub));
+        return 0;
+    }
+    handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     if (handle)
         return gpustub1_take(search, handle, file[0] == '/' ? file : NULL, root, found);
     char *why = gpustub1_loader_message(file);
@@ -338,6 +350,15 @@ static void gpustub1_try_names(struct gpustub1_search *search)
 
 /* ---- what comes before the search ----------------------------------------------------------- */
 
+/* The first candidate that was there and could not be used, or NULL. */
+static const struct gpustub1_try *gpustub1_first_problem(const struct gpustub1_outcome *outcome)
+{
+    for (int i = 0; i < outcome->tries_len; i++)
+        if (outcome->tries[i].why)
+            return &outcome->tries[i];
+    return NULL;
+}
+
 /* The override variable: a file, a directory, or `off`. It has the last word, also in failing. */
 static int gpustub1_try_override(struct gpustub1_search *search)
 {
@@ -356,7 +377,7 @@ static int gpustub1_try_override(struct gpustub1_search *search)
         for (search->name = library->names; search->name->name && !search->settled; search->name++)
             gpustub1_try_place(search, value, NULL, library->variable);
         search->name = NULL;
-        if (!search->settled)
+        if (!search->settled && !gpustub1_first_problem(outcome))
             outcome->reason = gpustub1_join(library->variable, " names a directory without it: ", value);
     } else if (!(search->settled = gpustub1_open(search, value, NULL, library->variable))) {
         const char *why = outcome->tries_len ? outcome->tries[outcome->tries_len - 1].why : NULL;
@@ -408,15 +429,10 @@ static int gpustub1_yes(void *context, const char *path)
  * more than all the places where nothing was. */
 static char *gpustub1_summary(const struct gpustub1_search *search)
 {
-    const struct gpustub1_outcome *outcome = search->outcome;
+    const struct gpustub1_try *problem = gpustub1_first_problem(search->outcome);
     struct gpustub1_text text = {NULL, 0, 0};
-    for (int i = 0; i < outcome->tries_len; i++)
-        if (outcome->tries[i].why) {
-            gpustub1_append(&text, outcome->tries[i].what);
-            gpustub1_append(&text, ": ");
-            gpustub1_append(&text, outcome->tries[i].why);
-            return text.data;
-        }
+    if (problem)
+        return gpustub1_join(problem->what, ": ", problem->why);
     for (const struct gpustub1_load_name *name = search->library->names; name->name; name++) {
         gpustub1_append(&text, text.length ? ", " : "");
         gpustub1_append(&text, name->name);
@@ -459,6 +475,13 @@ static struct gpustub1_outcome *gpustub1_search(int index, const struct gpustub1
     return outcome;
 }
 
+static int gpustub1_same_toolkit(const struct gpustub1_toolkit *toolkit,
+                                 const struct gpustub1_outcome *outcome)
+{
+    const char *a = toolkit->root, *b = outcome->root;
+    return toolkit->major == outcome->major && (!a || !b ? a == b : !strcmp(a, b));
+}
+
 /* The outcome of a search, not yet published; NULL if memory is short. */
 struct gpustub1_outcome *gpustub1_find(int index)
 {
@@ -470,7 +493,7 @@ struct gpustub1_outcome *gpustub1_find(int index)
         if (!outcome || !outcome->handle || !outcome->major || !shares)
             return outcome;
         const struct gpustub1_toolkit *agreed = gpustub1_claim(library->family, outcome, library->id);
-        if (!agreed || agreed == toolkit || agreed->major == outcome->major)
+        if (!agreed || agreed == toolkit || gpustub1_same_toolkit(agreed, outcome))
             return outcome;
         gpustub1_discard(outcome); /* another library of the family was quicker: follow it */
     }

@@ -11,6 +11,9 @@
 #ifdef __linux__
 #include <sys/auxv.h>
 #endif
+#ifndef ElfW
+#define ElfW(type) Elf_##type /* FreeBSD's spelling */
+#endif
 
 /* Whether the process runs with more rights than its user: then no variable is read at all
  * (ld.so(8), "Secure-execution mode"). */
@@ -88,6 +91,7 @@ static struct gpustub1_dynamic gpustub1_dynamic(ElfW(Addr) base, const ElfW(Dyn)
 struct gpustub1_own {
     uintptr_t address;
     char path[PATH_MAX];
+    int images; /* seen so far; the first is the program */
     int found;
 };
 
@@ -95,6 +99,7 @@ static int gpustub1_own_callback(struct dl_phdr_info *info, size_t size, void *c
 {
     struct gpustub1_own *own = context;
     (void)size;
+    own->images++;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t start = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
@@ -117,17 +122,13 @@ char *gpustub1_own_path(void)
         return NULL;
     own->address = (uintptr_t)&gpustub1_slots_first;
     dl_iterate_phdr(gpustub1_own_callback, own);
-    if (own->found && own->path[0] == '/') {
-        path = gpustub1_copy(own->path);
-    } else if (own->found && own->path[0]) {
-        path = realpath(own->path, NULL);
-    } else if (own->found) { /* the main program has no name */
+    if (own->found && own->images == 1) { /* in glibc without a name, in musl as it was called */
         ssize_t length = readlink("/proc/self/exe", own->path, sizeof own->path - 1);
-        if (length > 0 && own->path[0] == '/') {
+        if (length > 0)
             own->path[length] = 0;
-            path = gpustub1_copy(own->path);
-        }
     }
+    if (own->found)
+        path = own->path[0] == '/' ? gpustub1_copy(own->path) : realpath(own->path, NULL);
     free(own);
     return path;
 }
@@ -172,6 +173,8 @@ char **gpustub1_loaded_names(const struct gpustub1_library *library)
     return loaded.paths;
 }
 
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* of this image */
+
 /* ---- what was loaded ------------------------------------------------------------------------ */
 
 /* The toolkit major that a soname or version node tells: by the manifest's own table, else by its
@@ -194,7 +197,8 @@ static int32_t gpustub1_major_of(const struct gpustub1_library *library, const c
     return 0;
 }
 
-/* Tells the file and the toolkit major of a handle. 0 if the handle says nothing of itself. */
+/* Tells the file and the toolkit major of a handle. 0 if it is that of this very image: an
+ * override, or a link of the library's name, may lead to the stubs themselves. */
 int gpustub1_inspect(void *handle, const struct gpustub1_library *library, char **path,
                      int32_t *major)
 {
@@ -202,9 +206,9 @@ int gpustub1_inspect(void *handle, const struct gpustub1_library *library, char 
     *path = NULL;
     *major = 0;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !map)
-        return 0;
+        return 1;
     *path = map->l_name && *map->l_name ? gpustub1_copy(map->l_name) : NULL;
-    struct gpustub1_dynamic dynamic = gpustub1_dynamic(map->l_addr, map->l_ld);
+    struct gpustub1_dynamic dynamic = gpustub1_dynamic((ElfW(Addr))map->l_addr, map->l_ld);
     if (dynamic.soname)
         *major = gpustub1_major_of(library, dynamic.soname);
     const ElfW(Verdef) *version = dynamic.versions;
@@ -215,5 +219,5 @@ int gpustub1_inspect(void *handle, const struct gpustub1_library *library, char 
             break;
         version = (const void *)((const char *)version + version->vd_next);
     }
-    return 1;
+    return !*path || map->l_ld != _DYNAMIC; /* the program's own handle, nameless, means all */
 }

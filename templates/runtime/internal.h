@@ -91,6 +91,8 @@ GPUSTUB1_HIDDEN int gpustub1_places(const struct gpustub1_library *library, cons
 GPUSTUB1_HIDDEN int gpustub1_each_file(const char *directory, const char *prefix,
                                        int (*callback)(void *context, const char *path),
                                        void *context);
+GPUSTUB1_HIDDEN int gpustub1_is_link_stub(const char *path);
+GPUSTUB1_HIDDEN char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
 
 /* find.c */
 GPUSTUB1_HIDDEN struct gpustub1_outcome *gpustub1_find(int library);
@@ -115,6 +117,7 @@ GPUSTUB1_HIDDEN const struct gpustub1_spec *gpustub1_slot_spec(const struct gpus
                                                                const struct gpustub1_library *library);
 GPUSTUB1_HIDDEN const char *gpustub1_slot_name(const struct gpustub1_slot *slot);
 GPUSTUB1_HIDDEN void *gpustub1_slot_thunk(const struct gpustub1_slot *slot);
+GPUSTUB1_HIDDEN void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node);
 
 /* report.c */
 GPUSTUB1_HIDDEN const char *gpustub1_report(int library, struct gpustub1_outcome *outcome);

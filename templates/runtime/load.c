@@ -1,7 +1,6 @@
 /* load.c: publishes the outcome of a search, binds the slots, and keeps them from being changed. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -98,18 +97,6 @@ static void gpustub1_seal(void)
     GPUSTUB1_STORE(&gpustub1_pages, gpustub1_set_pages(PROT_READ) ? GPUSTUB1_SEALED : GPUSTUB1_NEVER);
 }
 
-/* musl has no symbol versions: there a name is the default version. */
-static void *gpustub1_lookup(void *handle, const char *name, const char *node)
-{
-#if defined(__GLIBC__) || defined(__FreeBSD__)
-    if (node)
-        return dlvsym(handle, name, node);
-#else
-    (void)node;
-#endif
-    return dlsym(handle, name);
-}
-
 /* ---- binding --------------------------------------------------------------------------------- */
 
 /* Points every slot of the library at its function. Threads may do this at the same time: all
@@ -121,13 +108,12 @@ static void gpustub1_bind(const struct gpustub1_library *library, struct gpustub
     if (!__atomic_load_n(&outcome->is_bound, __ATOMIC_SEQ_CST)) {
         for (struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
             const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
-            const char *name = gpustub1_slot_name(slot);
             void *target = NULL;
             if (!outcome->handle)
                 absent++;
             else if (gpustub1_is_refused(library, spec, outcome))
                 refused++;
-            else if (!(target = gpustub1_lookup(outcome->handle, name, spec->node)))
+            else if (!(target = gpustub1_lookup(outcome->handle, slot, spec->node)))
                 absent++;
             else
                 bound++;

@@ -56,14 +56,52 @@ int gpustub1_each_file(const char *directory, const char *prefix,
     return result;
 }
 
+/* ---- what a path tells ----------------------------------------------------------------------- */
+
+static int gpustub1_is_in_stubs(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && slash - path >= 6 && !strncmp(slash - 6, "/stubs", 6);
+}
+
+/* A toolkit's `stubs` directory holds libraries that only serve to be linked against; people link
+ * to them from elsewhere. */
+int gpustub1_is_link_stub(const char *path)
+{
+    char *real = path ? realpath(path, NULL) : NULL;
+    int result = gpustub1_is_in_stubs(path) || gpustub1_is_in_stubs(real);
+    free(real);
+    return result;
+}
+
+/* The site-packages directory or toolkit root that a file lies in, by the manifest's layout; NULL
+ * if in none. So that the rest of the toolkit is looked for beside a library that was found
+ * without looking there: loaded already, or by the loader. */
+char *gpustub1_root_of(const struct gpustub1_library *library, const char *path)
+{
+    const char *const *lists[] = {library->wheel_dirs, library->root_dirs};
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    for (int list = 0; slash && list < 2; list++)
+        for (const char *const *below = lists[list]; *below; below++) {
+            size_t length = strlen(*below), before = (size_t)(slash - path);
+            if (before < length + 2 || path[before - length - 1] != '/' ||
+                strncmp(path + before - length, *below, length))
+                continue;
+            char *root = gpustub1_copy(path);
+            if (root)
+                root[before - length - 1] = 0;
+            return root;
+        }
+    return NULL;
+}
+
 /* ---- walking --------------------------------------------------------------------------------- */
 
 struct gpustub1_walk {
     const struct gpustub1_library *library;
     gpustub1_place_fn *callback;
     void *context;
-    const char *found; /* how the places of the current step are found */
-    const char *only;  /* only below this root, or NULL */
+    const char *found;  /* how the places of the current step are found */
     const char *except; /* not this root, or NULL */
 };
 
@@ -72,8 +110,8 @@ static int gpustub1_visit(struct gpustub1_walk *walk, const char *root, const ch
 {
     if (root[0] != '/')
         return 0; /* relative entries are never searched */
-    if ((walk->only && strcmp(walk->only, root)) || (walk->except && !strcmp(walk->except, root)))
-        return 0;
+    if (walk->except && !strcmp(walk->except, root))
+        return 0; /* had its turn */
     char *directory = gpustub1_join(root, *below ? "/" : "", below);
     int result = directory ? walk->callback(walk->context, directory, root, walk->found) : 0;
     free(directory);
@@ -206,7 +244,7 @@ static int gpustub1_all_places(struct gpustub1_walk *walk, const char *own)
     walk->found = "driver directory";
     if ((result = gpustub1_fixed(walk, own, library->dirs_first)))
         return result;
-    if (!walk->only && (result = walk->callback(walk->context, NULL, NULL, "the loader's search")))
+    if ((result = walk->callback(walk->context, NULL, NULL, "the loader's search")))
         return result;
     if (library->role == GPUSTUB1_TOOLKIT && (result = gpustub1_toolkit_roots(walk)))
         return result;
@@ -217,12 +255,14 @@ static int gpustub1_all_places(struct gpustub1_walk *walk, const char *own)
 int gpustub1_places(const struct gpustub1_library *library, const char *root,
                     gpustub1_place_fn *callback, void *context)
 {
-    struct gpustub1_walk walk = {library, callback, context, NULL, root, NULL};
+    struct gpustub1_walk walk = {library, callback, context, "same toolkit", NULL};
     /* $ORIGIN and the directories around the program are the caller's choice in a secure process
      * (a hard link moves them), as ld.so(8) says. */
     char *own = gpustub1_secure() ? NULL : gpustub1_own_path();
-    int result = root ? gpustub1_all_places(&walk, own) : 0;
-    walk.only = NULL;
+    int result = 0;
+    if (root && !(result = gpustub1_visit(&walk, root, "")) &&
+        !(result = gpustub1_visit_each(&walk, root, library->wheel_dirs)))
+        result = gpustub1_visit_each(&walk, root, library->root_dirs);
     walk.except = root;
     if (!result)
         result = gpustub1_all_places(&walk, own);
