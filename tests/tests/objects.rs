@@ -335,7 +335,9 @@ fn twenty_thousand_stubs_compile_link_and_run() -> Result<()> {
     let dir = scratch()?;
     let plan = plan_functions(numbered(20_000), Machine::X86_64)?;
     let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
-    let used: Vec<usize> = (0..20_000).collect();
+    // Without garbage collection the program keeps all of them. (A C compiler takes a minute for
+    // a program that names as many.)
+    let used: Vec<usize> = (0..20_000).step_by(199).collect();
     succeed(&mut Command::new(link(
         dir.path(),
         &archive,
