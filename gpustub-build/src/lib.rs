@@ -17,7 +17,7 @@
 //! ```text
 //! OUT_DIR/gpustub/            the generated sources, objects, and gpustub.h
 //! OUT_DIR/gpustub/link/       the search path that rustc is given
-//!     libgpustub_stubs.a      the stubs of all libraries, and the run time once
+//!     libgpustub_<package>.a  the stubs of all libraries, and the run time once
 //!     libcuda.a               for each stubbed name, an archive without members
 //! ```
 //!
@@ -275,10 +275,7 @@ impl Build {
             self.archiver.as_deref(),
         )?;
 
-        let name = match shared {
-            true => shared_name(&self.env.cargo_text("CARGO_PKG_NAME")?),
-            false => "gpustub_stubs".to_owned(),
-        };
+        let name = link_name(&self.env.cargo_text("CARGO_PKG_NAME")?);
         let (kind, file, stand_in) = match shared {
             // A linker script. It is named .a because the loader, unlike linkers, would trip over
             // a text file named libcuda.so when cargo puts this folder into LD_LIBRARY_PATH.
@@ -326,8 +323,10 @@ impl Build {
     }
 }
 
-/// The name after `-l` of a package's shared stubs. Other software finds libraries in a process by
-/// parts of their file names, such as `libcudart.`; none of them fits this one.
-fn shared_name(package: &str) -> String {
+/// The name after `-l` of a package's stubs. Other software finds libraries in a process by parts
+/// of their file names, such as `libcudart.`; none of them fits this one. The package is in it
+/// because rustc unpacks the archives that crates carry into one folder: of two with one name the
+/// second would replace the first, and the link would fail without saying why.
+fn link_name(package: &str) -> String {
     format!("gpustub_{}", package.replace('-', "_"))
 }

@@ -60,11 +60,11 @@ const REQUIRED: &[&str] = &[
     "-fno-lto",
 ];
 
-/// The objects of the archive, in its order, and their sources. The first is compiled first: it
-/// is the quicker one to fail.
+/// The objects of the archive, in its order, and their sources. The stubs come first: their first
+/// symbol is what a linker has to show when there are two archives.
 const OBJECTS: [(&str, &str); 2] = [
-    ("gpustub_runtime.o", "runtime.c"),
     ("gpustub_stubs.o", "stubs.S"),
+    ("gpustub_runtime.o", "runtime.c"),
 ];
 
 /// The environment variables that decide which tools are found and with which flags, by the rules

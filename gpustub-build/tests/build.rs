@@ -122,7 +122,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
         lines[lines.len() - 2..],
         [
             format!("cargo::rustc-link-search=native={link}"),
-            "cargo::rustc-link-lib=static:+whole-archive=gpustub_stubs".to_owned(),
+            "cargo::rustc-link-lib=static:+whole-archive=gpustub_my_package".to_owned(),
         ]
     );
     for expected in [
@@ -146,7 +146,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
     let expected = [
         "libOpenCL.a",
         "libcuda.a",
-        "libgpustub_stubs.a",
+        "libgpustub_my_package.a",
         "libnvrtc.a",
     ];
     assert_eq!(package.link_files(), expected);
@@ -156,7 +156,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
     let archive = output.library.unwrap();
     assert_eq!(
         tool("ar", &["t"], &archive),
-        "gpustub_runtime.o\ngpustub_stubs.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
     let nm = tool("nm", &["--defined-only"], &archive);
     let defined = names(&nm);
@@ -249,7 +249,10 @@ fn a_library_that_is_no_longer_declared_leaves_nothing_behind() {
     )
     .unwrap();
     let output = package.output();
-    assert_eq!(package.link_files(), ["libOpenCL.a", "libgpustub_stubs.a"]);
+    assert_eq!(
+        package.link_files(),
+        ["libOpenCL.a", "libgpustub_my_package.a"]
+    );
     let nm = tool("nm", &["--defined-only"], &output.library.unwrap());
     assert!(!names(&nm).contains(&"nvrtcVersion"));
 }
@@ -322,7 +325,10 @@ fn a_library_of_ones_own_reads_its_symbol_list() {
     assert!(lines(&output).iter().any(|l| l == line), "{output:?}");
     let nm = tool("nm", &["--defined-only"], &output.library.unwrap());
     assert!(names(&nm).contains(&"acmeOpen"), "{nm}");
-    assert_eq!(package.link_files(), ["libacme.a", "libgpustub_stubs.a"]);
+    assert_eq!(
+        package.link_files(),
+        ["libacme.a", "libgpustub_my_package.a"]
+    );
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .unwrap();
     assert_eq!(
         output("ar", &["t"], &library),
-        "gpustub_runtime.o\ngpustub_stubs.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
     let names = output("nm", &["--defined-only"], &library);
     assert!(
@@ -110,7 +110,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .unwrap();
     assert_eq!(
         output("ar", &["t"], &library),
-        "gpustub_runtime.o\ngpustub_stubs.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
     assert!(!dir.join("libx.a.new").exists());
 }
@@ -163,7 +163,7 @@ fn the_compiler_runs_inside_the_folder_with_relative_names() {
 
     let compiles = calls(&dir, "cc", "-c");
     assert_eq!(compiles.len(), 2, "{compiles:?}");
-    for (call, source) in compiles.iter().zip(["runtime.c", "stubs.S"]) {
+    for (call, source) in compiles.iter().zip(["stubs.S", "runtime.c"]) {
         assert!(call.starts_with(&format!("{}: ", dir.display())), "{call}");
         assert!(call.ends_with(&format!(" {source}")), "{call}");
         for flag in ["-Og", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-lto"] {
@@ -192,7 +192,7 @@ fn tools_that_know_less_are_asked_for_less() {
     assert_eq!(calls(&dir, "cc", "-c").len(), 4);
     assert_eq!(
         output("ar", &["t"], &library),
-        "gpustub_runtime.o\ngpustub_stubs.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
 }
 

@@ -18,13 +18,14 @@
 #define GPUSTUB_LIBRARY_END(library) gpustub_label .b.library.c, gpustub1_last_##library, 3
 #define GPUSTUB_FN(library, index, name, spec) gpustub_function library, index, name, spec
 
- gpustub_label .a, gpustub1_slots_first, 12
-#include "gpustub_table.inc"
- gpustub_label .c, gpustub1_slots_last, 12
-
-/* Two archives of stubs in one program stop the link here, with the remedy as the name. */
- .section .rodata.gpustub.one_provider, "a", @progbits
+/* Two archives of stubs in one program stop the link here, with the remedy as the name. It is the
+ * first symbol of the first member, because lld shows 20 duplicate symbols and no more, and in a
+ * section that is not loaded, because mold looks at what its garbage collection leaves only. */
+ .section .gpustub.one_provider, "", @progbits
  .globl gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml_of_all_but_one
  .hidden gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml_of_all_but_one
 gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml_of_all_but_one:
- .byte 0
+
+ gpustub_label .a, gpustub1_slots_first, 12
+#include "gpustub_table.inc"
+ gpustub_label .c, gpustub1_slots_last, 12

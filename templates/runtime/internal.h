@@ -14,6 +14,15 @@
 
 #include "rt.h"
 
+/* In the one translation unit of runtime.c nothing of this has external linkage: of two run times
+ * in one link, linkers then report the few names that are the interface, and lld, which shows 20
+ * errors, gets to the one that says what to do. Each file also compiles alone. */
+#ifdef GPUSTUB1_ONE_UNIT
+#define GPUSTUB1_INTERNAL static
+#else
+#define GPUSTUB1_INTERNAL GPUSTUB1_HIDDEN
+#endif
+
 #define GPUSTUB1_LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define GPUSTUB1_READ(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define GPUSTUB1_STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
@@ -64,63 +73,63 @@ struct gpustub1_toolkit {
 };
 
 /* text.c */
-GPUSTUB1_HIDDEN void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
-                                           size_t length);
-GPUSTUB1_HIDDEN void gpustub1_append(struct gpustub1_text *text, const char *string);
-GPUSTUB1_HIDDEN void gpustub1_append_number(struct gpustub1_text *text, long number);
-GPUSTUB1_HIDDEN void gpustub1_append_version(struct gpustub1_text *text, int32_t version);
-GPUSTUB1_HIDDEN void gpustub1_append_json(struct gpustub1_text *text, const char *string);
-GPUSTUB1_HIDDEN char *gpustub1_copy(const char *string);
-GPUSTUB1_HIDDEN char *gpustub1_join(const char *a, const char *b, const char *c);
+GPUSTUB1_INTERNAL void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
+                                             size_t length);
+GPUSTUB1_INTERNAL void gpustub1_append(struct gpustub1_text *text, const char *string);
+GPUSTUB1_INTERNAL void gpustub1_append_number(struct gpustub1_text *text, long number);
+GPUSTUB1_INTERNAL void gpustub1_append_version(struct gpustub1_text *text, int32_t version);
+GPUSTUB1_INTERNAL void gpustub1_append_json(struct gpustub1_text *text, const char *string);
+GPUSTUB1_INTERNAL char *gpustub1_copy(const char *string);
+GPUSTUB1_INTERNAL char *gpustub1_join(const char *a, const char *b, const char *c);
 
 /* image.c */
-GPUSTUB1_HIDDEN char *gpustub1_own_path(void);
-GPUSTUB1_HIDDEN char **gpustub1_loaded_names(const struct gpustub1_library *library);
-GPUSTUB1_HIDDEN int gpustub1_inspect(void *handle, const struct gpustub1_library *library,
-                                     char **path, int32_t *major);
-GPUSTUB1_HIDDEN int gpustub1_secure(void);
-GPUSTUB1_HIDDEN const char *gpustub1_env(const char *name);
+GPUSTUB1_INTERNAL char *gpustub1_own_path(void);
+GPUSTUB1_INTERNAL char **gpustub1_loaded_names(const struct gpustub1_library *library);
+GPUSTUB1_INTERNAL int gpustub1_inspect(void *handle, const struct gpustub1_library *library,
+                                       char **path, int32_t *major);
+GPUSTUB1_INTERNAL int gpustub1_secure(void);
+GPUSTUB1_INTERNAL const char *gpustub1_env(const char *name);
 
 /* place.c */
 typedef int gpustub1_place_fn(void *context, const char *directory, const char *root,
                               const char *found);
 /* Calls back with each place in S3's order (directory NULL: the loader's own search) until the
  * callback returns non-zero, and returns that. */
-GPUSTUB1_HIDDEN int gpustub1_places(const struct gpustub1_library *library, const char *root,
-                                    gpustub1_place_fn *callback, void *context);
-GPUSTUB1_HIDDEN int gpustub1_each_file(const char *directory, const char *prefix,
-                                       int (*callback)(void *context, const char *path),
-                                       void *context);
-GPUSTUB1_HIDDEN int gpustub1_is_link_stub(const char *path);
-GPUSTUB1_HIDDEN char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
+GPUSTUB1_INTERNAL int gpustub1_places(const struct gpustub1_library *library, const char *root,
+                                      gpustub1_place_fn *callback, void *context);
+GPUSTUB1_INTERNAL int gpustub1_each_file(const char *directory, const char *prefix,
+                                         int (*callback)(void *context, const char *path),
+                                         void *context);
+GPUSTUB1_INTERNAL int gpustub1_is_link_stub(const char *path);
+GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
 
 /* find.c */
-GPUSTUB1_HIDDEN struct gpustub1_outcome *gpustub1_find(int library);
+GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_find(int library);
 
-GPUSTUB1_HIDDEN void gpustub1_discard(struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL void gpustub1_discard(struct gpustub1_outcome *outcome);
 
 /* load.c */
-GPUSTUB1_HIDDEN struct gpustub1_state *gpustub1_state(int library);
-GPUSTUB1_HIDDEN const struct gpustub1_toolkit *gpustub1_toolkit(int family);
-GPUSTUB1_HIDDEN const struct gpustub1_toolkit *
+GPUSTUB1_INTERNAL struct gpustub1_state *gpustub1_state(int library);
+GPUSTUB1_INTERNAL const struct gpustub1_toolkit *gpustub1_toolkit(int family);
+GPUSTUB1_INTERNAL const struct gpustub1_toolkit *
 gpustub1_claim(int family, const struct gpustub1_outcome *outcome, const char *by);
-GPUSTUB1_HIDDEN const struct gpustub1_library *gpustub1_library(int library);
-GPUSTUB1_HIDDEN int gpustub1_library_count(void);
-GPUSTUB1_HIDDEN struct gpustub1_outcome *gpustub1_settle(int library);
-GPUSTUB1_HIDDEN int gpustub1_is_exiting(void);
+GPUSTUB1_INTERNAL const struct gpustub1_library *gpustub1_library(int library);
+GPUSTUB1_INTERNAL int gpustub1_library_count(void);
+GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_settle(int library);
+GPUSTUB1_INTERNAL int gpustub1_is_exiting(void);
 
 /* call.c */
-GPUSTUB1_HIDDEN int gpustub1_is_refused(const struct gpustub1_library *library,
-                                        const struct gpustub1_spec *spec,
-                                        const struct gpustub1_outcome *outcome);
-GPUSTUB1_HIDDEN const struct gpustub1_spec *gpustub1_slot_spec(const struct gpustub1_slot *slot,
-                                                               const struct gpustub1_library *library);
-GPUSTUB1_HIDDEN const char *gpustub1_slot_name(const struct gpustub1_slot *slot);
-GPUSTUB1_HIDDEN void *gpustub1_slot_thunk(const struct gpustub1_slot *slot);
-GPUSTUB1_HIDDEN void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node);
+GPUSTUB1_INTERNAL int gpustub1_is_refused(const struct gpustub1_library *library,
+                                          const struct gpustub1_spec *spec,
+                                          const struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL const struct gpustub1_spec *
+gpustub1_slot_spec(const struct gpustub1_slot *slot, const struct gpustub1_library *library);
+GPUSTUB1_INTERNAL const char *gpustub1_slot_name(const struct gpustub1_slot *slot);
+GPUSTUB1_INTERNAL void *gpustub1_slot_thunk(const struct gpustub1_slot *slot);
+GPUSTUB1_INTERNAL void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node);
 
 /* report.c */
-GPUSTUB1_HIDDEN const char *gpustub1_report(int library, struct gpustub1_outcome *outcome);
-GPUSTUB1_HIDDEN void gpustub1_log(int library, struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL const char *gpustub1_report(int library, struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL void gpustub1_log(int library, struct gpustub1_outcome *outcome);
 
 #endif

@@ -1,4 +1,5 @@
 /* runtime.c: the run time as one translation unit, so that building it is one compiler call. */
+#define GPUSTUB1_ONE_UNIT
 #include "text.c"
 #include "image.c"
 #include "place.c"
