@@ -56,6 +56,10 @@ const FORMS: [(&str, VersionForm); 3] = [
 /// The largest struct that a stub may have to fill with zeros.
 const LARGEST_STRUCT: i64 = 65_536;
 
+/// The smallest struct that comes back through the hidden result pointer, on x86-64 (psABI 3.2.3)
+/// and AArch64 (AAPCS64 6.9) alike. Smaller ones come back in registers: there is no pointer then.
+const SMALLEST_STRUCT: i64 = 17;
+
 pub(super) fn library(
     file: &str,
     manifest: &str,
@@ -271,7 +275,9 @@ impl Reader<'_, '_> {
         match (table.get("value"), table.get("struct")) {
             (Some(value), None) => self.code(&value).map(Returns::Value),
             (None, Some(bytes)) => {
-                let bytes = self.decoder.integer(&bytes, 1..=LARGEST_STRUCT)?;
+                let bytes = self
+                    .decoder
+                    .integer(&bytes, SMALLEST_STRUCT..=LARGEST_STRUCT)?;
                 u32::try_from(bytes).ok().map(Returns::Struct)
             }
             _ => {

@@ -186,6 +186,7 @@ fn mistakes_are_named_with_their_place() {
             "{ struct = 2, value = 1 }",
             "27:24 bad-value `fallback.acmeSize.returns` takes",
         ),
+        ("{ struct = 20 }", "{ struct = 16 }", "27:35 bad-value"),
         (
             "acmeSize = [1]",
             "acmeVersion = [1]",
