@@ -1,0 +1,375 @@
+//! Third-party code, unchanged, builds against the stubs and starts.
+//!
+//! Each project below `fixtures/third-party` is built with each linker, with and without a toolkit
+//! on the linker's way. Every image that cargo makes of it (program, cdylib, unit, integration and
+//! documentation tests) must ask the loader for no GPU library, run, and get the API's error
+//! values. The toolkit is a folder of stand-ins: linkers take them for the real ones, and they say
+//! so when they are loaded.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::target_dir;
+use gpustub_tests::elf::{needed, readelf};
+use gpustub_tests::{Result, repository, scratch};
+use serde_json::Value;
+
+/// Variables by which a real toolkit of this machine could get into a build.
+const TOOLKIT_VARIABLES: [&str; 6] = [
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_ROOT",
+    "CUDA_TOOLKIT_ROOT_DIR",
+    "LIBRARY_PATH",
+    "LD_LIBRARY_PATH",
+];
+
+/// All that an image may ask the loader for.
+const SYSTEM: [&str; 7] = [
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "librt.so.1",
+];
+
+/// A linker, the flag that chooses it, and the name that it leaves in `.comment`.
+#[derive(Clone, Copy)]
+struct Linker {
+    name: &'static str,
+    flag: &'static str,
+    comment: Option<&'static str>,
+}
+
+/// What rustc takes unasked: rust-lld since 1.90, before that the C compiler's.
+const DEFAULT: Linker = Linker {
+    name: "default",
+    flag: "",
+    comment: Some(""),
+};
+const BFD: Linker = Linker {
+    name: "bfd",
+    flag: "-Clink-arg=-fuse-ld=bfd",
+    comment: None,
+};
+const MOLD: Linker = Linker {
+    name: "mold",
+    flag: "-Clink-arg=-fuse-ld=mold",
+    comment: Some("mold"),
+};
+
+/// A project below `fixtures/third-party`, where cargo can build it.
+struct Project {
+    /// The folder of all these projects, below the target folder, so that what is compiled stays.
+    work: PathBuf,
+    name: &'static str,
+    /// It needs no crate that this build has not used.
+    offline: bool,
+    /// Projects share files and a folder for cargo: one test at a time.
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Project {
+    fn new(name: &'static str, offline: bool) -> Result<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let project = Self {
+            work: target_dir().join("third-party"),
+            name,
+            offline,
+            _turn: turn,
+        };
+        let fixtures = repository().join("tests/fixtures/third-party");
+        copy(&fixtures.join(name), &project.folder())?;
+        if offline {
+            let lock = fs::read(repository().join("Cargo.lock"))?;
+            write_if_changed(&project.folder().join("Cargo.lock"), &lock)?;
+        }
+        let mut cc = Command::new("cc");
+        cc.arg(fixtures.join("host.c"))
+            .args(["-ldl", "-o"])
+            .arg(project.host());
+        succeed(&mut cc)?;
+        project.install_toolkit(&fixtures.join("toolkit.c"))?;
+        Ok(project)
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.work.join(self.name)
+    }
+
+    /// A program that loads a shared library and calls its `check`.
+    fn host(&self) -> PathBuf {
+        self.work.join("host")
+    }
+
+    fn toolkit(&self) -> PathBuf {
+        self.work.join("toolkit")
+    }
+
+    /// Makes a folder that looks like a toolkit's, driver included.
+    fn install_toolkit(&self, source: &Path) -> Result<()> {
+        let folder = self.toolkit().join("lib64");
+        fs::create_dir_all(folder.join("stubs"))?;
+        for (name, soname) in [
+            ("libcuda.so", "libcuda.so.1"),
+            ("libcudart.so", "libcudart.so.12"),
+            ("libnvrtc.so", "libnvrtc.so.12"),
+            ("libOpenCL.so", "libOpenCL.so.1"),
+        ] {
+            let mut cc = Command::new("cc");
+            cc.args(["-shared", "-fPIC"])
+                .arg(format!("-Wl,-soname,{soname}"));
+            succeed(cc.arg(source).arg("-o").arg(folder.join(soname)))?;
+            fs::copy(folder.join(soname), folder.join(name))?;
+            fs::copy(folder.join(soname), folder.join("stubs").join(name))?;
+        }
+        Ok(())
+    }
+
+    /// A cargo command in which gpustub-build is this tree's. `linker` serves the project's own
+    /// packages only: for all of them, cargo would compile every dependency anew.
+    fn cargo(&self, words: &[&str], linker: Linker, toolkit: bool) -> Result<Command> {
+        let kind = if toolkit { "toolkit" } else { "bare" };
+        let target = self.work.join(format!("target-{kind}"));
+        fs::create_dir_all(&target)?;
+        let mut cargo = cargo(&self.folder());
+        cargo.args(words);
+        cargo.arg("--quiet").arg("--target-dir").arg(&target);
+        if self.offline {
+            cargo.arg("--offline");
+        }
+        let helper = repository().join("gpustub-build");
+        cargo.arg("--config").arg(format!(
+            "patch.crates-io.gpustub-build.path = '{}'",
+            helper.display()
+        ));
+        clean(&mut cargo);
+        if !linker.flag.is_empty() {
+            let wrapper = target.join(format!("rustc-{}", linker.name));
+            let script = format!("#!/bin/sh\nexec \"$@\" {}\n", linker.flag);
+            write_if_changed(&wrapper, script.as_bytes())?;
+            fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+            cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+            cargo.env("RUSTDOCFLAGS", linker.flag);
+        }
+        if toolkit {
+            cargo.env("CUDA_PATH", self.toolkit());
+            cargo.env("LIBRARY_PATH", self.toolkit().join("lib64"));
+        }
+        Ok(cargo)
+    }
+
+    /// Builds all images of `packages` and looks at each. `more` goes to both cargo commands.
+    fn check(&self, packages: &[&str], linker: Linker, toolkit: bool, more: &[&str]) -> Result<()> {
+        let build = ["test", "--no-run", "--message-format", "json"];
+        let mut build = self.cargo(&[&build, more].concat(), linker, toolkit)?;
+        build.args(packages.iter().flat_map(|package| ["--package", package]));
+        let built = succeed(&mut build)?;
+        for package in packages {
+            let images = images(&built.stdout, package)?;
+            let kinds: Vec<&str> = images.iter().map(|(kind, _)| &kind[..]).collect();
+            let expected = ["bin", "cdylib", "test", "unit of bin", "unit of lib"];
+            assert_eq!(kinds, expected, "{package}: {}", built.stdout);
+            for (kind, image) in &images {
+                let mut command = match &kind[..] {
+                    "cdylib" => Command::new(self.host()),
+                    _ => Command::new(image),
+                };
+                if kind == "cdylib" {
+                    command.arg(image);
+                }
+                look_at(image, linker)
+                    .and_then(|()| self.start(clean(&mut command)))
+                    .map_err(|failure| {
+                        let name = linker.name;
+                        format!("{package}, {kind}, {name}, toolkit: {toolkit}: {failure:?}")
+                    })?;
+            }
+            // These images exist while rustdoc runs them only: the test leaves a copy.
+            let scratch = scratch()?;
+            let kept = scratch.path().join("documentation-test");
+            let words = [&["test", "--doc", "--package", package], more].concat();
+            let mut doc = self.cargo(&words, linker, toolkit)?;
+            self.start(doc.env("KEEP_DOC_TEST", &kept))?;
+            look_at(&kept, linker)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a program as on a machine without GPU libraries, except that the loader could find the
+    /// toolkit's, if asked.
+    fn start(&self, command: &mut Command) -> Result<()> {
+        for library in ["CUDA", "CUDART", "NVRTC", "OPENCL"] {
+            command.env(format!("GPUSTUB_{library}_PATH"), "off");
+        }
+        let ran = succeed(command.env("LD_LIBRARY_PATH", self.toolkit().join("lib64")))?;
+        match ran.stderr.is_empty() {
+            true => Ok(()),
+            false => Err(ran.error("something was loaded, or printed unasked")),
+        }
+    }
+
+    /// The linker's own words when two packages provide stubs.
+    fn check_two_providers(&self, linker: Linker) -> Result<()> {
+        let ran = run(&mut self.cargo(&["build"], linker, false)?)?;
+        let remedy =
+            "gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml";
+        if ran.status.success() || !ran.stderr.contains(remedy) {
+            return Err(ran.error(&format!("{} should say what to do", linker.name)));
+        }
+        Ok(())
+    }
+}
+
+/// Takes the machine's own toolkit out of a command's environment.
+fn clean(command: &mut Command) -> &mut Command {
+    for variable in TOOLKIT_VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Looks at an image from outside.
+fn look_at(image: &Path, linker: Linker) -> Result<()> {
+    let needed = needed(image)?;
+    if let Some(name) = needed.iter().find(|name| !SYSTEM.contains(&&name[..])) {
+        return Err(format!("asks the loader for {name}").into());
+    }
+    let comment = readelf(&["-p", ".comment"], image)?;
+    let by_that_linker = match linker.comment {
+        Some(name) => comment.contains(name),
+        None => !comment.contains("LLD") && !comment.contains("mold"),
+    };
+    match by_that_linker {
+        true => Ok(()),
+        false => Err(format!("was linked by another linker: {comment}").into()),
+    }
+}
+
+/// The images of a package out of cargo's messages, with their kinds, sorted.
+fn images(messages: &str, package: &str) -> Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for line in messages.lines() {
+        let message: Value = serde_json::from_str(line)?;
+        let is_of_package = message["package_id"].as_str().is_some_and(|id| {
+            id.contains(&format!("/{package}#")) || id.contains(&format!("#{package}@"))
+        });
+        if message["reason"] != "compiler-artifact" || !is_of_package {
+            continue;
+        }
+        let kinds = message["target"]["kind"].as_array();
+        let kind = match kinds.and_then(|kinds| kinds.last()?.as_str()) {
+            Some("custom-build") | None => continue,
+            Some("test") => "test".to_owned(),
+            Some("bin") if message["profile"]["test"] == true => "unit of bin".to_owned(),
+            Some(_) if message["profile"]["test"] == true => "unit of lib".to_owned(),
+            Some(kind) => kind.to_owned(),
+        };
+        let files = message["filenames"].as_array().into_iter().flatten();
+        let image = match message["executable"].as_str() {
+            Some(program) => Some(program),
+            None => files.filter_map(Value::as_str).find(|f| f.ends_with(".so")),
+        };
+        found.push((kind, image.ok_or(line)?.into()));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Copies a folder; files that have not changed keep their time, so that cargo builds nothing anew.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (from, to) = {
+            let entry = entry?;
+            (entry.path(), to.join(entry.file_name()))
+        };
+        match from.is_dir() {
+            true => copy(&from, &to)?,
+            false => write_if_changed(&to, &fs::read(&from)?)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {
+    if fs::read(path).ok().as_deref() != Some(bytes) {
+        fs::write(path, bytes)?;
+    }
+    Ok(())
+}
+
+/// What the other tests guard against: without stubs, the toolkit is what programs ask for.
+#[test]
+fn without_stubs_the_toolkit_is_linked() -> Result<()> {
+    let project = Project::new("local", true)?;
+    let build = ["build", "--package", "victim", "--message-format", "json"];
+    let built = succeed(&mut project.cargo(&build, DEFAULT, true)?)?;
+    let images = images(&built.stdout, "victim")?;
+    assert_eq!(images.len(), 1, "{}", built.stdout);
+    let needed = needed(&images[0].1)?;
+    assert!(needed.contains(&"libcuda.so.1".to_owned()), "{needed:?}");
+    Ok(())
+}
+
+/// A crate that says `dylib=cuda` and names the toolkit's folder, a library that leaves the
+/// providing of its stubs to others, and the application that does it.
+#[test]
+fn a_hostile_crate_and_a_library_that_requires_stubs() -> Result<()> {
+    let project = Project::new("local", true)?;
+    for (linker, toolkit) in [(DEFAULT, false), (DEFAULT, true), (BFD, true)] {
+        project.check(&["app"], linker, toolkit, &[])?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs mold: ./tests/run"]
+fn a_hostile_crate_and_a_library_that_requires_stubs_with_mold() -> Result<()> {
+    let project = Project::new("local", true)?;
+    for toolkit in [false, true] {
+        project.check(&["app"], MOLD, toolkit, &[])?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_hostile_crate_with_link_time_optimisation() -> Result<()> {
+    Project::new("local", true)?.check(&["app"], DEFAULT, true, &["--release"])
+}
+
+#[test]
+fn two_providers_are_told_by_the_linker_what_to_do() -> Result<()> {
+    let project = Project::new("two-providers", true)?;
+    for linker in [DEFAULT, BFD] {
+        project.check_two_providers(linker)?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs mold: ./tests/run"]
+fn two_providers_are_told_by_mold_what_to_do() -> Result<()> {
+    Project::new("two-providers", true)?.check_two_providers(MOLD)
+}
+
+#[test]
+#[ignore = "needs crates from the registry: ./tests/run"]
+fn unchanged_crates_of_the_registry() -> Result<()> {
+    let project = Project::new("registry", false)?;
+    for toolkit in [false, true] {
+        for linker in [DEFAULT, BFD, MOLD] {
+            project.check(&["uses-cudarc", "uses-cl-sys"], linker, toolkit, &[])?;
+        }
+    }
+    Ok(())
+}
