@@ -218,3 +218,49 @@ fn scripts_are_bash_and_executable() -> Result<()> {
     }
     Ok(())
 }
+
+/// Each invariant of ARCHITECTURE.md names tests and traps that exist.
+#[test]
+fn invariants_name_tests_that_exist() -> Result<()> {
+    let architecture = std::fs::read_to_string(repository().join("ARCHITECTURE.md"))?;
+    let traps = std::fs::read_to_string(repository().join("tests/traps/cases.toml"))?;
+    let mut code = String::new();
+    for file in tracked(&["*.rs"])? {
+        code += &std::fs::read_to_string(&file)?;
+    }
+    let rows = architecture.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        matches!(cells[..], [number, _, _] if number.trim_start_matches("| ").parse::<u8>().is_ok())
+            .then(|| cells[2])
+    });
+    let mut invariants = 0;
+    for kept_by in rows {
+        let names: Vec<&str> = kept_by.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "no test: {kept_by}");
+        for name in names {
+            let stem = name.trim_end_matches('*');
+            let is_trap =
+                traps.contains(&format!("[{stem}")) || traps.contains(&format!("[\"{stem}"));
+            let is_file = [
+                "tests/tests",
+                "crates/core/tests",
+                "crates/object/tests",
+                ".",
+            ]
+            .iter()
+            .any(|dir| {
+                let place = repository().join(dir);
+                place.join(format!("{stem}.rs")).exists() || place.join(stem).exists()
+            });
+            let is_command = stem.starts_with("cargo xtask ") || stem.ends_with("=1");
+            let is_function = code.contains(&format!("fn {stem}"));
+            assert!(
+                is_trap || is_file || is_command || is_function,
+                "ARCHITECTURE.md names `{name}`, which is no test, trap or file"
+            );
+        }
+        invariants += 1;
+    }
+    assert!(invariants > 20, "{invariants} rows were read");
+    Ok(())
+}
