@@ -1,11 +1,14 @@
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 
 #include "check.h"
 
 int trap_value(void);
+void guest_at_end(void (*function)(void));
 
 static sem_t running;
+static unsigned long calls; /* atomic */
 
 /* First the library answers, then the stub in its place, and never the library again: not while
  * it is torn down, and not after. The one call that was already on its way may still arrive. */
@@ -22,15 +25,35 @@ static void *caller(void *unused)
         ended |= value == 77;
         late += value == -1;
         CHECK(late <= 1);
+        __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
     }
+}
+
+static void wait_for_calls(unsigned long more)
+{
+    unsigned long enough = __atomic_load_n(&calls, __ATOMIC_SEQ_CST) + more;
+    while (__atomic_load_n(&calls, __ATOMIC_SEQ_CST) < enough) {
+        sched_yield();
+    }
+}
+
+/* Runs after the destructors of the program and of the stubs, while the thread goes on. */
+static void end(void)
+{
+    wait_for_calls(1000);
+    CHECK(trap_value() == 77);
+    puts("late");
+    fflush(stdout);
 }
 
 int main(void)
 {
     pthread_t thread;
+    guest_at_end(end);
     CHECK(sem_init(&running, 0, 0) == 0);
     CHECK(pthread_create(&thread, NULL, caller, NULL) == 0);
     while (sem_wait(&running) != 0) {
     }
+    wait_for_calls(10);
     PASSED();
 }
