@@ -1,17 +1,16 @@
 //! One binary on many machines: the same file of `hello-gpu`, with other real libraries around it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::library::{Library, Returns};
-use gpustub_tests::cargo::{gpustub, program};
+use gpustub_tests::cargo::program;
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, elf, repository, scratch};
+use gpustub_tests::{Result, repository, scratch};
 
 const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "nvrtc", "opencl"];
 
@@ -473,128 +472,7 @@ fn hip_is_found_and_has_no_device() -> Result<()> {
     Ok(())
 }
 
-// ---- what the loader sees -------------------------------------------------------------------------------
-
-fn is_gpu_library(name: &str) -> bool {
-    [
-        "cuda", "cudart", "nvrtc", "amdhip64", "hiprtc", "OpenCL", "nvidia",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
-}
-
-#[test]
-#[ignore = "needs PoCL and HIP: ./tests/run"]
-fn nothing_is_loaded_before_the_first_call() -> Result<()> {
-    let ran = succeed(Command::new(hello_gpu()?).env("LD_DEBUG", "files"))?;
-    let (before, after) = (ran.stderr.split_once("transferring control"))
-        .ok_or_else(|| ran.error("the loader did not say when the program starts"))?;
-    assert!(!is_gpu_library(before), "{before}");
-    assert!(
-        after.contains("libOpenCL.so.1") && after.contains("libamdhip64.so.5"),
-        "{after}"
-    );
-    Ok(())
-}
-
-#[test]
-fn program_needs_and_exports_no_gpu_library() -> Result<()> {
-    let program = hello_gpu()?;
-    let needed = elf::needed(&program)?;
-    assert!(needed.contains(&"libc.so.6".to_owned()), "{needed:?}");
-    assert!(
-        !needed.iter().any(|name| is_gpu_library(name)),
-        "{needed:?}"
-    );
-    let functions = all_functions()?;
-    let exported: Vec<_> = elf::symbols("--dyn-syms", &program)?
-        .into_iter()
-        .filter(|row| {
-            row.section != "UND"
-                && (functions.contains(&row.name) || row.name.starts_with("gpustub"))
-        })
-        .collect();
-    assert!(exported.is_empty(), "{exported:?}");
-    Ok(())
-}
-
-/// The functions of all shipped libraries that get stubs.
-fn all_functions() -> Result<BTreeSet<String>> {
-    let mut functions = BTreeSet::new();
-    for id in LIBRARIES {
-        let manifest = format!("schema = 1\n[stub.{id}]\n");
-        let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-        let library = plan
-            .libraries
-            .iter()
-            .find(|library| library.id == id)
-            .ok_or("not planned")?;
-        functions.extend(
-            library
-                .functions
-                .iter()
-                .map(|function| function.name.clone()),
-        );
-    }
-    assert!(functions.contains("cudaFree") && functions.contains("clGetPlatformIDs"));
-    Ok(functions)
-}
-
-/// The shared form exports just the functions, under a name in which nobody looks for the real one.
-#[test]
-fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
-    for id in LIBRARIES {
-        let dir = scratch()?;
-        let mut generate = gpustub(&["generate", id, "--form", "shared", "--out"])?;
-        succeed(generate.arg(dir.path()))?;
-
-        let library = Library::builtin(id).ok_or("a shipped library")?;
-        let load_names = &library.load_names["linux"];
-        let real_names: BTreeSet<_> = load_names
-            .iter()
-            .filter_map(|name| name.name.split('.').next())
-            .collect();
-        let shared = dir.path().join(format!("lib/libgpustub_{id}.so"));
-        let soname = elf::soname(&shared)?.ok_or("no soname")?;
-        let file = shared
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        for name in &real_names {
-            assert!(
-                !soname.contains(name) && !file.contains(name),
-                "{file}, {soname}: {name}"
-            );
-        }
-
-        let manifest = format!("schema = 1\n[stub.{id}]\n");
-        let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-        let planned = plan
-            .libraries
-            .iter()
-            .find(|library| library.id == id)
-            .ok_or("not planned")?;
-        let expected: BTreeSet<_> = planned
-            .functions
-            .iter()
-            .map(|function| function.name.clone())
-            .collect();
-        let rows = elf::symbols("--dyn-syms", &shared)?;
-        let exported: BTreeSet<_> = rows
-            .into_iter()
-            .filter(|row| row.section != "UND")
-            .map(|row| row.name)
-            .collect();
-        assert_eq!(exported, expected, "{id}");
-        assert!(
-            !elf::needed(&shared)?
-                .iter()
-                .any(|name| is_gpu_library(name))
-        );
-    }
-    Ok(())
-}
+// ---- places that are none ------------------------------------------------------------------------
 
 /// A program that starts in a folder, or with variables, that name libraries by relative paths
 /// takes nothing from there.
