@@ -124,14 +124,30 @@ fn symbols_of_a_library() {
     assert!(err.contains("`nothing.so` cannot be read"), "{err}");
 }
 
-const PROGRAM: &str = "int cudaGetDeviceCount(int *); int nvrtcVersion(int *, int *);\n\
+const PROGRAM: &str = "int cuInit(unsigned); int cudaGetDeviceCount(int *);\n\
+    int nvrtcVersion(int *, int *);\n\
     int main(void) { int n = -7, a, b;\n\
-    return !(cudaGetDeviceCount(&n) == 35 && n == 0 && nvrtcVersion(&a, &b) == 11); }\n";
+    return !(cuInit(0) == 100 && cudaGetDeviceCount(&n) == 35 && n == 0\n\
+    && nvrtcVersion(&a, &b) == 11); }\n";
 
-/// Links with every linker that is installed and runs; all of these libraries being switched off,
-/// the answers are those of the stubs.
+/// Stands in for a toolkit that the compiler finds by itself, in the folder `toolkit`.
+fn install_toolkit(folder: &Path) {
+    let source = "int cuInit(void) { return 0; } int cudaGetDeviceCount(void) { return 0; }\n\
+                  int nvrtcVersion(void) { return 0; }\n";
+    write(folder, "toolkit/all.c", source);
+    for name in ["cuda", "cudart", "nvrtc"] {
+        let file = format!("toolkit/lib{name}.so");
+        let soname = format!("-Wl,-soname,lib{name}.so.1");
+        let arguments = ["-shared", "-fPIC", &soname, "toolkit/all.c", "-o", &file];
+        cc(folder, &arguments);
+    }
+}
+
+/// Links with every linker that is installed, where a toolkit is, and runs without one: the
+/// answers are those of the stubs.
 fn link_and_run(folder: &Path, arguments: &[&str]) {
     let mut tried = 0;
+    install_toolkit(folder);
     for linker in ["bfd", "lld", "mold", "gold"] {
         let option = format!("-fuse-ld={linker}");
         let probe = Command::new("cc")
@@ -143,7 +159,23 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
         }
         cc(
             folder,
-            &[&["prog.c", "-o", "prog", &option], arguments].concat(),
+            &[
+                &["prog.c", "-o", "prog", &option],
+                arguments,
+                &["-L", "toolkit"],
+            ]
+            .concat(),
+        );
+        let readelf = Command::new("readelf")
+            .args(["-dW".as_ref(), folder.join("prog").as_os_str()])
+            .output()
+            .unwrap();
+        let dynamic = String::from_utf8(readelf.stdout).unwrap();
+        assert!(dynamic.contains("[libc.so.6]"), "{linker}: {dynamic}");
+        let asks = |library| dynamic.contains(&format!("[lib{library}.so"));
+        assert!(
+            !["cuda", "cudart", "nvrtc"].iter().any(asks),
+            "{linker}: {dynamic}"
         );
         let status = Command::new(folder.join("prog"))
             .envs(["CUDART", "NVRTC", "CUDA"].map(|id| (format!("GPUSTUB_{id}_PATH"), "off")))
@@ -160,14 +192,17 @@ fn generated_archives_link() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write(folder, "prog.c", PROGRAM);
-    let command = ["generate", "nvrtc", "cudart", "--out", "stubs"];
+    let command = ["generate", "nvrtc", "cudart", "cuda", "--out", "stubs"];
     let (out, err) = ends(0, folder, &command);
     assert_eq!(out, "");
     assert!(
-        err.contains("cc prog.c -L stubs/link -lcudart -lnvrtc"),
+        err.contains("cc prog.c -L stubs/link -lcuda -lcudart -lnvrtc"),
         "{err}"
     );
-    link_and_run(folder, &["-L", "stubs/link", "-lcudart", "-lnvrtc"]);
+    link_and_run(
+        folder,
+        &["-L", "stubs/link", "-lcuda", "-lcudart", "-lnvrtc"],
+    );
     link_and_run(
         folder,
         &[
@@ -175,6 +210,7 @@ fn generated_archives_link() {
             "stubs/link",
             "-lnvrtc",
             "-lcudart",
+            "-lcuda",
             "-Wl,--gc-sections",
         ],
     );
@@ -209,10 +245,10 @@ fn generated_shared_libraries_link() {
         0,
         folder,
         &[
-            "generate", "nvrtc", "cudart", "--out", "stubs", "--form", "shared",
+            "generate", "nvrtc", "cudart", "cuda", "--out", "stubs", "--form", "shared",
         ],
     );
-    let file = "libgpustub_cudart_nvrtc.so";
+    let file = "libgpustub_cuda_cudart_nvrtc.so";
     let lib = folder.join("stubs/lib");
     let shipped: Vec<_> = fs::read_dir(&lib)
         .unwrap()
@@ -220,7 +256,10 @@ fn generated_shared_libraries_link() {
         .collect();
     assert_eq!(shipped, [file]);
     let rpath = format!("-Wl,-rpath,{}", lib.display());
-    link_and_run(folder, &["-L", "stubs/link", "-lnvrtc", "-lcudart", &rpath]);
+    link_and_run(
+        folder,
+        &["-L", "stubs/link", "-lnvrtc", "-lcudart", "-lcuda", &rpath],
+    );
     let (list, _) = ends(0, folder, &["symbols", &format!("stubs/lib/{file}")]);
     assert!(list.contains(&format!("@soname {file}\n")), "{list}");
     assert!(
@@ -241,6 +280,7 @@ fn sources_alone_compile() {
             "generate",
             "nvrtc",
             "cudart",
+            "cuda",
             "--out",
             "stubs",
             "--sources-only",
