@@ -98,6 +98,14 @@ fn packages_compile_from_their_packed_files() -> Result<()> {
                 .current_dir(&packed)
                 .args(["-xzf", &file]),
         )?;
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let text = std::fs::read(packed.join(member).join(licence))
+                .map_err(|e| format!("{file}: {licence}: {e}"))?;
+            assert!(
+                text == std::fs::read(repository().join(licence))?,
+                "{file}: {licence}"
+            );
+        }
         let name = member
             .rsplit_once('-')
             .map_or(member, |(name, _version)| name);
