@@ -1,6 +1,7 @@
 //! Which symbols of a library get a stub, and what each does when it cannot be called.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
+use std::iter::Peekable;
 
 use super::planner::Planner;
 use super::{Function, Spec};
@@ -70,10 +71,33 @@ impl Specs {
     }
 }
 
+/// Looks ascending names up in a map: one walk over both, instead of a search for each name.
+struct Ascending<'a, T> {
+    rest: Peekable<btree_map::Iter<'a, String, T>>,
+}
+
+impl<'a, T> Ascending<'a, T> {
+    fn new(map: &'a BTreeMap<String, T>) -> Self {
+        Self {
+            rest: map.iter().peekable(),
+        }
+    }
+
+    /// `name` must be greater than the last one.
+    fn get(&mut self, name: &str) -> Option<&'a T> {
+        while self.rest.next_if(|(key, _)| key.as_str() < name).is_some() {}
+        self.rest
+            .next_if(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    }
+}
+
 impl Planner<'_> {
     pub fn functions(&mut self, stub: &Stub, library: &Library) -> (Vec<Spec>, Vec<Function>) {
         let mut left_out = LeftOut::default();
         let mut specs = Specs::new();
+        let mut fallbacks = Ascending::new(&library.fallbacks);
+        let mut abi_changes = Ascending::new(&library.abi_changes);
         let mut functions = Vec::new();
         for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
             if OF_EVERY_IMAGE.contains(&same[0].name.as_str()) {
@@ -82,7 +106,13 @@ impl Planner<'_> {
             let Some(symbol) = callable(same, &mut left_out) else {
                 continue;
             };
-            let number = specs.number(spec(library, symbol));
+            let number = specs.number(Spec {
+                fallback: fallbacks.get(&symbol.name).cloned().unwrap_or_default(),
+                abi_changes: abi_changes.get(&symbol.name).cloned().unwrap_or_default(),
+                // The linker binds new programs to the default version only; without one, dlsym
+                // finds nothing and the node must be named.
+                node: symbol.node.clone().filter(|_| symbol.old),
+            });
             functions.push(Function {
                 name: symbol.name.clone(),
                 spec: u16::try_from(number).unwrap_or(u16::MAX),
@@ -191,22 +221,4 @@ fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Sy
     };
     reason.push(&symbol.name);
     None
-}
-
-fn spec(library: &Library, symbol: &Symbol) -> Spec {
-    Spec {
-        fallback: library
-            .fallbacks
-            .get(&symbol.name)
-            .cloned()
-            .unwrap_or_default(),
-        abi_changes: library
-            .abi_changes
-            .get(&symbol.name)
-            .cloned()
-            .unwrap_or_default(),
-        // The linker binds new programs to the default version only; without one, dlsym finds
-        // nothing and the node must be named.
-        node: symbol.node.clone().filter(|_| symbol.old),
-    }
 }
