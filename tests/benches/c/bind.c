@@ -1,0 +1,55 @@
+/* bind LIBRARY NAMES: binds all stubs of a library that is loaded already; then, for comparison,
+ * looks the same names up with plain dlsym, as a hand-written loader would. Both passes touch
+ * their own memory for the first time. Run with a third argument, the plain pass goes first. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpustub.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static char names[1 << 20];
+static void *table[20000];
+
+static double plain(void *library)
+{
+    double start = now();
+    int n = 0;
+    for (char *name = names; *name; name += strlen(name) + 1)
+        table[n++] = dlsym(library, name);
+    return now() - start;
+}
+
+static double stubs(void *library)
+{
+    if (gpustub_set_handle("bench", library))
+        return -1;
+    double start = now();
+    gpustub_load("bench");
+    return now() - start;
+}
+
+int main(int argc, char **argv)
+{
+    void *library = dlopen(argv[1], RTLD_LAZY);
+    FILE *file = fopen(argv[2], "r");
+    int bound = 0;
+    if (!library || !file)
+        return 1;
+    size_t length = fread(names, 1, sizeof names - 2, file);
+    for (size_t i = 0; i < length; i++)
+        if (names[i] == '\n')
+            names[i] = 0;
+    double first = argc > 3 ? plain(library) : stubs(library);
+    double second = argc > 3 ? stubs(library) : plain(library);
+    gpustub_counts("bench", &bound, NULL, NULL);
+    printf("%.0f %.0f %d\n", argc > 3 ? second : first, argc > 3 ? first : second, bound);
+    return 0;
+}

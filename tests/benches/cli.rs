@@ -1,0 +1,304 @@
+//! The budgets of what runs on a developer's machine, side by side with what runs there anyway:
+//! `cargo bench -p gpustub-tests --bench cli`. Prints figures of one run; asserts no time.
+//! `BENCHMARKS.md` holds the last results.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::{Result, components, repository};
+
+const RUNS: usize = 15;
+
+fn main() -> Result<()> {
+    let work = components::target_dir().join("bench-cli");
+    let program = release()?;
+    sync(&program, &work.join("workspace"))?;
+    symbols(&program)?;
+    dependency(&work.join("package"))
+}
+
+/// `cargo-gpustub` as people install it.
+fn release() -> Result<PathBuf> {
+    let target = components::target_dir();
+    run(cargo(&repository())
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "cargo-gpustub",
+            "--target-dir",
+        ])
+        .arg(&target))?;
+    Ok(target.join("release/cargo-gpustub"))
+}
+
+/// Milliseconds: passed, and spent by processors in the process and what it waited for.
+#[derive(Clone, Copy)]
+struct Cost {
+    wall: f64,
+    cpu: f64,
+}
+
+/// Runs a program that has to succeed.
+fn run(command: &mut Command) -> Result<Cost> {
+    let (before, start) = (children_cpu()?, Instant::now());
+    let output = command.stdin(Stdio::null()).output()?;
+    let wall = start.elapsed().as_secs_f64() * 1000.0;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?}: {}\n{text}", output.status).into());
+    }
+    let cpu = children_cpu()? - before;
+    Ok(Cost { wall, cpu })
+}
+
+/// Processor time of the children that have ended, in milliseconds: fields 16 and 17 of
+/// proc_pid_stat(5), in ticks of which Linux tells programs 100 a second.
+fn children_cpu() -> Result<f64> {
+    let text = fs::read_to_string("/proc/self/stat")?;
+    let after_name = text.rsplit(')').next().unwrap_or_default();
+    let fields = after_name.split_whitespace().skip(13).take(2);
+    let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
+    Ok(ticks.iter().sum::<f64>() * 10.0)
+}
+
+/// Runs commands in turn and prints a row for each.
+fn rows(commands: &mut [(&str, Command)]) -> Result<Vec<f64>> {
+    let mut costs = vec![Vec::new(); commands.len()];
+    for _ in 0..RUNS {
+        for ((_, command), costs) in commands.iter_mut().zip(&mut costs) {
+            costs.push(run(command)?);
+        }
+    }
+    println!("| what | ms, median | ms, least | processor ms, mean |\n|---|---|---|---|");
+    let mut least = Vec::new();
+    for ((what, _), costs) in commands.iter().zip(&costs) {
+        let mut walls: Vec<f64> = costs.iter().map(|cost| cost.wall).collect();
+        walls.sort_by(f64::total_cmp);
+        let cpu = costs.iter().map(|cost| cost.cpu).sum::<f64>() / RUNS as f64;
+        println!(
+            "| {what} | {:.1} | {:.1} | {cpu:.0} |",
+            walls[RUNS / 2],
+            walls[0]
+        );
+        least.push(walls[0]);
+    }
+    Ok(least)
+}
+
+/// `sync` with nothing to do.
+fn sync(program: &Path, folder: &Path) -> Result<()> {
+    const PACKAGES: usize = 200;
+    let _ = fs::remove_dir_all(folder);
+    for i in 0..PACKAGES {
+        let package = folder.join(format!("p{i}"));
+        fs::create_dir_all(package.join("src"))?;
+        let head = format!("[package]\nname = \"p{i}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
+        fs::write(package.join("Cargo.toml"), head)?;
+        fs::write(package.join("src/lib.rs"), "")?;
+        fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
+        let stubs = "schema = 1\n[stub.cuda]\n[stub.cudart]\n";
+        fs::write(package.join("GpuStub.toml"), stubs)?;
+    }
+    fs::write(
+        folder.join("Cargo.toml"),
+        "[workspace]\nresolver = \"3\"\nmembers = [\"p*\"]\n",
+    )?;
+    let sync = || {
+        let mut command = Command::new(program);
+        command
+            .current_dir(folder)
+            .args(["gpustub", "sync", "--workspace"]);
+        command
+    };
+    run(&mut sync())?;
+    let mut metadata = cargo(folder);
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let mut rustc = Command::new("rustc");
+    rustc.arg("-vV");
+    println!(
+        "## `cargo gpustub sync`, nothing to do, {PACKAGES} packages with stubs for cuda and cudart\n"
+    );
+    let least = rows(&mut [
+        ("cargo gpustub sync --workspace", sync()),
+        (
+            "cargo metadata --no-deps, which it calls once on the way",
+            metadata,
+        ),
+        ("rustc -vV, too", rustc),
+    ])?;
+    println!(
+        "| sync beside both | | {:.1} | |",
+        least[0] - least[1] - least[2]
+    );
+    Ok(())
+}
+
+/// The symbol list of a library of 750 MB.
+fn symbols(program: &Path) -> Result<()> {
+    println!("\n## The exported symbols of libcublasLt\n");
+    let library = match components::wheel_libraries("cublas") {
+        Ok(folder) => folder.join("libcublasLt.so.12"),
+        Err(error) => {
+            println!("not measured: {error:?}");
+            return Ok(());
+        }
+    };
+    println!("{} MB\n", fs::metadata(&library)?.len() / 1_000_000);
+    let with = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).arg(&library);
+        command
+    };
+    rows(&mut [
+        (
+            "cargo gpustub symbols",
+            with(program, &["gpustub", "symbols"]),
+        ),
+        ("nm -D", with(Path::new("nm"), &["-D"])),
+        (
+            "readelf --dyn-syms -W",
+            with(Path::new("readelf"), &["--dyn-syms", "-W"]),
+        ),
+    ])?;
+    Ok(())
+}
+
+/// What a package pays for having `gpustub-build` among its build dependencies.
+fn dependency(folder: &Path) -> Result<()> {
+    let helper = repository().join("gpustub-build");
+    let package = |name: &str, dependencies: &str| -> Result<PathBuf> {
+        let package = folder.join(name);
+        fs::create_dir_all(package.join("src"))?;
+        let head = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
+             [build-dependencies]\n{dependencies}"
+        );
+        fs::write(package.join("Cargo.toml"), head)?;
+        fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
+        // The versions that this repository is tested with; cargo drops what is not needed.
+        fs::copy(repository().join("Cargo.lock"), package.join("Cargo.lock"))?;
+        Ok(package)
+    };
+    let _ = fs::remove_dir_all(folder);
+    let with_helper = package(
+        "stubbed",
+        &format!("gpustub-build = {{ path = {helper:?} }}\n"),
+    )?;
+    fs::write(
+        with_helper.join("build.rs"),
+        "fn main() { gpustub_build::build(); }\n",
+    )?;
+    let manifest = with_helper.join("GpuStub.toml");
+    // Nothing to compile yet: what is measured first is the helper itself.
+    fs::write(&manifest, "schema = 1\n")?;
+    let with_cc = package(
+        "cc-only",
+        "cc = { version = \"1.2.2\", default-features = false }\n",
+    )?;
+    fs::write(
+        with_cc.join("build.rs"),
+        "fn main() { cc::Build::new(); }\n",
+    )?;
+    let bare = package("bare", "")?;
+    fs::write(bare.join("build.rs"), "fn main() {}\n")?;
+
+    println!("\n## `cargo build` of an empty package, from nothing\n");
+    println!("| build dependency | processor s | against cc |\n|---|---|---|");
+    let cold = |package: &Path| -> Result<f64> {
+        run(cargo(package).args(["fetch", "--quiet"]))?;
+        let _ = fs::remove_dir_all(package.join("target"));
+        // As for a package from a registry, which is never built incrementally.
+        let mut build = cargo(package);
+        build
+            .env("CARGO_INCREMENTAL", "0")
+            .args(["build", "--offline"]);
+        Ok(run(&mut build)?.cpu / 1000.0)
+    };
+    let none = cold(&bare)?;
+    let cc = cold(&with_cc)? - none;
+    let helper = cold(&with_helper)? - none;
+    println!("| cc | {cc:.2} | 1 |");
+    println!(
+        "| gpustub-build, which has cc in it | {helper:.2} | {:.2} |",
+        helper / cc
+    );
+
+    fs::write(
+        &manifest,
+        "schema = 1\n[stub.cuda]\n[stub.cudart]\n[stub.nvrtc]\n[stub.opencl]\n",
+    )?;
+    build_script(&with_helper)
+}
+
+/// The build script of four libraries, run as cargo runs it, and the compilers on their own.
+fn build_script(package: &Path) -> Result<()> {
+    let host = "x86_64-unknown-linux-gnu";
+    let out = package.join("out");
+    let script = fs::read_dir(package.join("target/debug/build"))?
+        .filter_map(|entry| Some(entry.ok()?.path().join("build-script-build")))
+        .find(|file| file.is_file())
+        .ok_or("cargo built no build script")?;
+    let clean = || {
+        // By a shell, so that each run starts without the files of the last.
+        let mut command = Command::new("sh");
+        command.current_dir(package).env("OUT_DIR", &out);
+        command.args(["-c", "rm -rf \"$OUT_DIR\"; mkdir \"$OUT_DIR\"; exec \"$0\""]);
+        command
+    };
+    let mut whole = clean();
+    whole.arg(&script);
+    for (name, value) in [
+        ("TARGET", host),
+        ("HOST", host),
+        ("CARGO_PKG_NAME", "stubbed"),
+        ("CARGO_CFG_TARGET_ARCH", "x86_64"),
+        ("CARGO_CFG_TARGET_OS", "linux"),
+        ("CARGO_CFG_TARGET_ENV", "gnu"),
+        ("CARGO_CFG_TARGET_FEATURE", "fxsr,sse,sse2"),
+    ] {
+        whole.env(name, value);
+    }
+    whole.env("CARGO_MANIFEST_DIR", package);
+    run(&mut whole)?;
+    let sources = package.join("sources");
+    let _ = fs::remove_dir_all(&sources);
+    fs::rename(out.join("gpustub"), &sources)?;
+    let tool = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.current_dir(&sources).args(args);
+        command
+    };
+    let mut nothing = clean();
+    nothing.arg("true");
+    println!("\n## The build script of cuda, cudart, nvrtc and opencl, the helper compiled\n");
+    rows(&mut [
+        ("build script, from nothing to the archive", whole),
+        (
+            "of it: cc -c stubs.S",
+            tool("cc", &["-fPIC", "-c", "stubs.S"]),
+        ),
+        (
+            "of it: cc -c runtime.c",
+            tool(
+                "cc",
+                &[
+                    "-fPIC",
+                    "-ffunction-sections",
+                    "-fdata-sections",
+                    "-c",
+                    "runtime.c",
+                ],
+            ),
+        ),
+        (
+            "of it: ar",
+            tool("ar", &["rcsD", "x.a", "stubs.o", "runtime.o"]),
+        ),
+        ("a shell that makes the folder, and nothing else", nothing),
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! The budgets of a stub, side by side with what one would use instead:
+//! `cargo bench -p gpustub-tests --bench stubs`. Prints figures and ratios of one run; asserts no
+//! time. `BENCHMARKS.md` holds the last results.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_build::toolchain::Toolchain;
+use gpustub_core::diag::has_errors;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::Manifest;
+use gpustub_core::plan::{Inputs, plan};
+use gpustub_core::sources::render;
+use gpustub_core::target::Target;
+use gpustub_tests::components;
+
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+fn main() {
+    let work = components::target_dir().join("bench-stubs");
+    fs::create_dir_all(&work).expect("a folder below target/");
+    let bench = Bench {
+        sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/c"),
+        work,
+    };
+    bench.call();
+    bench.size();
+    bench.bind();
+    bench.start();
+}
+
+struct Bench {
+    sources: PathBuf,
+    work: PathBuf,
+}
+
+/// Runs a command and gives its standard output.
+fn output(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}\n{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}
+
+fn numbers(line: &str) -> Vec<f64> {
+    line.split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A manifest with every shipped library, and the names of all its functions.
+fn shipped() -> (String, Vec<String>) {
+    let mut manifest = String::from("schema = 1\n");
+    let mut names = Vec::new();
+    for id in Library::builtin_ids() {
+        writeln!(manifest, "[stub.{id}]").expect("a string");
+        let library = Library::builtin(id).expect("a shipped library");
+        names.extend(library.symbols.functions().map(|s| s.name.clone()));
+    }
+    names.sort();
+    (manifest, names)
+}
+
+/// A program that has calls of these functions, and makes none of them.
+fn calls(functions: &[String], result: &str) -> String {
+    let mut text = String::from("int gpustub_load(const char *);\n");
+    for name in functions {
+        writeln!(text, "void {name}(void);").expect("a string");
+    }
+    text.push_str("int main(int argc, char **argv) { (void)argv; switch (argc) {\n");
+    for (i, name) in functions.iter().enumerate() {
+        writeln!(text, "case {}: {name}(); break;", i + 1000).expect("a string");
+    }
+    writeln!(text, "}} return {result}; }}").expect("a string");
+    text
+}
+
+impl Bench {
+    /// Stubs of one library of these functions, as an archive; its folder.
+    fn own_library(&self, name: &str, functions: &[String]) -> PathBuf {
+        let manifest = "schema = 1\n[stub.bench]\nload-names = { linux = [\"libbench.so.1\"] }\n\
+                        symbols = \"bench.symbols\"\nfallback = { status = 1 }\n";
+        let mut sorted = functions.to_vec();
+        sorted.sort();
+        let mut symbols = String::from("@gpustub-symbols 1\n");
+        for function in &sorted {
+            writeln!(symbols, "{function}").expect("a string");
+        }
+        self.archive(
+            name,
+            manifest,
+            BTreeMap::from([("bench.symbols".to_owned(), symbols)]),
+        )
+    }
+
+    fn archive(
+        &self,
+        name: &str,
+        manifest: &str,
+        symbol_files: BTreeMap<String, String>,
+    ) -> PathBuf {
+        let dir = self.work.join(name);
+        fs::create_dir_all(&dir).expect("a folder");
+        let target = Target::from_triple(TRIPLE).expect("a known triple");
+        let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", manifest);
+        assert!(!has_errors(&diagnostics), "{diagnostics:?}");
+        let inputs = Inputs {
+            features: None,
+            symbol_files,
+        };
+        let (plan, diagnostics) = plan(&manifest, &target, &inputs);
+        assert!(!has_errors(&diagnostics), "{diagnostics:?}");
+        gpustub_build::write_sources(&dir, &render(&plan)).expect("sources are written");
+        let tools = Toolchain::find(&target, TRIPLE, &dir, None, None).expect("a C compiler");
+        tools
+            .static_library(&dir, &dir.join("libgpustub_stubs.a"))
+            .expect("the sources compile");
+        dir
+    }
+
+    /// Compiles a C file of `benches/c` against the stubs of `stubs`.
+    fn program(&self, name: &str, source: &Path, stubs: &Path, args: &[&str]) -> PathBuf {
+        let program = self.work.join(name);
+        output(
+            Command::new("cc")
+                .args(["-O2", "-fPIE", "-pie", "-o"])
+                .arg(&program)
+                .arg(source)
+                .arg("-I")
+                .arg(stubs)
+                .arg(stubs.join("libgpustub_stubs.a"))
+                .args(args),
+        );
+        program
+    }
+
+    /// One warm call.
+    fn call(&self) {
+        let stubs = self.own_library("call", &["benchStub".to_owned()]);
+        let library = self.work.join("libbenchcallee.so");
+        output(
+            Command::new("cc")
+                .args(["-O2", "-shared", "-fPIC", "-o"])
+                .arg(&library)
+                .arg(self.sources.join("callee.c")),
+        );
+        let program = self.program(
+            "percall",
+            &self.sources.join("percall.c"),
+            &stubs,
+            &[library.to_str().expect("UTF-8")],
+        );
+        // Where the loader puts the images moves a call by a cycle or two: many processes.
+        let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for _ in 0..21 {
+            let lines = output(Command::new(&program).arg(&library));
+            for (road, time) in lines.lines().filter_map(|line| line.split_once(' ')) {
+                let time = time.parse().expect("a number");
+                times.entry(road.to_owned()).or_default().push(time);
+            }
+        }
+        println!("## A warm call\n");
+        println!("| road | ns, median | ns, least | median against the PLT | instructions |");
+        println!("|---|---|---|---|---|");
+        let plt = median(times["plt"].clone());
+        for road in ["plt", "stub", "pointer"] {
+            let middle = median(times[road].clone());
+            let least = times[road].iter().copied().fold(f64::MAX, f64::min);
+            let instructions = self.instructions(&program, &library, road);
+            println!(
+                "| {road} | {middle:.2} | {least:.2} | {:.3} | {instructions} |",
+                middle / plt
+            );
+        }
+    }
+
+    /// Instructions of one call with its loop and callee, by callgrind.
+    fn instructions(&self, program: &Path, library: &Path, road: &str) -> String {
+        let count = |calls: &str| -> Option<f64> {
+            let run = Command::new("valgrind")
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(program)
+                .arg(library)
+                .args([road, calls])
+                .output()
+                .ok()?;
+            let text = String::from_utf8_lossy(&run.stderr).into_owned();
+            text.lines()
+                .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
+        };
+        match (count("100000"), count("200000")) {
+            (Some(one), Some(two)) => format!("{:.2}", (two - one) / 100_000.0),
+            _ => "not measured: no valgrind".to_owned(),
+        }
+    }
+
+    /// Bytes in a stripped program per stub, with the linker that rustc uses.
+    fn size(&self) {
+        let (manifest, names) = shipped();
+        let all = self.archive("size-all", &manifest, BTreeMap::new());
+        let own = self.own_library("size-own", &names);
+        let one = self.own_library("size-one", &names[..1]);
+        // Calls cost bytes of their own: the same calls of functions that share one body.
+        let plain = self.plain(&names);
+        let used = self.weigh("size-used", &all, &names, &names);
+        let unused = self.weigh("size-unused", &all, &names, &[]);
+        let calls = self.weigh("size-calls", &plain, &names, &names);
+        let none = self.weigh("size-none", &plain, &names, &[]);
+        let many = self.weigh("size-many", &own, &names, &[]);
+        let alone = self.weigh("size-alone", &one, &names, &[]);
+        let n = names.len() as f64;
+        println!("\n## Bytes in a stripped, position-independent program (lld, --gc-sections)\n");
+        println!("| what | bytes |\n|---|---|");
+        println!(
+            "| a used stub, with its name of {:.1} bytes: mean of {} | {:.1} |",
+            names.iter().map(String::len).sum::<usize>() as f64 / n,
+            names.len(),
+            ((used - unused) - (calls - none)) / n
+        );
+        println!("| an unused stub | {:.2} |", (many - alone) / n);
+        println!(
+            "| what is known of the {} shipped libraries | {} |",
+            Library::builtin_ids().count(),
+            unused - many
+        );
+        println!("| the run time | {} |", alone - none);
+    }
+
+    /// The size of a program that refers to `used` of `names`, all of which `stubs` may have.
+    fn weigh(&self, label: &str, stubs: &Path, names: &[String], used: &[String]) -> f64 {
+        let mut text = calls(used, "gpustub_load(\"bench\")");
+        // In every program, so that it weighs nothing in a difference.
+        writeln!(text, "void (*volatile table[{}])(void);", names.len()).expect("a string");
+        let source = self.work.join(format!("{label}.c"));
+        fs::write(&source, text).expect("a file");
+        let args = ["-s", "-fuse-ld=lld", "-Wl,--gc-sections"];
+        let program = self.program(&format!("{label}-program"), &source, stubs, &args);
+        fs::metadata(program).expect("a program").len() as f64
+    }
+
+    /// An archive of the same functions that do nothing and share one body, to weigh the calls.
+    fn plain(&self, names: &[String]) -> PathBuf {
+        let dir = self.work.join("size-plain");
+        fs::create_dir_all(&dir).expect("a folder");
+        let mut text = String::from(
+            "int gpustub_load(const char *s) { return !s; }\nstatic void body(void) {}\n",
+        );
+        for name in names {
+            writeln!(text, "void {name}(void) __attribute__((alias(\"body\")));")
+                .expect("a string");
+        }
+        fs::write(dir.join("plain.c"), text).expect("a file");
+        output(
+            Command::new("cc")
+                .current_dir(&dir)
+                .args(["-O2", "-fPIC", "-c", "plain.c"]),
+        );
+        output(Command::new("ar").current_dir(&dir).args([
+            "crsD",
+            "libgpustub_stubs.a",
+            "plain.o",
+        ]));
+        dir
+    }
+
+    /// Binding every function of a library that is loaded already.
+    fn bind(&self) {
+        println!("\n## Binding all functions of a loaded library\n");
+        let library = match components::wheel_libraries("cublas") {
+            Ok(folder) => folder.join("libcublas.so.12"),
+            Err(error) => return println!("not measured: {error:?}"),
+        };
+        let list =
+            gpustub_object::read_symbols_file(&library, Default::default()).expect("a symbol list");
+        let names: Vec<String> = list.functions().map(|s| s.name.clone()).collect();
+        let stubs = self.own_library("bind", &names);
+        let mut used = String::new();
+        for name in &names {
+            writeln!(used, "void {name}(void);").expect("a string");
+        }
+        writeln!(
+            used,
+            "void (*volatile bench_used[])(void) = {{ {} }};",
+            names.join(", ")
+        )
+        .expect("a string");
+        let source = self.work.join("bind-used.c");
+        fs::write(&source, used).expect("a file");
+        let list = self.work.join("bind-names");
+        fs::write(&list, names.join("\n")).expect("a file");
+        let main = self.sources.join("bind.c");
+        let program = self.program(
+            "bind-all",
+            &source,
+            &stubs,
+            &[main.to_str().expect("UTF-8")],
+        );
+        let runs: Vec<Vec<f64>> = (0..20)
+            .map(|i| {
+                let mut run = Command::new(&program);
+                run.arg(&library).arg(&list);
+                if i % 2 == 1 {
+                    run.arg("plain-first");
+                }
+                numbers(&output(&mut run))
+            })
+            .collect();
+        let of = |k: usize| -> (f64, f64) {
+            let values: Vec<f64> = runs.iter().map(|run| run[k] / 1000.0).collect();
+            (
+                median(values.clone()),
+                values.into_iter().fold(f64::MAX, f64::min),
+            )
+        };
+        let ((stub, stub_least), (plain, plain_least)) = (of(0), of(1));
+        println!(
+            "| {} functions of cublas | µs, median | µs, least |\n|---|---|---|",
+            runs[0][2]
+        );
+        println!("| gpustub_load: search, bind, seal | {stub:.0} | {stub_least:.0} |");
+        println!("| plain dlsym of the same names | {plain:.0} | {plain_least:.0} |");
+        println!(
+            "| ratio | {:.2} | {:.2} |",
+            stub / plain,
+            stub_least / plain_least
+        );
+    }
+
+    /// Starting a program that has stubs, against an empty one.
+    fn start(&self) {
+        let (manifest, names) = shipped();
+        let stubs = self.archive("start", &manifest, BTreeMap::new());
+        let program = |name: &str, functions: &[String]| {
+            let source = self.work.join(format!("{name}.c"));
+            fs::write(&source, calls(functions, "0")).expect("a file");
+            let args = ["-s", "-fuse-ld=lld", "-Wl,--gc-sections"];
+            self.program(&format!("{name}-program"), &source, &stubs, &args)
+        };
+        let empty = program("start-empty", &[]);
+        let spawn = self.program("spawn", &self.sources.join("spawn.c"), &stubs, &[]);
+        println!("\n## Start-up, in turn with an empty program\n");
+        println!("| stubs | µs, least | empty | ratio | ratio of medians |");
+        println!("|---|---|---|---|---|");
+        for used in [0, 1, 100, names.len()] {
+            let full = program(&format!("start-{used}"), &names[..used]);
+            let lines = output(Command::new(&spawn).arg(&full).arg(&empty).arg("2000"));
+            let rows: Vec<Vec<f64>> = lines.lines().map(numbers).collect();
+            let [(median, least), (empty_median, empty_least)] =
+                [(rows[0][0], rows[0][1]), (rows[1][0], rows[1][1])];
+            println!(
+                "| {used} | {least} | {empty_least} | {:.3} | {:.3} |",
+                least / empty_least,
+                median / empty_median
+            );
+        }
+    }
+}
