@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gpustub_build::toolchain::Toolchain;
+use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_build::write_sources;
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
@@ -42,7 +42,7 @@ pub fn library(
         Product::Shared(name) => folder.join(name),
     };
     match product {
-        Product::Archive => tools.static_library(folder, &file)?,
+        Product::Archive => tools.static_library(folder, &file, Index::Write)?,
         Product::Shared(_) => tools.shared_library(folder, &file)?,
     }
     fs::read(&file).map_err(|e| Error::io("read", &file, &e))

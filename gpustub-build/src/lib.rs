@@ -45,7 +45,7 @@ pub use env::Env;
 pub use error::Error;
 pub use files::write_sources;
 pub use gpustub_core as core;
-use toolchain::Toolchain;
+use toolchain::{Index, Toolchain};
 
 /// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
 /// says what is wrong and ends the build script.
@@ -301,7 +301,7 @@ impl Build {
         let library = link.join(file);
         match shared {
             true => tools.shared_library(&dir, &library)?,
-            false => tools.static_library(&dir, &library)?,
+            false => tools.static_library(&dir, &library, Index::Omit)?,
         }
 
         output

@@ -3,7 +3,7 @@
 //! Usable outside of build scripts too:
 //!
 //! ```no_run
-//! use gpustub_build::toolchain::Toolchain;
+//! use gpustub_build::toolchain::{Index, Toolchain};
 //! # use std::path::Path;
 //! # fn f(sources: &gpustub_build::core::sources::SourceSet) -> Result<(), gpustub_build::Error> {
 //! let triple = "aarch64-unknown-linux-gnu";
@@ -11,7 +11,7 @@
 //! let dir = Path::new("stubs");
 //! gpustub_build::write_sources(dir, sources)?;
 //! let tools = Toolchain::find(&target, "x86_64-unknown-linux-gnu", dir, None, None)?;
-//! tools.static_library(dir, Path::new("stubs/libgpustub_stubs.a"))?;
+//! tools.static_library(dir, Path::new("stubs/libgpustub_stubs.a"), Index::Write)?;
 //! # Ok(()) }
 //! ```
 //!
@@ -45,6 +45,16 @@ pub struct Toolchain {
     archiver: Tool,
     target: Target,
     cross: bool,
+}
+
+/// Whether an archive gets an index of its symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// For linkers that pick members by what is missing.
+    Write,
+    /// For those that are told to take the whole archive, and for rustc, which writes its own: of
+    /// a large archive the index takes ten times as long as the rest.
+    Omit,
 }
 
 /// What must hold whatever `CFLAGS` say, because the code relies on it: position-independent code
@@ -136,14 +146,18 @@ impl Toolchain {
     }
 
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
-    pub fn static_library(&self, dir: &Path, library: &Path) -> Result<(), Error> {
+    pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
         self.objects(dir, &[])?;
         let new = absolute(&files::beside(library))?;
         // D leaves out times and owners; archivers that refuse the letter know the variable.
-        let first = self.archive(dir, &new, "cqsD")?;
+        let (wished, fall_back) = match index {
+            Index::Write => ("cqsD", "cqs"),
+            Index::Omit => ("cqSD", "cqS"),
+        };
+        let first = self.archive(dir, &new, wished)?;
         let (command, output) = match first.1.status.success() {
             true => first,
-            false => self.archive(dir, &new, "cqs")?,
+            false => self.archive(dir, &new, fall_back)?,
         };
         if !output.status.success() {
             remove(&new)?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_build::toolchain::Toolchain;
+use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_build::write_sources;
 use gpustub_core::target::Target;
 
@@ -93,7 +93,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
     sources(&dir);
     let library = dir.join("libx.a");
     find(&dir, None, None)
-        .static_library(&dir, &library)
+        .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(
         output("ar", &["t"], &library),
@@ -106,7 +106,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
     );
     // Again over the old one: nothing is appended, nothing is left beside it.
     find(&dir, None, None)
-        .static_library(&dir, &library)
+        .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(
         output("ar", &["t"], &library),
@@ -125,7 +125,7 @@ fn the_same_bytes_in_two_folders_with_debug_information_too() {
             let cc = shim(&dir, "cc", &format!("exec cc {flags} \"$@\""));
             let library = dir.join("libx.a");
             find(&dir, Some(&cc), None)
-                .static_library(&dir, &library)
+                .static_library(&dir, &library, Index::Write)
                 .unwrap();
             fs::read(library).unwrap()
         });
@@ -158,7 +158,7 @@ fn the_compiler_runs_inside_the_folder_with_relative_names() {
     let cc = shim(&dir, "cc", "exec cc \"$@\"");
     let ar = shim(&dir, "ar", "exec ar \"$@\"");
     find(&dir, Some(&cc), Some(&ar))
-        .static_library(&dir, &dir.join("libx.a"))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
         .unwrap();
 
     let compiles = calls(&dir, "cc", "-c");
@@ -187,7 +187,7 @@ fn tools_that_know_less_are_asked_for_less() {
     let ar = shim(&dir, "ar", "case $1 in *D*) exit 1;; esac\nexec ar \"$@\"");
     let library = dir.join("libx.a");
     find(&dir, Some(&cc), Some(&ar))
-        .static_library(&dir, &library)
+        .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(calls(&dir, "cc", "-c").len(), 4);
     assert_eq!(
@@ -202,7 +202,7 @@ fn a_missing_compiler_is_named_with_the_remedy() {
     sources(&dir);
     let tools = find(&dir, Some(Path::new("/nonexistent/cc")), None);
     let error = tools
-        .static_library(&dir, &dir.join("libx.a"))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
         .unwrap_err()
         .to_string();
     for part in [
@@ -227,7 +227,7 @@ fn a_missing_compiler_is_named_with_the_remedy() {
     );
     let error = tools
         .unwrap()
-        .static_library(&dir, &dir.join("libx.a"))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
         .unwrap_err()
         .to_string();
     for part in [
@@ -240,7 +240,7 @@ fn a_missing_compiler_is_named_with_the_remedy() {
 
     let tools = find(&dir, None, Some(Path::new("/nonexistent/ar")));
     let error = tools
-        .static_library(&dir, &dir.join("libx.a"))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
         .unwrap_err()
         .to_string();
     assert!(
@@ -255,7 +255,7 @@ fn a_failing_compiler_is_quoted() {
     sources(&dir);
     fs::write(dir.join("runtime.c"), "#error not today\n").unwrap();
     let error = find(&dir, None, None)
-        .static_library(&dir, &dir.join("libx.a"))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
         .unwrap_err();
     let error = error.to_string();
     assert!(
@@ -280,7 +280,7 @@ fn a_compiler_for_another_machine_is_refused() {
     );
     let tools = find(&dir, Some(&cc), None);
     let error = tools
-        .static_library(&dir, &dir.join("libx.a"))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
         .unwrap_err()
         .to_string();
     assert!(

@@ -5,26 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-const struct gpustub1_spec *gpustub1_slot_spec(const struct gpustub1_slot *slot,
-                                               const struct gpustub1_library *library)
-{
-    const struct gpustub1_info *info = (const void *)((const char *)&slot->info + slot->info);
-    uint16_t spec;
-    memcpy(&spec, info->spec, sizeof spec);
-    return &library->specs[spec];
-}
-
-const char *gpustub1_slot_name(const struct gpustub1_slot *slot)
-{
-    const struct gpustub1_info *info = (const void *)((const char *)&slot->info + slot->info);
-    return info->name;
-}
-
-void *gpustub1_slot_thunk(const struct gpustub1_slot *slot)
-{
-    return (char *)&slot->thunk + slot->thunk;
-}
-
 /* Whether the function's meaning differs, or may differ, between the headers that the program was
  * compiled against and this library. */
 int gpustub1_is_refused(const struct gpustub1_library *library, const struct gpustub1_spec *spec,
@@ -140,7 +120,7 @@ static void gpustub1_answer(const struct gpustub1_library *library,
 
 void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
 {
-    const struct gpustub1_info *info = (const void *)((const char *)&slot->info + slot->info);
+    const struct gpustub1_info *info = gpustub1_slot_info(slot);
     const struct gpustub1_library *library = gpustub1_library(info->library);
     const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
     enum gpustub1_reason reason = GPUSTUB1_UNLOADING;

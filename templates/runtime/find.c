@@ -131,16 +131,24 @@ static int gpustub1_accepts_major(const struct gpustub1_library *library, int32_
 
 static const char gpustub1_a_link_stub[] = "a toolkit's link-time stub, not the library";
 
+/* Whether a file is passed over, with a note, because it only serves to be linked against: once
+ * loaded, a stub with the driver's soname would be what all others in the process find. */
+static int gpustub1_passes_over_link_stub(struct gpustub1_search *search, const char *file)
+{
+    int result = gpustub1_is_link_stub(file);
+    if (result)
+        gpustub1_note(search, gpustub1_copy(file), gpustub1_copy(gpustub1_a_link_stub));
+    return result;
+}
+
 /* Why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
  * may be; 0: unknown. */
-static char *gpustub1_objection(struct gpustub1_search *search, void *handle, const char *path,
-                                int32_t major, int32_t version)
+static char *gpustub1_objection(struct gpustub1_search *search, void *handle, int32_t major,
+                                int32_t version)
 {
     const struct gpustub1_library *library = search->library;
     struct gpustub1_text why = {NULL, 0, 0};
-    if (gpustub1_is_link_stub(path)) {
-        gpustub1_append(&why, gpustub1_a_link_stub);
-    } else if (!gpustub1_accepts_major(library, major)) {
+    if (!gpustub1_accepts_major(library, major)) {
         gpustub1_append(&why, "major ");
         gpustub1_append_number(&why, major);
         gpustub1_append(&why, " is not among those accepted");
@@ -165,8 +173,9 @@ static char *gpustub1_objection(struct gpustub1_search *search, void *handle, co
     return why.data;
 }
 
-/* Takes a loaded library if nothing speaks against it. */
-static int gpustub1_take(struct gpustub1_search *search, void *handle, const char *what,
+/* Takes a loaded library if nothing speaks against it. `file`: what was loaded, if we chose it by
+ * its path. */
+static int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file,
                          const char *root, const char *found)
 {
     struct gpustub1_outcome *outcome = search->outcome;
@@ -176,17 +185,19 @@ static int gpustub1_take(struct gpustub1_search *search, void *handle, const cha
     char *objection;
     if (!gpustub1_inspect(handle, search->library, &path, &major)) {
         objection = gpustub1_copy("the stubs themselves, not the library");
+    } else if (!file && !outcome->forced && gpustub1_is_link_stub(path)) { /* the loader's choice */
+        objection = gpustub1_copy(gpustub1_a_link_stub);
     } else {
         version = gpustub1_ask_version(search->library, handle);
         if (!major)
             major = version / 1000;
         if (!major && search->name && !outcome->forced)
             major = search->name->major;
-        objection = gpustub1_objection(search, handle, path, major,
+        objection = gpustub1_objection(search, handle, major,
                                        version || !major ? version : major * 1000 + 990);
     }
-    if (!path && (what || objection))
-        path = gpustub1_copy(what ? what : found);
+    if (!path && (file || objection))
+        path = gpustub1_copy(file ? file : found);
     if (objection) {
         gpustub1_note(search, path, objection);
         return 0;
@@ -223,11 +234,8 @@ static int gpustub1_open(struct gpustub1_search *search, const char *file, const
                          const char *found)
 {
     void *handle;
-    /* Once loaded, a stub with the driver's soname would be what all others in the process find. */
-    if (file[0] == '/' && gpustub1_is_link_stub(file)) {
-        gpustub1_note(search, gpustub1_copy(file), gpustub1_copy(gpustub1_a_link_stub));
+    if (file[0] == '/' && gpustub1_passes_over_link_stub(search, file))
         return 0;
-    }
     handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     if (handle)
         return gpustub1_take(search, handle, file[0] == '/' ? file : NULL, root, found);
@@ -411,7 +419,7 @@ static int gpustub1_try_loaded(struct gpustub1_search *search)
     for (int i = 0; library->names[i].name && !search->settled; i++) {
         void *handle = loaded[i] ? dlopen(loaded[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
         search->name = &library->names[i];
-        if (handle)
+        if (handle && !gpustub1_passes_over_link_stub(search, loaded[i]))
             search->settled = gpustub1_take(search, handle, loaded[i], NULL, "already loaded");
     }
     search->name = NULL;

@@ -72,6 +72,34 @@ struct gpustub1_toolkit {
     const char *by;   /* id of the library */
 };
 
+/* ---- what a slot leads to; binding asks this of every function, and without optimisation only
+ * what must be inlined is ---------------------------------------------------------------------- */
+
+#define GPUSTUB1_INLINE static inline __attribute__((always_inline))
+
+GPUSTUB1_INLINE const struct gpustub1_info *gpustub1_slot_info(const struct gpustub1_slot *slot)
+{
+    return (const void *)((const char *)&slot->info + slot->info);
+}
+
+GPUSTUB1_INLINE const char *gpustub1_slot_name(const struct gpustub1_slot *slot)
+{
+    return gpustub1_slot_info(slot)->name;
+}
+
+GPUSTUB1_INLINE const struct gpustub1_spec *
+gpustub1_slot_spec(const struct gpustub1_slot *slot, const struct gpustub1_library *library)
+{
+    uint16_t spec;
+    __builtin_memcpy(&spec, gpustub1_slot_info(slot)->spec, sizeof spec);
+    return &library->specs[spec];
+}
+
+GPUSTUB1_INLINE void *gpustub1_slot_thunk(const struct gpustub1_slot *slot)
+{
+    return (char *)&slot->thunk + slot->thunk;
+}
+
 /* text.c */
 GPUSTUB1_INTERNAL void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
                                              size_t length);
@@ -122,10 +150,6 @@ GPUSTUB1_INTERNAL int gpustub1_is_exiting(void);
 GPUSTUB1_INTERNAL int gpustub1_is_refused(const struct gpustub1_library *library,
                                           const struct gpustub1_spec *spec,
                                           const struct gpustub1_outcome *outcome);
-GPUSTUB1_INTERNAL const struct gpustub1_spec *
-gpustub1_slot_spec(const struct gpustub1_slot *slot, const struct gpustub1_library *library);
-GPUSTUB1_INTERNAL const char *gpustub1_slot_name(const struct gpustub1_slot *slot);
-GPUSTUB1_INTERNAL void *gpustub1_slot_thunk(const struct gpustub1_slot *slot);
 GPUSTUB1_INTERNAL void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node);
 
 /* report.c */

@@ -111,13 +111,13 @@ static void gpustub1_bind(const struct gpustub1_library *library, struct gpustub
             void *target = NULL;
             if (!outcome->handle)
                 absent++;
-            else if (gpustub1_is_refused(library, spec, outcome))
+            else if (spec->changes_len && gpustub1_is_refused(library, spec, outcome))
                 refused++;
             else if (!(target = gpustub1_lookup(outcome->handle, slot, spec->node)))
                 absent++;
             else
                 bound++;
-            if (target && !gpustub1_is_exiting())
+            if (target && !GPUSTUB1_LOAD(&gpustub1_exiting))
                 GPUSTUB1_STORE(&slot->target, target);
         }
         __atomic_store_n(&outcome->bound, bound, __ATOMIC_RELAXED);

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_build::toolchain::Toolchain;
+use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
@@ -127,7 +127,7 @@ impl Bench {
         gpustub_build::write_sources(&dir, &render(&plan)).expect("sources are written");
         let tools = Toolchain::find(&target, TRIPLE, &dir, None, None).expect("a C compiler");
         tools
-            .static_library(&dir, &dir.join("libgpustub_stubs.a"))
+            .static_library(&dir, &dir.join("libgpustub_stubs.a"), Index::Write)
             .expect("the sources compile");
         dir
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gpustub_build::toolchain::Toolchain;
+use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
@@ -145,7 +145,8 @@ impl Stubs {
     /// Compiles the archive.
     pub fn archive(&self) -> Result<PathBuf> {
         let library = self.sources.join("libgpustub_stubs.a");
-        self.tools.static_library(&self.sources, &library)?;
+        self.tools
+            .static_library(&self.sources, &library, Index::Write)?;
         Ok(library)
     }
 
