@@ -117,7 +117,7 @@ static void gpustub1_bind(const struct gpustub1_library *library, struct gpustub
                 absent++;
             else
                 bound++;
-            if (target && !GPUSTUB1_LOAD(&gpustub1_exiting))
+            if (target && !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
                 GPUSTUB1_STORE(&slot->target, target);
         }
         __atomic_store_n(&outcome->bound, bound, __ATOMIC_RELAXED);
@@ -139,7 +139,7 @@ struct gpustub1_outcome *gpustub1_settle(int index)
         struct gpustub1_outcome *found = gpustub1_find(index);
         if (!found)
             return NULL;
-        mine = __atomic_compare_exchange_n(&state->outcome, &outcome, found, 0, __ATOMIC_ACQ_REL,
+        mine = __atomic_compare_exchange_n(&state->outcome, &outcome, found, 0, __ATOMIC_SEQ_CST,
                                            __ATOMIC_ACQUIRE);
         if (mine)
             outcome = found;
@@ -155,22 +155,33 @@ struct gpustub1_outcome *gpustub1_settle(int index)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* Leads every slot of a library back to its thunk. One whose outcome is not published yet will
+ * not be bound any more: a thread publishes first, and looks at gpustub1_exiting then. */
+static void gpustub1_unbind(int index)
+{
+    const struct gpustub1_library *library = &gpustub1_libraries[index];
+    const struct gpustub1_outcome *outcome =
+        __atomic_load_n(&gpustub1_states[index].outcome, __ATOMIC_SEQ_CST);
+    if (!outcome || !outcome->handle)
+        return;
+    for (struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
+        void *thunk = gpustub1_slot_thunk(slot);
+        if (GPUSTUB1_LOAD(&slot->target) != thunk)
+            GPUSTUB1_STORE(&slot->target, thunk);
+    }
+}
+
 /* From here on stubs neither load nor reach libraries that are being torn down. Runs after the
  * image's other destructors (101 is the last priority open to programs), which may still call. */
 __attribute__((destructor(101))) static void gpustub1_finish(void)
 {
     int state = GPUSTUB1_OPEN;
-    GPUSTUB1_STORE(&gpustub1_exiting, 1);
+    __atomic_store_n(&gpustub1_exiting, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_compare_exchange_n(&gpustub1_pages, &state, GPUSTUB1_NEVER, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST) &&
         (state == GPUSTUB1_CHANGING ||
          (state == GPUSTUB1_SEALED && !gpustub1_set_pages(PROT_READ | PROT_WRITE))))
         return;
     for (int i = 0; i < GPUSTUB1_LIBRARIES; i++)
-        for (struct gpustub1_slot *slot = gpustub1_libraries[i].first;
-             slot < gpustub1_libraries[i].last; slot++) {
-            void *thunk = gpustub1_slot_thunk(slot);
-            if (GPUSTUB1_LOAD(&slot->target) != thunk)
-                GPUSTUB1_STORE(&slot->target, thunk);
-        }
+        gpustub1_unbind(i);
 }
