@@ -8,7 +8,7 @@ use std::ops::{Range, RangeInclusive};
 use toml::de::{DeTable, DeValue};
 
 use crate::diag::{
-    BAD_VALUE, Code, Diagnostic, MISSING_KEY, NEWER_FORMAT, SCHEMA, TOML_SYNTAX, UNKNOWN_KEY,
+    self, BAD_VALUE, Code, Diagnostic, MISSING_KEY, NEWER_FORMAT, SCHEMA, TOML_SYNTAX, UNKNOWN_KEY,
 };
 use crate::manifest::Spanned;
 use crate::suggest::nearest;
@@ -72,9 +72,13 @@ impl<'a> Table<'a> {
         key: &toml::Spanned<toml::de::DeString<'a>>,
         value: &'a toml::Spanned<DeValue<'a>>,
     ) -> Value<'a> {
-        let dot = if self.name.is_empty() { "" } else { "." };
+        let mut name = self.name.clone();
+        if !name.is_empty() {
+            name.push('.');
+        }
+        name.push_str(key.get_ref());
         Value {
-            name: format!("{}{dot}{}", self.name, key.get_ref()),
+            name,
             span: value.span(),
             key_span: key.span(),
             inner: value.get_ref(),
@@ -115,8 +119,7 @@ impl<'f> Decoder<'f> {
 
     /// What was wrong, in the order of the file.
     pub fn finish(mut self) -> Vec<Diagnostic> {
-        self.diagnostics
-            .sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
+        diag::sort(&mut self.diagnostics);
         self.diagnostics
     }
 
@@ -344,16 +347,23 @@ impl<'f> Decoder<'f> {
     /// A string that is one of these names.
     pub fn one_of<T: Copy>(&mut self, value: &Value<'_>, names: &[(&str, T)]) -> Option<T> {
         let text = self.string(value)?;
-        let found = names.iter().find(|(name, _)| *name == text.value);
-        if found.is_none() {
-            let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-            let help = match nearest(&text.value, known.iter().copied()) {
-                Some(meant) => format!("did you mean {meant:?}?"),
-                None => format!("known are {known:?}").replace(['[', ']'], ""),
-            };
-            let message = format!("`{}` does not take {:?}", value.name, text.value);
-            self.error_with_help(&BAD_VALUE, text.span, message, help);
+        let mut known = Vec::new();
+        for (name, meaning) in names {
+            if *name == text.value {
+                return Some(*meaning);
+            }
+            known.push(*name);
         }
-        found.map(|(_, meaning)| *meaning)
+        self.no_such_name(value, &text, &known);
+        None
+    }
+
+    fn no_such_name(&mut self, value: &Value<'_>, text: &Spanned<String>, known: &[&str]) {
+        let help = match nearest(&text.value, known.iter().copied()) {
+            Some(meant) => format!("did you mean {meant:?}?"),
+            None => format!("known are {known:?}").replace(['[', ']'], ""),
+        };
+        let message = format!("`{}` does not take {:?}", value.name, text.value);
+        self.error_with_help(&BAD_VALUE, text.span.clone(), message, help);
     }
 }

@@ -132,6 +132,11 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.level == Level::Error)
 }
 
+/// Puts diagnostics of one file into the order of their places.
+pub(crate) fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
+}
+
 /// Line and column (both from 1, columns in characters) of a byte offset in `text`.
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let mut end = offset.min(text.len());

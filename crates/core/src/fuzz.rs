@@ -25,10 +25,10 @@ pub fn manifest(text: &str) {
     let (text, symbols) = text.split_once('\0').unwrap_or((text, ""));
     let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", text);
     places_are_inside(text, &diagnostics);
-    let inputs = Inputs {
-        symbol_files: [("acme.symbols".to_owned(), symbols.to_owned())].into(),
-        ..Inputs::default()
-    };
+    let mut inputs = Inputs::default();
+    inputs
+        .symbol_files
+        .insert("acme.symbols".to_owned(), symbols.to_owned());
     for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
         let target = Target::from_triple(triple).expect("a triple");
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);

@@ -3,11 +3,11 @@
 
 mod parse;
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;
 
+use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::symbols::SymbolList;
 use crate::version::Version;
@@ -131,7 +131,7 @@ pub struct Library {
     /// The names after `-l`: `cudart`.
     pub link_names: Vec<String>,
     /// Load names by `CARGO_CFG_TARGET_OS`, newest major first, unversioned last.
-    pub load_names: BTreeMap<String, Vec<LoadName>>,
+    pub load_names: ByName<Vec<LoadName>>,
     /// Directories below a site-packages directory: `nvidia/cu13/lib`.
     pub wheel_dirs: Vec<String>,
     /// Environment variables that name a toolkit root: `CUDA_HOME`.
@@ -155,9 +155,9 @@ pub struct Library {
     /// The text of string functions; `{title}` has been replaced.
     pub text: String,
     /// What functions other than plain status functions do, by name.
-    pub fallbacks: BTreeMap<String, Fallback>,
+    pub fallbacks: ByName<Fallback>,
     /// The versions at which a function's ABI changed under its exported name, ascending.
-    pub abi_changes: BTreeMap<String, Vec<Version>>,
+    pub abi_changes: ByName<Vec<Version>>,
     /// The functions.
     pub symbols: SymbolList,
 }
@@ -187,17 +187,18 @@ impl Library {
 
     /// The majors that it has a load name on `os` or a symbol list for, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
-        let names = self
-            .load_names
-            .get(os)
-            .into_iter()
-            .flatten()
-            .filter_map(|name| name.major);
-        let mut majors: Vec<u32> = names
-            .chain(self.symbols.versions.iter().map(|v| v.major))
-            .collect();
-        majors.sort_unstable_by(|a, b| b.cmp(a));
-        majors.dedup();
+        let mut majors = Vec::new();
+        let mut add = |major: u32| {
+            if let Err(index) = majors.binary_search_by(|other| major.cmp(other)) {
+                majors.insert(index, major);
+            }
+        };
+        for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
+            name.major.map(&mut add);
+        }
+        for version in &self.symbols.versions {
+            add(version.major);
+        }
         majors
     }
 }

@@ -2,9 +2,9 @@
 
 mod parse;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
@@ -16,6 +16,14 @@ pub struct Spanned<T> {
     pub value: T,
     /// Its byte range.
     pub span: Range<usize>,
+}
+
+/// The values without their places.
+pub(crate) fn values<T: Clone>(spanned: &[Spanned<T>]) -> Vec<T> {
+    spanned
+        .iter()
+        .map(|spanned| spanned.value.clone())
+        .collect()
 }
 
 /// `static` (hidden symbols in an archive) or `shared` (a library with exported stubs).
@@ -67,7 +75,7 @@ pub struct Stub {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Custom {
     /// Load names by OS.
-    pub load_names: BTreeMap<String, Vec<Spanned<LoadName>>>,
+    pub load_names: ByName<Vec<Spanned<LoadName>>>,
     /// Path of a symbol list, relative to `GpuStub.toml`.
     pub symbols: Option<Spanned<String>>,
     /// `fallback.status` (all reasons).
@@ -75,7 +83,7 @@ pub struct Custom {
     /// `fallback.string`.
     pub text: Option<String>,
     /// `zero-out`, by function; the places are those of the names.
-    pub zero_out: BTreeMap<String, Spanned<Vec<Out>>>,
+    pub zero_out: ByName<Spanned<Vec<Out>>>,
     /// Names after `-l`; default: the id.
     pub link_names: Vec<Spanned<String>>,
 }
@@ -86,7 +94,7 @@ pub struct Policy {
     /// The platform tag that wheels must keep.
     pub wheel_tag: Option<Spanned<String>>,
     /// Levels by rule.
-    pub rules: BTreeMap<String, Spanned<RuleLevel>>,
+    pub rules: ByName<Spanned<RuleLevel>>,
     /// Accepted findings.
     pub allow: Vec<Allow>,
 }

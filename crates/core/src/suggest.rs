@@ -6,6 +6,11 @@ const LONGEST: usize = 80;
 /// The nearest of `known` to `word` by edit distance, if it is near enough to be meant: a third
 /// of the letters may differ, as in rustc. Case does not count. Of equally near ones, the first.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_of(word, &mut known.into_iter())
+}
+
+/// Compiled once, whatever the names come from.
+fn nearest_of<'a>(word: &str, known: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }
@@ -16,7 +21,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let (mut wanted, mut candidate) = (Vec::new(), Vec::new());
     letters(word, &mut wanted);
     let mut best: Option<(usize, &str)> = None;
-    for name in known.into_iter().filter(|name| name.len() <= LONGEST) {
+    for name in known.filter(|name| name.len() <= LONGEST) {
         letters(name, &mut candidate);
         let mut limit = wanted.len().max(candidate.len()).max(3) / 3;
         if let Some((least, _)) = best {

@@ -21,6 +21,7 @@ mod read;
 mod write;
 
 use crate::diag::Diagnostic;
+use crate::suggest::nearest;
 use crate::version::Version;
 
 /// What a symbol is (ELF `st_info` type; gABI, "Symbol Table").
@@ -91,7 +92,12 @@ pub struct SymbolList {
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(['@', '#'])
-        && !name.contains(|c: char| c.is_whitespace() || c.is_control())
+        && (is_plain(name) || !name.contains(|c: char| c.is_whitespace() || c.is_control()))
+}
+
+/// Whether it is of visible ASCII characters only, as nearly all names are.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_graphic())
 }
 
 impl SymbolList {
@@ -129,6 +135,12 @@ impl SymbolList {
                     .filter(|symbol| !symbol.kind.is_data())
                     .max_by_key(|symbol| !symbol.old)
             })
+    }
+
+    /// The function that a word which is none was probably meant to be, as the next step.
+    pub(crate) fn did_you_mean(&self, word: &str) -> Option<String> {
+        let known = self.functions().map(|symbol| symbol.name.as_str());
+        nearest(word, known).map(|meant| format!("did you mean `{meant}`?"))
     }
 
     /// All entries of a name: one, unless it has several version nodes; none if it is absent.

@@ -1,8 +1,7 @@
 //! Values that `GpuStub.toml` and the shipped manifests have in common.
 
-use std::collections::BTreeMap;
-
 use super::{Decoder, Value};
+use crate::by_name::ByName;
 use crate::diag::{BAD_LOAD_NAME, BAD_VALUE};
 use crate::fields::SYSTEMS;
 use crate::library::{LoadName, Out, OutKind};
@@ -21,11 +20,11 @@ impl Decoder<'_> {
         &mut self,
         value: &Value<'_>,
         mut element: impl FnMut(&mut Self, &Value<'_>) -> Option<T>,
-    ) -> BTreeMap<String, Vec<T>> {
+    ) -> ByName<Vec<T>> {
         let Some(systems) = self.table(value, SYSTEMS) else {
-            return BTreeMap::new();
+            return ByName::new();
         };
-        let mut names = BTreeMap::new();
+        let mut names = ByName::new();
         for (system, value) in systems.entries() {
             let list = self.list(&value, "a list of load names");
             if list.is_empty() && value.is_list() {
@@ -36,7 +35,7 @@ impl Decoder<'_> {
                 );
             }
             let read = list.iter().filter_map(|one| element(self, one)).collect();
-            names.insert(system.to_owned(), read);
+            names.insert(system, read);
         }
         names
     }
@@ -98,14 +97,14 @@ impl Decoder<'_> {
             let Some(out) = self.out(&element, kinds) else {
                 continue;
             };
-            if outs.iter().any(|other| other.arg == out.arg) {
-                let message = format!("argument {} stands in `{}` twice", out.arg, value.name);
-                self.error(&BAD_VALUE, element.span, message);
-            } else {
-                outs.push(out);
+            match outs.binary_search_by(|other| other.arg.cmp(&out.arg)) {
+                Err(index) => outs.insert(index, out),
+                Ok(_) => {
+                    let message = format!("argument {} stands in `{}` twice", out.arg, value.name);
+                    self.error(&BAD_VALUE, element.span, message);
+                }
             }
         }
-        outs.sort_by_key(|out| out.arg);
         outs
     }
 

@@ -1,12 +1,12 @@
 //! A shipped manifest, from its text.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Codes, Fallback, Library, LoadName, Out, Returns, Role, VersionForm, is_id};
+use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{BAD_VALUE, Diagnostic, UNKNOWN_FUNCTION, has_errors};
-use crate::suggest::nearest;
+use crate::manifest::values;
 use crate::symbols::SymbolList;
 use crate::version::Version;
 
@@ -144,8 +144,10 @@ impl Reader<'_, '_> {
     }
 
     fn strings(&mut self, value: Option<Value<'_>>) -> Vec<String> {
-        let strings = value.map_or(Vec::new(), |value| self.decoder.strings(&value));
-        strings.into_iter().map(|string| string.value).collect()
+        match value {
+            Some(value) => values(&self.decoder.strings(&value)),
+            None => Vec::new(),
+        }
     }
 
     fn id(&mut self, value: &Value<'_>) -> Option<String> {
@@ -162,7 +164,7 @@ impl Reader<'_, '_> {
     }
 
     /// Newest major first, unversioned names last.
-    fn check_order(&mut self, top: &Table<'_>, names: &BTreeMap<String, Vec<LoadName>>) {
+    fn check_order(&mut self, top: &Table<'_>, names: &ByName<Vec<LoadName>>) {
         // `None` orders before every major, so descending puts it last.
         let sorted = |names: &Vec<LoadName>| names.is_sorted_by(|a, b| a.major >= b.major);
         for (system, _) in names.iter().filter(|(_, names)| !sorted(names)) {
@@ -203,9 +205,8 @@ impl Reader<'_, '_> {
     fn check_function(&mut self, name: &str, span: Range<usize>) {
         if self.symbols.lookup(name).is_empty() {
             let message = format!("`{name}` is not in the symbol list");
-            let known = self.symbols.functions().map(|symbol| symbol.name.as_str());
             self.decoder.error(&UNKNOWN_FUNCTION, span, message).help =
-                nearest(name, known).map(|meant| format!("did you mean `{meant}`?"));
+                self.symbols.did_you_mean(name);
         }
     }
 
@@ -225,16 +226,16 @@ impl Reader<'_, '_> {
     }
 
     /// `[fallback]` and `[zero-out]`, together.
-    fn fallbacks(&mut self, top: &Table<'_>) -> BTreeMap<String, Fallback> {
-        let mut fallbacks: BTreeMap<String, Fallback> = BTreeMap::new();
+    fn fallbacks(&mut self, top: &Table<'_>) -> ByName<Fallback> {
+        let mut fallbacks: ByName<Fallback> = ByName::new();
         for (name, value) in self.functions(top, "fallback") {
             if let Some(fallback) = self.fallback(&value) {
-                fallbacks.insert(name.to_owned(), fallback);
+                fallbacks.insert(name, fallback);
             }
         }
         for (name, value) in self.functions(top, "zero-out") {
             let outs: Vec<Out> = self.decoder.outs(&value, false);
-            let fallback = fallbacks.entry(name.to_owned()).or_default();
+            let fallback = fallbacks.get_or_default(name);
             if !fallback.outs.is_empty() {
                 let message =
                     format!("`{name}` has out-parameters in `fallback` and in `zero-out`");
@@ -288,8 +289,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn abi_changes(&mut self, top: &Table<'_>) -> BTreeMap<String, Vec<Version>> {
-        let mut changes = BTreeMap::new();
+    fn abi_changes(&mut self, top: &Table<'_>) -> ByName<Vec<Version>> {
+        let mut changes = ByName::new();
         for (name, value) in self.functions(top, "abi-changes") {
             let list = self.decoder.list(&value, "a list of versions");
             let versions: Vec<Version> = list
@@ -300,7 +301,7 @@ impl Reader<'_, '_> {
                 let message = format!("`{}` takes ascending versions", value.name);
                 self.decoder.error(&BAD_VALUE, value.span, message);
             }
-            changes.insert(name.to_owned(), versions);
+            changes.insert(name, versions);
         }
         changes
     }

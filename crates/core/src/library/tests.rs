@@ -92,7 +92,7 @@ fn reads_a_whole_manifest() {
             None,
         ),
     ];
-    let expected: BTreeMap<String, Fallback> = expected
+    let expected: ByName<Fallback> = expected
         .into_iter()
         .map(|(name, returns, outs, missing)| {
             (

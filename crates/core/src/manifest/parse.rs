@@ -1,12 +1,11 @@
 //! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub};
+use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{BAD_VALUE, Diagnostic, NOT_YET};
 use crate::fields;
-use crate::library::{Codes, is_id};
+use crate::library::{Codes, Out, is_id};
 use crate::version::{HeaderVersion, Version};
 
 const FORMS: [(&str, Form); 2] = [("static", Form::Static), ("shared", Form::Shared)];
@@ -116,15 +115,15 @@ fn checked_strings(
     decoder: &mut Decoder<'_>,
     table: &Table<'_>,
     key: &str,
-    wrong: impl Fn(&str) -> Option<&'static str>,
+    wrong: fn(&str) -> Option<&'static str>,
 ) -> Vec<Spanned<String>> {
     let Some(value) = table.get(key) else {
         return Vec::new();
     };
     let mut strings: Vec<Spanned<String>> = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut seen = ByName::new();
     for string in decoder.strings(&value) {
-        let problem = if !seen.insert(string.value.clone()) {
+        let problem = if seen.insert(&string.value, ()).is_some() {
             Some("names it twice")
         } else {
             wrong(&string.value)
@@ -225,23 +224,16 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
     custom
 }
 
-fn zero_out(
-    decoder: &mut Decoder<'_>,
-    functions: &Table<'_>,
-) -> BTreeMap<String, Spanned<Vec<crate::library::Out>>> {
-    functions
-        .entries()
-        .map(|(name, value)| {
-            let outs = decoder.outs(&value, false);
-            (
-                name.to_owned(),
-                Spanned {
-                    value: outs,
-                    span: value.key_span,
-                },
-            )
-        })
-        .collect()
+fn zero_out(decoder: &mut Decoder<'_>, functions: &Table<'_>) -> ByName<Spanned<Vec<Out>>> {
+    let mut zero_out = ByName::new();
+    for (name, value) in functions.entries() {
+        let outs = Spanned {
+            value: decoder.outs(&value, false),
+            span: value.key_span,
+        };
+        zero_out.insert(name, outs);
+    }
+    zero_out
 }
 
 /// A path below the folder of `GpuStub.toml`: the list is packaged with it.
@@ -277,13 +269,11 @@ fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
     if let Some(rules) = table.get("rules").and_then(|value| decoder.map(&value)) {
         for (rule, value) in rules.entries() {
             if let Some(level) = decoder.one_of(&value, &LEVELS) {
-                policy.rules.insert(
-                    rule.to_owned(),
-                    Spanned {
-                        value: level,
-                        span: value.span,
-                    },
-                );
+                let level = Spanned {
+                    value: level,
+                    span: value.span,
+                };
+                policy.rules.insert(rule, level);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Which symbols of a library get a stub, and what each does when it cannot be called.
 
-use std::collections::{BTreeMap, btree_map};
-use std::iter::Peekable;
+use std::cmp::Ordering;
 
 use super::planner::Planner;
 use super::{Function, Spec};
+use crate::by_name::ByName;
 use crate::diag::{
     BAD_SYMBOL_LIST, BAD_SYMBOL_NAME, DATA_SYMBOL, Diagnostic, Level, TOO_LARGE, WEAK_SYMBOL,
     listing,
@@ -39,56 +39,66 @@ const OF_EVERY_IMAGE: [&str; 7] = [
 
 /// Whether an assembler takes it as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_$.".contains(&b))
+    let inner = |b| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(inner)
 }
 
 /// The distinct specs of a library; number 0 is the plain status function.
 struct Specs {
     list: Vec<Spec>,
-    numbers: BTreeMap<Spec, usize>,
+    /// The numbers of all but the first, in the order of their specs.
+    sorted: Vec<usize>,
 }
 
 impl Specs {
     fn new() -> Self {
         Self {
             list: vec![Spec::default()],
-            numbers: BTreeMap::new(),
+            sorted: Vec::new(),
         }
     }
 
     fn number(&mut self, spec: Spec) -> usize {
-        if spec == Spec::default() {
-            return 0; // most functions: not worth a look into the map
+        if spec == self.list[0] {
+            return 0;
         }
-        let next = self.list.len();
-        *self.numbers.entry(spec).or_insert_with_key(|spec| {
-            self.list.push(spec.clone());
-            next
-        })
+        let found = self
+            .sorted
+            .binary_search_by(|&number| self.list[number].cmp(&spec));
+        match found {
+            Ok(index) => self.sorted[index],
+            Err(index) => {
+                let next = self.list.len();
+                self.sorted.insert(index, next);
+                self.list.push(spec);
+                next
+            }
+        }
     }
 }
 
-/// Looks ascending names up in a map: one walk over both, instead of a search for each name.
+/// Looks ascending names up: one walk over both, instead of a search for each name.
 struct Ascending<'a, T> {
-    rest: Peekable<btree_map::Iter<'a, String, T>>,
+    rest: &'a [(String, T)],
 }
 
 impl<'a, T> Ascending<'a, T> {
-    fn new(map: &'a BTreeMap<String, T>) -> Self {
+    fn new(values: &'a ByName<T>) -> Self {
         Self {
-            rest: map.iter().peekable(),
+            rest: values.iter().as_slice(),
         }
     }
 
     /// `name` must be greater than the last one.
     fn get(&mut self, name: &str) -> Option<&'a T> {
-        while self.rest.next_if(|(key, _)| key.as_str() < name).is_some() {}
-        self.rest
-            .next_if(|(key, _)| *key == name)
-            .map(|(_, value)| value)
+        while let [(key, value), rest @ ..] = self.rest {
+            match key.as_str().cmp(name) {
+                Ordering::Less => self.rest = rest,
+                Ordering::Equal => return Some(value),
+                Ordering::Greater => return None,
+            }
+        }
+        None
     }
 }
 

@@ -1,15 +1,15 @@
 //! From stub tables to the libraries of an image.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
+use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
+use crate::by_name::ByName;
 use crate::diag::{
     BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE,
     UNKNOWN_VERSION, listing,
 };
 use crate::library::{Library, LoadName, c_name};
-use crate::manifest::{Form, Manifest, Optional, Stub};
+use crate::manifest::{Form, Manifest, Optional, Stub, values};
 use crate::target::Target;
 
 pub(super) struct Planner<'a> {
@@ -47,12 +47,13 @@ impl<'a> Planner<'a> {
             self.diagnostics.extend(self.target.check());
         }
         self.check_names(&provided);
-        let mut libraries: Vec<LibraryPlan> = provided
-            .iter()
-            .filter_map(|stub| self.library(stub))
-            .collect();
+        let mut libraries = Vec::new();
+        for stub in &provided {
+            if let Some(library) = self.library(stub) {
+                add(&mut libraries, library);
+            }
+        }
         self.add_drivers(&mut libraries);
-        libraries.sort_by(|a, b| a.id.cmp(&b.id));
         self.check_functions(&libraries);
         self.check_link_names(&libraries);
         if libraries.len() > MOST_LIBRARIES {
@@ -89,11 +90,7 @@ impl<'a> Planner<'a> {
             header: stub.header.as_ref().map(|header| header.value),
             min_version: stub.min_version.as_ref().map(|version| version.value),
             require,
-            search_dirs: stub
-                .search_dirs
-                .iter()
-                .map(|dir| dir.value.clone())
-                .collect(),
+            search_dirs: values(&stub.search_dirs),
             specs,
             functions,
             ..self.unstubbed(&library)
@@ -145,7 +142,7 @@ impl<'a> Planner<'a> {
         for id in wanted {
             if libraries.iter().all(|library| library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
-                    libraries.push(self.unstubbed(driver));
+                    add(libraries, self.unstubbed(driver));
                 }
             }
         }
@@ -157,7 +154,7 @@ impl<'a> Planner<'a> {
     fn load_names(&mut self, stub: &Stub, library: &Library) -> Vec<LoadName> {
         let id = &library.id;
         let os = &self.target.os;
-        let mut names = library.load_names.get(os).cloned().unwrap_or_default();
+        let names = library.load_names.get(os).cloned().unwrap_or_default();
         if names.is_empty() {
             if self.target.check().is_none() {
                 let message =
@@ -170,7 +167,12 @@ impl<'a> Planner<'a> {
         }
         let header = stub.header.as_ref().map(|header| header.value.from.major);
         if stub.majors.is_empty() {
-            names.sort_by_key(|name| (name.major.is_none(), name.major != header));
+            let (versioned, unversioned): (Vec<_>, Vec<_>) =
+                names.into_iter().partition(|name| name.major.is_some());
+            let (mut names, others): (Vec<_>, Vec<_>) =
+                versioned.into_iter().partition(|name| name.major == header);
+            names.extend(others);
+            names.extend(unversioned);
             return names;
         }
         let mut accepted = Vec::new();
@@ -229,10 +231,10 @@ impl<'a> Planner<'a> {
 
     /// Ids must differ as parts of C names too.
     fn check_names(&mut self, stubs: &[&Stub]) {
-        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        let mut names: ByName<&str> = ByName::new();
         for stub in stubs {
             let id = &stub.id.value;
-            if let Some(other) = names.insert(c_name(id), id) {
+            if let Some(other) = names.insert(&c_name(id), id) {
                 let message = format!("`{other}` and `{id}` are the same name in C");
                 let error = Diagnostic::error(&NAME_CLASH, message).help("rename one of them");
                 self.add(error, &stub.id.span);
@@ -247,7 +249,7 @@ impl<'a> Planner<'a> {
     }
 
     fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
-        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut owners: ByName<&str> = ByName::new();
         for library in libraries.iter().filter(|library| library.stubbed) {
             for name in &library.link_names {
                 if let Some(other) = owners.insert(name, &library.id) {
@@ -262,27 +264,58 @@ impl<'a> Planner<'a> {
     }
 
     /// One image has one function of a name.
-    fn check_functions<'l>(&mut self, libraries: &'l [LibraryPlan]) {
-        // Sorting joins lists that are sorted each.
-        let functions =
-            |l: &'l LibraryPlan| l.functions.iter().map(|f| (f.name.as_str(), l.id.as_str()));
-        let mut owners: Vec<(&str, &str)> = libraries.iter().flat_map(functions).collect();
-        owners.sort();
-        let mut shared: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-        for pair in owners.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-            let [(name, one), (_, other)] = [pair[0], pair[1]];
-            shared.entry((one, other)).or_default().push(name);
-        }
-        for ((one, other), names) in shared {
-            let message = format!("`{one}` and `{other}` both have {}", listing(&names));
-            let help = "remove them from the symbol list of one of the two";
-            let place = self.place(other);
-            self.add(
-                Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
-                &place,
-            );
+    fn check_functions(&mut self, libraries: &[LibraryPlan]) {
+        for (from, one) in libraries.iter().enumerate() {
+            for (between, other) in libraries[from + 1..].iter().enumerate() {
+                let between = &libraries[from + 1..][..between];
+                let mut names = common(&one.functions, &other.functions);
+                // A name that three have is told of neighbours.
+                names.retain(|name| !between.iter().any(|library| has(library, name)));
+                if names.is_empty() {
+                    continue;
+                }
+                let (one, other) = (&one.id, &other.id);
+                let message = format!("`{one}` and `{other}` both have {}", listing(&names));
+                let help = "remove them from the symbol list of one of the two";
+                let place = self.place(other);
+                self.add(
+                    Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
+                    &place,
+                );
+            }
         }
     }
+}
+
+/// Adds a library where its id belongs.
+fn add(libraries: &mut Vec<LibraryPlan>, library: LibraryPlan) {
+    let index = libraries.partition_point(|other| other.id < library.id);
+    libraries.insert(index, library);
+}
+
+/// The names that two lists have in common.
+fn common<'l>(mut one: &'l [Function], mut other: &[Function]) -> Vec<&'l str> {
+    let mut names = Vec::new();
+    while let ([a, after_a @ ..], [b, after_b @ ..]) = (one, other) {
+        let order = a.name.cmp(&b.name);
+        if order.is_eq() {
+            names.push(a.name.as_str());
+        }
+        if order.is_le() {
+            one = after_a;
+        }
+        if order.is_ge() {
+            other = after_b;
+        }
+    }
+    names
+}
+
+fn has(library: &LibraryPlan, name: &str) -> bool {
+    let found = library
+        .functions
+        .binary_search_by(|function| function.name.as_str().cmp(name));
+    found.is_ok()
 }
 
 /// `13, 12, 11`, each once, in the given order.

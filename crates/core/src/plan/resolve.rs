@@ -5,11 +5,12 @@ use std::borrow::Cow;
 
 use super::beside;
 use super::planner::Planner;
+use crate::by_name::ByName;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOLS, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
 };
 use crate::library::{Codes, Library, LoadName, Role};
-use crate::manifest::{Custom, Stub};
+use crate::manifest::{Custom, Spanned, Stub, values};
 use crate::suggest::nearest;
 use crate::symbols::SymbolList;
 
@@ -30,11 +31,7 @@ impl Planner<'_> {
             library.load_names = load_names(custom);
         }
         if !custom.link_names.is_empty() {
-            library.link_names = custom
-                .link_names
-                .iter()
-                .map(|name| name.value.clone())
-                .collect();
+            library.link_names = values(&custom.link_names);
         }
         if let Some(codes) = custom.codes {
             library.codes = codes;
@@ -49,21 +46,16 @@ impl Planner<'_> {
         }
         for (name, outs) in &custom.zero_out {
             if library.symbols.lookup(name).is_empty() {
-                let known = library
-                    .symbols
-                    .functions()
-                    .map(|symbol| symbol.name.as_str());
                 let mut error = Diagnostic::error(
                     &UNKNOWN_FUNCTION,
                     format!("`{name}` is not in the symbol list of `{}`", stub.id.value),
                 );
-                error.help = nearest(name, known).map(|meant| format!("did you mean `{meant}`?"));
+                error.help = library.symbols.did_you_mean(name);
                 self.add(error, &outs.span);
             }
             library
                 .fallbacks
-                .entry(name.clone())
-                .or_default()
+                .get_or_default(name)
                 .outs
                 .clone_from(&outs.value);
         }
@@ -106,11 +98,7 @@ impl Planner<'_> {
         false
     }
 
-    fn read_symbols(
-        &mut self,
-        stub: &Stub,
-        path: &crate::manifest::Spanned<String>,
-    ) -> Option<SymbolList> {
+    fn read_symbols(&mut self, stub: &Stub, path: &Spanned<String>) -> Option<SymbolList> {
         let Some(text) = self.inputs.symbol_files.get(&path.value) else {
             let id = &stub.id.value;
             let error = Diagnostic::error(
@@ -143,14 +131,9 @@ impl Planner<'_> {
                 required.push(name.value.clone());
                 continue;
             }
-            let known = library
-                .symbols
-                .functions()
-                .map(|symbol| symbol.name.as_str());
             let message = format!("`{}` has no function `{}`", stub.id.value, name.value);
             let mut error = Diagnostic::error(&UNKNOWN_FUNCTION, message);
-            error.help =
-                nearest(&name.value, known).map(|meant| format!("did you mean `{meant}`?"));
+            error.help = library.symbols.did_you_mean(&name.value);
             self.add(error, &name.span);
         }
         required
@@ -184,13 +167,10 @@ fn own(id: &str) -> Library {
     }
 }
 
-fn load_names(custom: &Custom) -> std::collections::BTreeMap<String, Vec<LoadName>> {
-    let values = |names: &Vec<crate::manifest::Spanned<LoadName>>| {
-        names.iter().map(|name| name.value.clone()).collect()
-    };
-    custom
-        .load_names
-        .iter()
-        .map(|(os, names)| (os.clone(), values(names)))
-        .collect()
+fn load_names(custom: &Custom) -> ByName<Vec<LoadName>> {
+    let mut load_names = ByName::new();
+    for (os, names) in &custom.load_names {
+        load_names.insert(os, values(names));
+    }
+    load_names
 }

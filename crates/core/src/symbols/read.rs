@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Kind, Symbol, SymbolList, is_name};
-use crate::diag::{BAD_SYMBOL_LIST, DUPLICATE_SYMBOL, Diagnostic, NEWER_FORMAT, line_column};
+use super::{Kind, Symbol, SymbolList, is_name, is_plain};
+use crate::diag::{self, BAD_SYMBOL_LIST, DUPLICATE_SYMBOL, Diagnostic, NEWER_FORMAT, line_column};
 use crate::suggest::nearest;
 use crate::version::Version;
 
@@ -27,6 +27,8 @@ struct Reader<'t> {
     list: SymbolList,
     /// The symbols in the order of the file, with the places of their names.
     symbols: Vec<(Symbol, Range<usize>)>,
+    /// Whether these stand in their order, each once.
+    ascending: bool,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -36,6 +38,7 @@ pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
         text,
         list: SymbolList::default(),
         symbols: Vec::new(),
+        ascending: true,
         diagnostics: Vec::new(),
     };
     let mut lines = lines(text);
@@ -183,6 +186,14 @@ impl<'t> Reader<'t> {
     }
 
     fn symbol(&mut self, line: &Word<'t>) {
+        // Most lines are a plain name and nothing else.
+        if is_plain(line.text) {
+            let symbol = Symbol {
+                name: line.text.to_owned(),
+                ..Symbol::default()
+            };
+            return self.push(symbol, line.span.clone());
+        }
         let mut words = words(line);
         let Some(name) = words.next() else { return };
         if !is_name(name.text) {
@@ -273,7 +284,7 @@ impl<'t> Reader<'t> {
                 format!("`{}` is a function and has `size=`", name.text),
             );
         } else {
-            self.symbols.push((symbol, name.span));
+            self.push(symbol, name.span);
         }
     }
 
@@ -297,36 +308,50 @@ impl<'t> Reader<'t> {
         Some(ranges)
     }
 
-    fn finish(mut self) -> (SymbolList, Vec<Diagnostic>) {
-        fn id(symbol: &Symbol) -> (&str, Option<&str>) {
-            (&symbol.name, symbol.node.as_deref())
+    /// Adds a symbol that has been read whole.
+    fn push(&mut self, symbol: Symbol, place: Range<usize>) {
+        if let Some((last, _)) = self.symbols.last() {
+            self.ascending &= id(last) < id(&symbol);
         }
+        self.symbols.push((symbol, place));
+    }
+
+    fn finish(mut self) -> (SymbolList, Vec<Diagnostic>) {
+        if !self.ascending {
+            self.sort();
+        }
+        self.list.symbols = self.symbols.into_iter().map(|(symbol, _)| symbol).collect();
+        diag::sort(&mut self.diagnostics);
+        (self.list, self.diagnostics)
+    }
+
+    /// Sorts the symbols, and tells of those that stand twice.
+    fn sort(&mut self) {
         self.symbols.sort_by(|(a, _), (b, _)| id(a).cmp(&id(b)));
         let repeated = self
             .symbols
             .windows(2)
             .filter(|pair| id(&pair[0].0) == id(&pair[1].0));
-        let errors: Vec<_> = repeated
-            .take(MOST_ERRORS)
-            .map(|pair| {
-                let (symbol, span) = &pair[1];
-                let (first, _) = line_column(self.text, pair[0].1.start);
-                let version = symbol
-                    .node
-                    .as_ref()
-                    .map_or(String::new(), |node| format!("@{node}"));
-                let message = format!("`{}{version}` stands here a second time", symbol.name);
+        for pair in repeated.take(MOST_ERRORS) {
+            let (symbol, span) = &pair[1];
+            let (first, _) = line_column(self.text, pair[0].1.start);
+            let version = symbol
+                .node
+                .as_ref()
+                .map_or(String::new(), |node| format!("@{node}"));
+            let message = format!("`{}{version}` stands here a second time", symbol.name);
+            self.diagnostics.push(
                 Diagnostic::error(&DUPLICATE_SYMBOL, message)
                     .at(self.file, span.clone())
-                    .help(format!("remove this line or line {first}"))
-            })
-            .collect();
-        self.diagnostics.extend(errors);
+                    .help(format!("remove this line or line {first}")),
+            );
+        }
         self.symbols
             .dedup_by(|(later, _), (first, _)| id(later) == id(first));
-        self.list.symbols = self.symbols.into_iter().map(|(symbol, _)| symbol).collect();
-        self.diagnostics
-            .sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
-        (self.list, self.diagnostics)
     }
+}
+
+/// What a list has each of once, and is sorted by.
+fn id(symbol: &Symbol) -> (&str, Option<&str>) {
+    (&symbol.name, symbol.node.as_deref())
 }

@@ -1,0 +1,147 @@
+//! Values by name.
+
+use std::ops::Index;
+
+/// Values by name: sorted, each name once. A list, because a `BTreeMap` is compiled anew for
+/// every type of value, and the lists are short or come sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByName<T> {
+    entries: Vec<(String, T)>,
+}
+
+impl<T> ByName<T> {
+    /// Without any.
+    pub const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+        }
+    }
+
+    /// Where the name is, or where it would go.
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        // Names mostly come sorted: then each belongs behind the last.
+        match self.entries.last() {
+            Some((last, _)) if last.as_str() >= name => self
+                .entries
+                .binary_search_by(|(entry, _)| entry.as_str().cmp(name)),
+            _ => Err(self.entries.len()),
+        }
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        let index = self.find(name).ok()?;
+        Some(&self.entries[index].1)
+    }
+
+    /// Whether the name has a value.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.find(name).is_ok()
+    }
+
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Sets a value, and returns the one that the name had before.
+    pub fn insert(&mut self, name: &str, value: T) -> Option<T> {
+        match self.find(name) {
+            Ok(index) => Some(std::mem::replace(&mut self.entries[index].1, value)),
+            Err(index) => {
+                self.entries.insert(index, (name.to_owned(), value));
+                None
+            }
+        }
+    }
+
+    /// The value of a name, to be changed; a default one if it had none.
+    pub fn get_or_default(&mut self, name: &str) -> &mut T
+    where
+        T: Default,
+    {
+        let index = self.find(name).unwrap_or_else(|index| {
+            self.entries.insert(index, (name.to_owned(), T::default()));
+            index
+        });
+        &mut self.entries[index].1
+    }
+
+    /// The names and values.
+    pub fn iter(&self) -> std::slice::Iter<'_, (String, T)> {
+        self.entries.iter()
+    }
+
+    /// The values, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+}
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The value of a name that is there.
+impl<T> Index<&str> for ByName<T> {
+    type Output = T;
+
+    fn index(&self, name: &str) -> &T {
+        self.get(name).expect("a name that is there")
+    }
+}
+
+impl<'a, T> IntoIterator for &'a ByName<T> {
+    type Item = &'a (String, T);
+    type IntoIter = std::slice::Iter<'a, (String, T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T> FromIterator<(String, T)> for ByName<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(entries: I) -> Self {
+        let mut by_name = Self::new();
+        for (name, value) in entries {
+            by_name.insert(&name, value);
+        }
+        by_name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_each_there_once() {
+        let mut numbers = ByName::new();
+        for (name, number, before) in [
+            ("b", 1, None),
+            ("d", 2, None),
+            ("a", 3, None),
+            ("c", 4, None),
+            ("b", 5, Some(1)),
+            ("d", 6, Some(2)),
+        ] {
+            assert_eq!(numbers.insert(name, number), before, "{name}");
+        }
+        *numbers.get_or_default("c") += 10;
+        *numbers.get_or_default("e") += 7;
+        numbers.values_mut().for_each(|number| *number *= 2);
+        let found: Vec<(&str, i32)> = numbers.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        assert_eq!(
+            found,
+            [("a", 6), ("b", 10), ("c", 28), ("d", 12), ("e", 14)]
+        );
+        assert_eq!((numbers.get("c"), numbers.get("cc")), (Some(&28), None));
+        assert_eq!((numbers.get(""), numbers.get("f")), (None, None));
+        assert!(numbers.contains_key("e") && !numbers.contains_key("ee"));
+        let again: ByName<i32> = numbers.iter().rev().cloned().collect();
+        assert_eq!(again, numbers);
+        assert_eq!(again["e"], 14);
+    }
+}
