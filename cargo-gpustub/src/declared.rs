@@ -148,17 +148,17 @@ impl Declared {
 
 /// A stub that follows a feature which the package does not have would never be built.
 fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
+    let known = || package.features.keys().map(String::as_str);
     let stubs = declared.manifest.stubs.iter();
     stubs
         .filter_map(|stub| match &stub.optional {
-            Optional::Feature(name) if !package.features.contains_key(name) => {
+            Optional::Feature(name) if !stub.optional.is_on(known()) => {
                 let id = &stub.id.value;
                 let message = format!(
                     "`stub.{id}` follows the feature `{name}`, which package `{}` does not have",
                     package.name
                 );
-                let known = package.features.keys().map(String::as_str);
-                let help = match nearest(name, known) {
+                let help = match nearest(name, known()) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => format!("add `{name} = []` to [features] in its Cargo.toml"),
                 };

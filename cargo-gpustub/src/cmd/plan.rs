@@ -6,7 +6,7 @@ use std::fmt::Write;
 use cargo_metadata::{CrateType, DependencyKind, Metadata, Package, PackageId, TargetKind};
 use gpustub_core::diag::{Origin, has_errors};
 use gpustub_core::library::Role;
-use gpustub_core::manifest::{Form, Optional, Stub};
+use gpustub_core::manifest::Form;
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
@@ -136,12 +136,11 @@ impl<'a> Graph<'a> {
         }
         for (at, declared) in graph.declared.iter().enumerate() {
             let Some(declared) = declared else { continue };
-            for stub in declared
-                .manifest
-                .stubs
-                .iter()
-                .filter(|s| is_on(s, &graph.features[at]))
-            {
+            for stub in &declared.manifest.stubs {
+                let features = graph.features[at].iter().map(String::as_str);
+                if !stub.optional.is_on(features) {
+                    continue;
+                }
                 let file = declared.shown.clone();
                 let origin = Some(Origin {
                     file,
@@ -229,13 +228,6 @@ impl<'a> Graph<'a> {
             }
         }
         images
-    }
-}
-
-fn is_on(stub: &Stub, features: &[String]) -> bool {
-    match &stub.optional {
-        Optional::No => true,
-        Optional::Feature(feature) => features.contains(feature),
     }
 }
 

@@ -100,3 +100,22 @@ fn a_broken_list_of_a_member_is_shown() {
     assert!(err.contains("--> a/symbols/acme.symbols:3:16"), "{err}");
     assert!(err.contains("acmeClose weak weak"), "{err}");
 }
+
+/// Build scripts see `ON_GPU` whether the feature is `on-gpu` or `on_gpu`.
+#[test]
+fn a_feature_may_be_spelt_as_build_scripts_see_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    virtual_workspace(folder);
+    let features = "[features]\ndefault = [\"on-gpu\"]\non-gpu = []\n";
+    package(&folder.join("a"), "a", features);
+    let text = "schema = 1\n[stub.cudart]\nprovide = false\noptional = { feature = \"on_gpu\" }\n";
+    write(folder, "a/GpuStub.toml", text);
+    let b = folder.join("b");
+    package(&b, "b", "[dependencies]\na = { path = \"../a\" }\n");
+    write(&b, "src/main.rs", "fn main() {}\n");
+
+    let (out, err) = ends(0, folder, &["plan", "-p", "b"]);
+    assert!(out.contains("from another package: cudart"), "{out}");
+    assert!(err.contains("warning[no-provider]"), "{err}");
+}

@@ -46,6 +46,21 @@ pub enum Optional {
     Feature(String),
 }
 
+impl Optional {
+    /// Whether the stub is wanted when just these cargo features are on. Build scripts see
+    /// features with `_` for `-` and in upper case, so neither counts.
+    pub fn is_on<'a>(&self, features: impl IntoIterator<Item = &'a str>) -> bool {
+        let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
+        match self {
+            Self::No => true,
+            Self::Feature(name) => {
+                let name = plain(name);
+                features.into_iter().any(|feature| plain(feature) == name)
+            }
+        }
+    }
+}
+
 /// One `[stub.<id>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stub {

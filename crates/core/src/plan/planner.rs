@@ -9,7 +9,7 @@ use crate::diag::{
     UNKNOWN_VERSION, listing,
 };
 use crate::library::{Library, LoadName, c_name};
-use crate::manifest::{Form, Manifest, Optional, Stub, values};
+use crate::manifest::{Form, Manifest, Stub, values};
 use crate::target::Target;
 
 pub(super) struct Planner<'a> {
@@ -68,13 +68,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the stub's cargo feature is on. Build scripts see features with `_` for `-` and in
-    /// upper case, so neither counts.
+    /// Whether the stub's cargo feature is on.
     fn wanted(&self, stub: &Stub) -> bool {
-        let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
-        match (&stub.optional, &self.inputs.features) {
-            (Optional::Feature(name), Some(on)) => on.iter().any(|f| plain(f) == plain(name)),
-            _ => true,
+        match &self.inputs.features {
+            Some(on) => stub.optional.is_on(on.iter().map(String::as_str)),
+            None => true,
         }
     }
 
