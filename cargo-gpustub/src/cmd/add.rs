@@ -26,7 +26,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         shell.diagnostics(&unknown, &Sources::new())?;
         return Ok(false);
     }
-    let declared = Declared::read_all(&[package])?.remove(0).1;
+    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
         return Ok(false);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use cargo_metadata::{CrateType, DependencyKind, Metadata, Package, PackageId, TargetKind};
+use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::diag::{Origin, has_errors};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::Form;
@@ -24,7 +24,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let selected = workspace.selected()?;
-    let graph = Graph::read(&workspace.metadata)?;
+    let graph = Graph::read(&workspace)?;
 
     let mut clean = true;
     let mut packages = Vec::new();
@@ -92,7 +92,8 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn read(metadata: &'a Metadata) -> Result<Self> {
+    fn read(workspace: &'a Workspace) -> Result<Self> {
+        let metadata = &workspace.metadata;
         let packages: Vec<&Package> = metadata.packages.iter().collect();
         let index: HashMap<&PackageId, usize> = packages
             .iter()
@@ -107,7 +108,7 @@ impl<'a> Graph<'a> {
             index,
         };
         for package in &graph.packages {
-            graph.declared.push(Declared::read(package)?);
+            graph.declared.push(Declared::read(workspace, package)?);
             graph.nodes.push(Node {
                 name: package.name.to_string(),
                 ..Node::default()

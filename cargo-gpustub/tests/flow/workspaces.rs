@@ -119,3 +119,26 @@ fn a_feature_may_be_spelt_as_build_scripts_see_it() {
     assert!(out.contains("from another package: cudart"), "{out}");
     assert!(err.contains("warning[no-provider]"), "{err}");
 }
+
+#[test]
+fn a_policy_beside_a_member_is_told_to_be_unused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let policy = "[policy]\nwheel-tag = \"manylinux_2_28\"\n";
+    virtual_workspace(folder);
+    let text = format!("schema = 1\n[stub.opencl]\n{policy}");
+    write(folder, "a/GpuStub.toml", &text);
+    for command in [&["plan"][..], &["add", "opencl", "-p", "a"], &["sync"]] {
+        let (_, err) = ends(0, folder, command);
+        assert!(err.contains("warning[misplaced-table]"), "{err}");
+        assert!(err.contains("a/GpuStub.toml:3:2"), "{err}");
+        assert!(err.contains("move it to GpuStub.toml"), "{err}");
+    }
+
+    // A package that is a workspace by itself has it in its place.
+    let alone = tempfile::tempdir().unwrap();
+    package(alone.path(), "alone", "");
+    write(alone.path(), "GpuStub.toml", &text);
+    let (_, err) = ends(0, alone.path(), &["sync"]);
+    assert!(!err.contains("misplaced-table"), "{err}");
+}

@@ -143,8 +143,8 @@ pub struct Manifest {
     pub file: String,
     /// The stubs, sorted by id.
     pub stubs: Vec<Stub>,
-    /// What `check` asks of the workspace.
-    pub policy: Policy,
+    /// What `check` asks of the workspace; the place is that of the key.
+    pub policy: Option<Spanned<Policy>>,
 }
 
 impl Manifest {
