@@ -210,7 +210,12 @@ fn every_package_follows_the_workspace() -> Result<()> {
 #[test]
 fn scripts_are_bash_and_executable() -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    for script in ["tests/run", "tests/components/install", ".ci/run"] {
+    for script in [
+        ".ci/run",
+        "tests/components/install",
+        "tests/minimum-rust",
+        "tests/run",
+    ] {
         let script = repository().join(script);
         succeed(Command::new("bash").arg("-n").arg(&script))?;
         let mode = std::fs::metadata(&script)?.permissions().mode();
