@@ -24,27 +24,27 @@
 //! Both halves are needed. The empty `libcuda.a` answers every `-lcuda` that a dependency emits,
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references stand in it.
-//!
-//! [`toolchain`] compiles generated sources outside of build scripts.
 
 mod env;
 mod error;
 mod files;
+// For cargo-gpustub: no part of what this crate promises.
+#[doc(hidden)]
 pub mod toolchain;
 
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
-use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{Form, Manifest, Optional};
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::sources::render;
 
 pub use env::Env;
 pub use error::Error;
+#[doc(hidden)]
 pub use files::write_sources;
-pub use gpustub_core as core;
+pub use gpustub_core::directives::Directive;
 use toolchain::{Index, Toolchain};
 
 /// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
