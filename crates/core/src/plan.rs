@@ -4,6 +4,7 @@ mod functions;
 mod planner;
 mod resolve;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::diag::Diagnostic;
@@ -97,9 +98,9 @@ pub struct LibraryPlan {
     /// The text of string functions.
     pub text: String,
     /// Distinct specs; number 0 is the plain status function.
-    pub specs: Vec<Spec>,
+    pub specs: Cow<'static, [Spec]>,
     /// Sorted by name; empty when not stubbed.
-    pub functions: Vec<Function>,
+    pub functions: Cow<'static, [Function]>,
 }
 
 /// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one

@@ -48,7 +48,7 @@ fn table(plan: &Plan) -> String {
         let id = c_name(&library.id);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "GPUSTUB_LIBRARY({id})");
-        for function in &library.functions {
+        for function in library.functions.iter() {
             let _ = writeln!(
                 text,
                 "GPUSTUB_FN({id}, {index}, {}, {})",

@@ -1,6 +1,10 @@
 //! Which symbols of a library get a stub, and what each does when it cannot be called.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::OnceLock;
+
+use gpustub_manifests::LIBRARIES;
 
 use super::planner::Planner;
 use super::{Function, Spec};
@@ -102,8 +106,28 @@ impl<'a, T> Ascending<'a, T> {
     }
 }
 
-impl Planner<'_> {
-    pub fn functions(&mut self, stub: &Stub, library: &Library) -> (Vec<Spec>, Vec<Function>) {
+/// What a library's symbols become, whatever the stub table says.
+struct Selection<'a> {
+    specs: Vec<Spec>,
+    /// Sorted by name.
+    functions: Vec<Function>,
+    left_out: LeftOut<'a>,
+}
+
+impl Selection<'static> {
+    /// Of a shipped library: made once, as a workspace asks for it in each of its packages.
+    fn shipped(library: &'static Library) -> &'static Self {
+        static MADE: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
+            [const { OnceLock::new() }; LIBRARIES.len()];
+        let index = LIBRARIES
+            .iter()
+            .position(|shipped| shipped.id == library.id);
+        MADE[index.expect("a shipped library")].get_or_init(|| Selection::new(library))
+    }
+}
+
+impl<'a> Selection<'a> {
+    fn new(library: &'a Library) -> Self {
         let mut left_out = LeftOut::default();
         let mut specs = Specs::new();
         let mut fallbacks = Ascending::new(&library.fallbacks);
@@ -116,34 +140,71 @@ impl Planner<'_> {
             let Some(symbol) = callable(same, &mut left_out) else {
                 continue;
             };
-            let number = specs.number(Spec {
-                fallback: fallbacks.get(&symbol.name).cloned().unwrap_or_default(),
-                abi_changes: abi_changes.get(&symbol.name).cloned().unwrap_or_default(),
-                // The linker binds new programs to the default version only; without one, dlsym
-                // finds nothing and the node must be named.
-                node: symbol.node.clone().filter(|_| symbol.old),
-            });
+            let fallback = fallbacks.get(&symbol.name);
+            let changes = abi_changes.get(&symbol.name);
+            // The linker binds new programs to the default version only; without one, dlsym
+            // finds nothing and the node must be named.
+            let node = symbol.node.as_ref().filter(|_| symbol.old);
+            let number = match (fallback, changes, node) {
+                (None, None, None) => 0,
+                _ => specs.number(Spec {
+                    fallback: fallback.cloned().unwrap_or_default(),
+                    abi_changes: changes.cloned().unwrap_or_default(),
+                    node: node.cloned(),
+                }),
+            };
             functions.push(Function {
                 name: symbol.name.clone(),
                 spec: u16::try_from(number).unwrap_or(u16::MAX),
             });
         }
-        self.report(stub, &left_out);
-        let list = specs.list;
-        let outs: usize = list.iter().map(|spec| spec.fallback.outs.len()).sum();
-        let changes: usize = list.iter().map(|spec| spec.abi_changes.len()).sum();
-        if list.len().max(outs).max(changes) > MOST {
-            let message = format!(
-                "the functions of `{}` differ in more than {MOST} ways",
-                library.id
-            );
+        Self {
+            specs: specs.list,
+            functions,
+            left_out,
+        }
+    }
+}
+
+/// [`LibraryPlan::specs`](super::LibraryPlan::specs) and
+/// [`LibraryPlan::functions`](super::LibraryPlan::functions).
+type Selected = (Cow<'static, [Spec]>, Cow<'static, [Function]>);
+
+impl Planner<'_> {
+    /// The functions of a library of one's own, or of a changed one, and their specs.
+    pub fn functions(&mut self, stub: &Stub, library: &Library) -> Selected {
+        let selection = Selection::new(library);
+        self.judge(stub, &selection);
+        (selection.specs.into(), selection.functions.into())
+    }
+
+    /// Those of a shipped library as it is.
+    pub fn shipped_functions(&mut self, stub: &Stub, library: &'static Library) -> Selected {
+        let selection = Selection::shipped(library);
+        self.judge(stub, selection);
+        (
+            Cow::Borrowed(&selection.specs),
+            Cow::Borrowed(&selection.functions),
+        )
+    }
+
+    /// Tells what is wrong with a selection.
+    fn judge(&mut self, stub: &Stub, selection: &Selection<'_>) {
+        let Selection {
+            specs,
+            functions,
+            left_out,
+        } = selection;
+        let id = &stub.id.value;
+        self.report(stub, left_out);
+        let outs: usize = specs.iter().map(|spec| spec.fallback.outs.len()).sum();
+        let changes: usize = specs.iter().map(|spec| spec.abi_changes.len()).sum();
+        if specs.len().max(outs).max(changes) > MOST {
+            let message = format!("the functions of `{id}` differ in more than {MOST} ways");
             self.add(Diagnostic::error(&TOO_LARGE, message), &stub.id.span);
         }
         if functions.is_empty() && left_out.data.is_empty() && left_out.thread_local.is_empty() {
-            let message = format!(
-                "the symbol list of `{}` has no function to stub",
-                library.id
-            );
+            let message = format!("the symbol list of `{id}` has no function to stub");
             let place = stub
                 .custom
                 .symbols
@@ -151,7 +212,6 @@ impl Planner<'_> {
                 .map_or(&stub.id.span, |path| &path.span);
             self.add(Diagnostic::error(&BAD_SYMBOL_LIST, message), place);
         }
-        (list, functions)
     }
 
     /// Nothing is left out in silence.

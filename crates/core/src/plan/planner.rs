@@ -1,5 +1,6 @@
 //! From stub tables to the libraries of an image.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
@@ -79,7 +80,10 @@ impl<'a> Planner<'a> {
     fn library(&mut self, stub: &Stub) -> Option<LibraryPlan> {
         let library = self.resolve(stub)?;
         self.check_versions(stub, &library);
-        let (specs, functions) = self.functions(stub, &library);
+        let (specs, functions) = match &library {
+            Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
+            Cow::Owned(own) => self.functions(stub, own),
+        };
         let require = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
@@ -128,8 +132,8 @@ impl<'a> Planner<'a> {
             version: library.version.clone(),
             codes: library.codes,
             text: library.text.clone(),
-            specs: vec![Spec::default()],
-            functions: Vec::new(),
+            specs: vec![Spec::default()].into(),
+            functions: Vec::new().into(),
         }
     }
 
