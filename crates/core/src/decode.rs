@@ -360,7 +360,7 @@ impl<'f> Decoder<'f> {
     fn no_such_name(&mut self, value: &Value<'_>, text: &Spanned<String>, known: &[&str]) {
         let help = match nearest(&text.value, known.iter().copied()) {
             Some(meant) => format!("did you mean {meant:?}?"),
-            None => format!("known are {known:?}").replace(['[', ']'], ""),
+            None => format!("known are \"{}\"", known.join("\", \"")),
         };
         let message = format!("`{}` does not take {:?}", value.name, text.value);
         self.error_with_help(&BAD_VALUE, text.span.clone(), message, help);

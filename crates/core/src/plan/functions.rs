@@ -43,8 +43,9 @@ const OF_EVERY_IMAGE: [&str; 7] = [
 
 /// Whether an assembler takes it as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
-    let inner = |b| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(inner)
+    let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.as_bytes().iter().all(inner)
 }
 
 /// The distinct specs of a library; number 0 is the plain status function.

@@ -169,13 +169,17 @@ impl<'a> Planner<'a> {
         }
         let header = stub.header.as_ref().map(|header| header.value.from.major);
         if stub.majors.is_empty() {
-            let (versioned, unversioned): (Vec<_>, Vec<_>) =
-                names.into_iter().partition(|name| name.major.is_some());
-            let (mut names, others): (Vec<_>, Vec<_>) =
-                versioned.into_iter().partition(|name| name.major == header);
-            names.extend(others);
-            names.extend(unversioned);
-            return names;
+            let rank = |name: &LoadName| match name.major {
+                None => 2,
+                major => u8::from(major != header),
+            };
+            let mut ordered = Vec::new();
+            for wanted in 0..=2 {
+                for name in names.iter().filter(|name| rank(name) == wanted) {
+                    ordered.push(name.clone());
+                }
+            }
+            return ordered;
         }
         let mut accepted = Vec::new();
         for major in &stub.majors {
@@ -188,7 +192,12 @@ impl<'a> Planner<'a> {
                     .cloned(),
             );
             if accepted.len() == before {
-                let known = numbers(names.iter().filter_map(|name| name.major));
+                let known = numbers(
+                    &names
+                        .iter()
+                        .filter_map(|name| name.major)
+                        .collect::<Vec<_>>(),
+                );
                 let message = format!("`{id}` has no load name of major {}", major.value);
                 let help = if known.is_empty() {
                     format!("the load names of `{id}` have no majors: remove `majors`")
@@ -212,7 +221,7 @@ impl<'a> Planner<'a> {
             let major = header.value.from.major;
             if !known.is_empty() && !known.contains(&major) {
                 let message = format!("nothing is known of `{id}` {major}");
-                let help = format!("known majors are {}", numbers(known.into_iter()));
+                let help = format!("known majors are {}", numbers(&known));
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
                     &header.span,
@@ -321,12 +330,16 @@ fn has(library: &LibraryPlan, name: &str) -> bool {
 }
 
 /// `13, 12, 11`, each once, in the given order.
-fn numbers(majors: impl Iterator<Item = u32>) -> String {
-    let mut majors: Vec<u32> = majors.collect();
-    majors.dedup();
-    majors
-        .iter()
-        .map(u32::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+fn numbers(majors: &[u32]) -> String {
+    let mut text = String::new();
+    for (index, major) in majors.iter().enumerate() {
+        if index > 0 && majors[index - 1] == *major {
+            continue;
+        }
+        if index > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&major.to_string());
+    }
+    text
 }
