@@ -81,7 +81,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
         }
     }
     let Some(first) = found.first() else {
-        if !library.abi_changes.is_empty() {
+        if !library.gates.is_empty() {
             shell.note(format!(
                 "no `header` for {id}: functions whose meaning changed between versions return \
                  \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \

@@ -254,7 +254,7 @@ fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Pl
                 library
                     .specs
                     .get(usize::from(f.spec))
-                    .is_some_and(|s| !s.abi_changes.is_empty())
+                    .is_some_and(|s| s.gated.is_some())
             })
             .count();
         let note = match changing {

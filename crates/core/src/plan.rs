@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::diag::Diagnostic;
-use crate::library::{Codes, Fallback, LoadName, Role, VersionForm};
+use crate::gates::Gates;
+use crate::library::{Codes, Fallback, Hook, LoadName, Role, VersionForm};
 use crate::manifest::{Form, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -39,11 +40,15 @@ pub const MOST_LIBRARIES: usize = 127;
 pub struct Spec {
     /// What happens when it cannot be called.
     pub fallback: Fallback,
-    /// Versions at which its ABI changed, ascending: callable only when the header and the
-    /// library are on the same side of each.
-    pub abi_changes: Vec<Version>,
+    /// The function's own name, if it means something else in other versions of the library:
+    /// [`LibraryPlan::gates`] tells what is bound there.
+    pub gated: Option<String>,
+    /// What it is to compilers' start-up code.
+    pub hook: Option<Hook>,
     /// Bind this version node (dlvsym) instead of the default one.
     pub node: Option<String>,
+    /// What is bound where the library lacks it.
+    pub instead: Option<String>,
 }
 
 /// One library of the plan.
@@ -99,6 +104,8 @@ pub struct LibraryPlan {
     pub text: String,
     /// Distinct specs; number 0 is the plain status function.
     pub specs: Cow<'static, [Spec]>,
+    /// What is bound in which versions.
+    pub gates: Cow<'static, Gates>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
 }

@@ -143,8 +143,13 @@ const TOML: &[&str] = &[
     "library-missing = 1\n",
     "[fallback]\n",
     "f = { returns = \"null\" }\n",
-    "[abi-changes]\n",
-    "f = [\"12.0\"]\n",
+    "[hooks]\n",
+    "f = { record = 8 }\n",
+    "[instead]\n",
+    "\0",
+    "@gpustub-gates 1\n",
+    "@headers 11.8 12.0\n",
+    "f 11.8=1 12.0=2\n",
 ];
 
 const LIST: &[&str] = &[

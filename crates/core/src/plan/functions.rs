@@ -132,7 +132,6 @@ impl<'a> Selection<'a> {
         let mut left_out = LeftOut::default();
         let mut specs = Specs::new();
         let mut fallbacks = Ascending::new(&library.fallbacks);
-        let mut abi_changes = Ascending::new(&library.abi_changes);
         let mut functions = Vec::new();
         for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
             if OF_EVERY_IMAGE.contains(&same[0].name.as_str()) {
@@ -141,17 +140,27 @@ impl<'a> Selection<'a> {
             let Some(symbol) = callable(same, &mut left_out) else {
                 continue;
             };
-            let fallback = fallbacks.get(&symbol.name);
-            let changes = abi_changes.get(&symbol.name);
+            let name = symbol.name.as_str();
+            // The forms for per-thread default streams take what the plain ones take.
+            let plain = || {
+                let stem = name.strip_suffix("_ptds").or(name.strip_suffix("_ptsz"));
+                stem.and_then(|stem| library.fallbacks.get(stem))
+            };
+            let fallback = fallbacks.get(name).or_else(plain);
+            let gated = library.gates.has(name);
+            let hook = library.hooks.get(name);
+            let instead = library.instead.get(name);
             // The linker binds new programs to the default version only; without one, dlsym
             // finds nothing and the node must be named.
             let node = symbol.node.as_ref().filter(|_| symbol.old);
-            let number = match (fallback, changes, node) {
-                (None, None, None) => 0,
+            let number = match (fallback, gated, hook, node, instead) {
+                (None, false, None, None, None) => 0,
                 _ => specs.number(Spec {
                     fallback: fallback.cloned().unwrap_or_default(),
-                    abi_changes: changes.cloned().unwrap_or_default(),
+                    gated: gated.then(|| name.to_owned()),
+                    hook: hook.copied(),
                     node: node.cloned(),
+                    instead: instead.cloned(),
                 }),
             };
             functions.push(Function {
@@ -199,8 +208,7 @@ impl Planner<'_> {
         let id = &stub.id.value;
         self.report(stub, left_out);
         let outs: usize = specs.iter().map(|spec| spec.fallback.outs.len()).sum();
-        let changes: usize = specs.iter().map(|spec| spec.abi_changes.len()).sum();
-        if specs.len().max(outs).max(changes) > MOST {
+        if specs.len().max(outs) > MOST {
             let message = format!("the functions of `{id}` differ in more than {MOST} ways");
             self.add(Diagnostic::error(&TOO_LARGE, message), &stub.id.span);
         }

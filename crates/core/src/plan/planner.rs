@@ -9,6 +9,7 @@ use crate::diag::{
     BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE,
     UNKNOWN_VERSION, listing,
 };
+use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{Form, Manifest, Stub, values};
 use crate::target::Target;
@@ -84,6 +85,10 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
             Cow::Owned(own) => self.functions(stub, own),
         };
+        let gates = match &library {
+            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.gates),
+            Cow::Owned(own) => Cow::Owned(own.gates.clone()),
+        };
         let require = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
@@ -94,6 +99,7 @@ impl<'a> Planner<'a> {
             require,
             search_dirs: values(&stub.search_dirs),
             specs,
+            gates,
             functions,
             ..self.unstubbed(&library)
         })
@@ -133,6 +139,7 @@ impl<'a> Planner<'a> {
             codes: library.codes,
             text: library.text.clone(),
             specs: vec![Spec::default()].into(),
+            gates: Cow::Owned(Gates::default()),
             functions: Vec::new().into(),
         }
     }

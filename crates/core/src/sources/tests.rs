@@ -64,12 +64,12 @@ static const char *const gpustub1_dirs_first_acme_lt[] = {NULL};
 static const char *const gpustub1_dirs_acme_lt[] = {NULL};
 static const char *const gpustub1_needs_acme_lt[] = {NULL};
 static const struct gpustub1_out gpustub1_outs_acme_lt[] = {{0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {1, GPUSTUB1_OUT_ZERO, 4}, {0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {0, 0, 0}};
-static const int32_t gpustub1_changes_acme_lt[] = {0};
+static const struct gpustub1_gate gpustub1_gates_acme_lt[] = {{0, 0, NULL}};
 static const struct gpustub1_spec gpustub1_specs_acme_lt[] = {
-    {GPUSTUB1_STATUS, 0, 0, 0, 0, 0, 0, 0, NULL},
-    {GPUSTUB1_STATUS, 2, 0, 0, 0, 0, 0, 0, NULL},
-    {GPUSTUB1_STATUS, 0, 0, 0, 0, 0, 0, 0, "ACME_1"},
-    {GPUSTUB1_STATUS, 1, 0, 0, 2, 0, 0, 0, NULL},
+    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 2, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, "ACME_1", NULL},
+    {GPUSTUB1_STATUS, 1, 0, 0, GPUSTUB1_HOOK_NONE, 0, 2, 0, 0, 0, NULL, NULL},
 };
 #define GPUSTUB1_LIBRARIES 1
 #define GPUSTUB1_FAMILIES 1
@@ -79,7 +79,7 @@ static const struct gpustub1_library gpustub1_libraries[GPUSTUB1_LIBRARIES] = {
      .text = "no \"acme\"\077\077!\011\303\274ber",
      .role = GPUSTUB1_TOOLKIT, .family = 0, .version_form = GPUSTUB1_FORM_NONE, .driver = -1,
      .missing = (-2147483647 - 1), .absent = (-2147483647 - 1), .refused = (-2147483647 - 1), .unloading = (-2147483647 - 1),
-     .header_from = 3000, .header_below = 4000, .newest = 3, .min_version = 0,
+     .header = 3000, .newest = 3, .min_version = 0,
      .version_function = NULL,
      .names = gpustub1_names_acme_lt,
      .require = gpustub1_require_acme_lt,
@@ -91,7 +91,7 @@ static const struct gpustub1_library gpustub1_libraries[GPUSTUB1_LIBRARIES] = {
      .dirs_first = gpustub1_dirs_first_acme_lt,
      .dirs = gpustub1_dirs_acme_lt,
      .needs = gpustub1_needs_acme_lt,
-     .specs = gpustub1_specs_acme_lt, .outs = gpustub1_outs_acme_lt, .changes = gpustub1_changes_acme_lt,
+     .specs = gpustub1_specs_acme_lt, .outs = gpustub1_outs_acme_lt, .gates = gpustub1_gates_acme_lt,
      .first = gpustub1_first_acme_lt, .last = gpustub1_last_acme_lt},
 };
 "#
