@@ -89,7 +89,7 @@ impl Declared {
             };
             let path = folder.join(&symbols.value);
             match fs::read_to_string(&path) {
-                Ok(text) => drop(inputs.symbol_files.insert(symbols.value.clone(), text)),
+                Ok(text) => drop(inputs.symbol_files.insert(&symbols.value, text)),
                 // That it is missing is for the planner to say, who knows where it is named.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(Error::io("read", &path, &e)),

@@ -221,7 +221,7 @@ impl Build {
                 Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
             texts.insert(&beside(&name, symbols), list.clone());
-            inputs.symbol_files.insert(symbols.clone(), list);
+            inputs.symbol_files.insert(symbols, list);
         }
 
         let (plan, more) = plan(&manifest, &self.env.target()?, &inputs);

@@ -132,9 +132,7 @@ fn extract(
             continue;
         };
         let path = one.folder.join(&symbols.value);
-        one.inputs
-            .symbol_files
-            .insert(symbols.value.clone(), text.clone());
+        one.inputs.symbol_files.insert(&symbols.value, text.clone());
         operations.push(Operation::write(path.clone(), shown(&path), text.clone())?);
     }
     Ok((operations, found))

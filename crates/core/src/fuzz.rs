@@ -30,7 +30,7 @@ pub fn manifest(text: &str) {
     let mut inputs = Inputs::default();
     inputs
         .symbol_files
-        .insert("acme.symbols".to_owned(), symbols.to_owned());
+        .insert("acme.symbols", symbols.to_owned());
     for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
         let target = Target::from_triple(triple).expect("a triple");
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);

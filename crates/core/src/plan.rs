@@ -5,8 +5,8 @@ mod planner;
 mod resolve;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
+use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::gates::Gates;
 use crate::library::{Codes, Fallback, Hook, LoadName, Role, VersionForm};
@@ -20,7 +20,7 @@ pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
     /// The texts of the symbol lists that `GpuStub.toml` names, by the path given there.
-    pub symbol_files: BTreeMap<String, String>,
+    pub symbol_files: ByName<String>,
 }
 
 /// One function of a library.

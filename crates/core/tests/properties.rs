@@ -234,7 +234,7 @@ proptest! {
         let once = || {
             let (manifest, _) = Manifest::parse("GpuStub.toml", &text);
             let inputs = Inputs {
-                symbol_files: [("acme.symbols".to_owned(), list.to_text())].into(),
+                symbol_files: [("acme.symbols".to_owned(), list.to_text())].into_iter().collect(),
                 ..Inputs::default()
             };
             let target = Target::from_triple("aarch64-unknown-linux-gnu").unwrap();

@@ -26,7 +26,9 @@ fn render_text(manifest: &str, triple: &str) -> SourceSet {
     let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", manifest);
     assert_eq!(diagnostics, []);
     let inputs = Inputs {
-        symbol_files: [("acme.symbols".to_owned(), SYMBOLS.to_owned())].into(),
+        symbol_files: [("acme.symbols".to_owned(), SYMBOLS.to_owned())]
+            .into_iter()
+            .collect(),
         ..Inputs::default()
     };
     let (plan, diagnostics) = plan(&manifest, &Target::from_triple(triple).unwrap(), &inputs);
@@ -112,7 +114,7 @@ fn templates_are_taken_as_they_are() {
     }
     assert_eq!(x86["gpustub_table.inc"], arm["gpustub_table.inc"]);
     assert!(
-        x86.keys().all(|path| !path.contains('/')),
+        x86.iter().all(|(path, _)| !path.contains('/')),
         "one flat folder"
     );
 }
