@@ -266,3 +266,142 @@ fn describe(of: &Type) -> String {
         Type::Record { name, size, .. } => format!("{name} of {} bytes", size / 8),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::headers::Headers;
+    use super::*;
+
+    fn declared(text: &str) -> Declared {
+        let headers = Headers {
+            include: &[],
+            defines: &[],
+            modes: &[],
+            prefixes: &["gpu"],
+        };
+        headers.declared(text).unwrap().remove(0).1
+    }
+
+    /// What the two differ in.
+    fn difference(older: &str, newer: &str) -> Option<String> {
+        same(&declared(older), &declared(newer)).err()
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn what_would_be_misread_is_a_difference() {
+        let cases = [
+            ("int gpuA(int);", "int gpuA(int, int);", "1 -> 2 arguments"),
+            (
+                "int gpuA(int);",
+                "int gpuA(long);",
+                "argument 0: 4 bytes -> 8 bytes",
+            ),
+            (
+                "void gpuA(int);",
+                "int gpuA(int);",
+                "result: nothing -> 4 bytes",
+            ),
+            (
+                "int gpuA(long);",
+                "int gpuA(double);",
+                "argument 0: 8 bytes -> 8 bytes of a float",
+            ),
+            (
+                "int gpuA(long *);",
+                "int gpuA(int *);",
+                "argument 0: 8 bytes -> 4 bytes",
+            ),
+            (
+                "struct s { int a; }; int gpuA(int);",
+                "struct s { int a; }; int gpuA(struct s);",
+                "argument 0: 4 bytes -> s of 4 bytes",
+            ),
+            (
+                "struct s { int a; }; struct t { const struct s *s; }; int gpuA(const struct t *);",
+                "struct s { int a, b; }; struct t { const struct s *s; }; int gpuA(const struct t *);",
+                "argument 0: t.s: s: 4 -> 8 bytes",
+            ),
+            (
+                "struct s { int a, b; }; int gpuA(struct s *);",
+                "struct s { int b, a; }; int gpuA(struct s *);",
+                "argument 0: s.a: byte 0 -> 4",
+            ),
+            (
+                "struct s { int a; long b; }; int gpuA(struct s *);",
+                "struct s { int a, c; long b; }; int gpuA(struct s *);",
+                "argument 0: s.c takes padding",
+            ),
+            (
+                "struct s { int a, b; }; int gpuA(struct s *);",
+                "struct s { int a, reserved; }; int gpuA(struct s *);",
+                "argument 0: s.b is gone",
+            ),
+            (
+                "struct s { unsigned a : 3, b : 2; }; int gpuA(struct s *);",
+                "struct s { unsigned a : 3, c : 1, b : 2; }; int gpuA(struct s *);",
+                "argument 0: s.b: byte 0 -> 0",
+            ),
+            (
+                "enum e { ONE, TWO }; int gpuA(enum e);",
+                "enum e { ZERO, ONE, TWO }; int gpuA(enum e);",
+                "argument 0: e: ONE 0 -> 1",
+            ),
+        ];
+        for (older, newer, reason) in cases {
+            assert_eq!(
+                difference(older, newer).as_deref(),
+                Some(reason),
+                "{older}\n{newer}"
+            );
+        }
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn what_reads_the_same_is_none() {
+        let cases = [
+            (
+                "int gpuA(const char *);",
+                "typedef int status; status gpuA(char *name);",
+            ),
+            ("int gpuA(unsigned long);", "int gpuA(void *);"),
+            (
+                "struct s; int gpuA(struct s *);",
+                "struct s { int a; }; int gpuA(struct s *);",
+            ),
+            ("int gpuA(int (*)(int));", "int gpuA(int (*)(long, long));"),
+            (
+                "struct s { int a, b; }; int gpuA(struct s *);",
+                "typedef struct { int a, better; } t; int gpuA(t *);",
+            ),
+            (
+                "struct s { int a; int reserved[7]; }; int gpuA(struct s *);",
+                "struct s { int a, b; int reserved[6]; }; int gpuA(struct s *);",
+            ),
+            (
+                "struct s { int a; union { int b; char pad[64]; } u; }; int gpuA(struct s *);",
+                "struct s { int a; union { int b; int c[8]; char pad[64]; } u; }; int gpuA(struct s *);",
+            ),
+            (
+                "struct s { int a; }; int gpuA(struct s *);",
+                "struct s { union { int a; float f; }; }; int gpuA(struct s *);",
+            ),
+            (
+                "struct s { struct s *next; }; int gpuA(struct s *);",
+                "struct s { struct s *next; }; int gpuA(struct s *);",
+            ),
+            (
+                "enum e { ONE, E_MAX }; int gpuA(enum e);",
+                "enum e { ONE, TWO, E_MAX }; int gpuA(enum e);",
+            ),
+            (
+                "enum e { OPS = 3, OPS_V2 = 9 }; int gpuA(enum e);",
+                "enum e { OPS_V1 = 3, OPS = 9 }; int gpuA(enum e);",
+            ),
+        ];
+        for (older, newer) in cases {
+            assert_eq!(difference(older, newer), None, "{older}\n{newer}");
+        }
+    }
+}

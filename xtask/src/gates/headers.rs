@@ -67,12 +67,22 @@ impl Headers {
             command.arg(folder).args(self.defines).args(mode).arg("-");
             output(&mut command, source)
         };
-        let text = preprocess("-P", &source)?;
-        let names = self.called(&text);
+        for (name, declared) in self.declared(&preprocess("-P", &source)?)? {
+            // One name has one meaning in all modes.
+            if let Some(other) = version.functions.get(&name) {
+                super::compare::same(other, &declared)
+                    .map_err(|e| format!("{name} differs with {mode:?}: {e}"))?;
+            }
+            version.functions.insert(name, declared);
+        }
+        self.read_macros(&preprocess("-dM", &source)?, &source, preprocess, version)
+    }
 
+    /// The functions that preprocessed text declares, and leaves to others to define.
+    pub fn declared(&self, text: &str) -> Result<Vec<(String, Declared)>, String> {
         // The names are those after the macros, so the question must not pass through them again.
-        let mut question = text;
-        for name in &names {
+        let mut question = text.to_owned();
+        for name in self.called(text) {
             question += &format!("__typeof__({name}) *{QUESTION}{name} = &{name};\n");
         }
         let mut command = Command::new("clang");
@@ -80,25 +90,15 @@ impl Headers {
         command.args(["-S", "-emit-llvm", "-o", "-", "-"]);
         let module = output(&mut command, &question)?;
         let types = Rc::new(Types::read(&module)?);
-        // Other modules define them; the header itself defines inline functions.
-        let declared = module.lines().filter(|line| line.starts_with("declare "));
-        let declared = declared.filter_map(|line| line.split_once('@')?.1.split('(').next());
-        for name in declared {
-            let Some(&function) = types.pointees.get(&format!("{QUESTION}{name}")) else {
-                continue;
-            };
-            let declared = Declared {
-                types: Rc::clone(&types),
-                function,
-            };
-            // One name has one meaning in all modes.
-            if let Some(other) = version.functions.get(name) {
-                super::compare::same(other, &declared)
-                    .map_err(|e| format!("{name} differs with {mode:?}: {e}"))?;
-            }
-            version.functions.insert(name.to_owned(), declared);
-        }
-        self.read_macros(&preprocess("-dM", &source)?, &source, preprocess, version)
+        // Inline functions are not declared but defined in the module.
+        let names = module.lines().filter(|line| line.starts_with("declare "));
+        let names = names.filter_map(|line| line.split_once('@')?.1.split('(').next());
+        let functions = names.filter_map(|name| {
+            let function = *types.pointees.get(&format!("{QUESTION}{name}"))?;
+            let types = Rc::clone(&types);
+            Some((name.to_owned(), Declared { types, function }))
+        });
+        Ok(functions.collect())
     }
 
     /// Which macros stand for a function.

@@ -190,3 +190,104 @@ fn source_changes(
     }
     meant.values().any(|meanings| meanings.len() > 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::headers::Headers;
+    use super::super::reviewed::NONE;
+    use super::*;
+
+    const HEADERS: Headers = Headers {
+        include: &[],
+        defines: &[],
+        modes: &[],
+        prefixes: &["gpu"],
+    };
+
+    /// Versions 1.0, 2.0, ...: what the header declares, and what the library exports.
+    fn gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
+        let evidence: Vec<_> = (1..)
+            .zip(versions)
+            .map(|(major, (header, exports))| Evidence {
+                version: Version::new(major, 0),
+                headers: headers::Version {
+                    functions: HEADERS.declared(header).unwrap().into_iter().collect(),
+                    ..headers::Version::default()
+                },
+                exports: Some(exports.split(' ').map(String::from).collect()),
+            })
+            .collect();
+        let text = history(&evidence, reviewed).gates.to_text("");
+        let lines = text.lines().skip(3);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn names_take_the_place_of_others() {
+        let one = "int gpuA(int);";
+        let both = "int gpuA(int); int gpuA_v2(long);";
+        let two = "int gpuA(long); int gpuB(void);";
+        assert_eq!(
+            gates(
+                &[
+                    (one, "gpuA gpuB"),
+                    (both, "gpuA gpuA_v2 gpuB"),
+                    (two, "gpuA gpuB")
+                ],
+                &NONE
+            ),
+            "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=2 3.0=-"
+        );
+        // The second header means the other name; the library keeps the first one as it was.
+        assert_eq!(
+            gates(
+                &[
+                    (one, "gpuA"),
+                    ("int gpuA_v2(long);", "gpuA gpuA_v2"),
+                    (two, "gpuA")
+                ],
+                &NONE
+            ),
+            "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=2 3.0=-"
+        );
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn names_side_by_side_are_the_same_only_when_judged_so() {
+        let both = "int gpuA(int); int gpuA_v2(int);";
+        let one = "int gpuA(int);";
+        let versions = [(both, "gpuA gpuA_v2"), (one, "gpuA")];
+        assert_eq!(gates(&versions, &NONE), "");
+        let judged = Reviewed {
+            interchangeable: &[("gpuA", "gpuA_v2")],
+            ..NONE
+        };
+        assert_eq!(gates(&versions, &judged), "gpuA 1.0=1\ngpuA_v2 1.0=1 2.0=-");
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn judgements_decide_what_headers_cannot_say() {
+        let one = "int gpuA(int); int gpuA_ptsz(int);";
+        let versions = [(one, "gpuA gpuA_ptsz"); 2];
+        let bound = Reviewed {
+            library_bound: &["gpuA"],
+            ..NONE
+        };
+        assert_eq!(gates(&versions, &NONE), "");
+        assert_eq!(
+            gates(&versions, &bound),
+            "gpuA 1.0=1 2.0=2\ngpuA_ptsz 1.0=1 2.0=2"
+        );
+        let other = [(one, "gpuA"), ("int gpuA(long);", "gpuA")];
+        let misleading = Reviewed {
+            misleading: &[("gpuA", 2)],
+            ..NONE
+        };
+        assert_eq!(gates(&other, &NONE), "gpuA 1.0=1 2.0=2");
+        assert_eq!(gates(&other, &misleading), "");
+    }
+}

@@ -131,7 +131,8 @@ pub const CUDART: Reviewed = Reviewed {
     // arguments in 13. cudaGetDriverEntryPointByVersion is told the version, so it is stable.
     library_bound: &["cudaGetDriverEntryPoint"],
     // The headers of 12 map the name to cudaGetDeviceProperties_v2. Where they take the macro back
-    // they seem to declare it with the struct of 12, but the symbol keeps that of 11.
+    // they seem to declare it with the struct of 12, but the symbol keeps that of 11: in 12.9 it
+    // copies 728 bytes, the other 780.
     misleading: &[("cudaGetDeviceProperties", 12)],
     ..NONE
 };
@@ -159,3 +160,34 @@ pub const NONE: Reviewed = Reviewed {
     misleading: &[],
     since: &[],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_stems() {
+        let group = |name| CUDART.group(name);
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(group("cudaMemAdvise_v2"), pair("cudaMemAdvise", ""));
+        assert_eq!(
+            group("cudaMemPrefetchAsync_v2_ptsz"),
+            pair("cudaMemPrefetchAsync", "_ptsz")
+        );
+        assert_eq!(group("cudaMemcpy_ptds"), pair("cudaMemcpy", "_ptds"));
+        assert_eq!(group("cudaMemcpy2D"), pair("cudaMemcpy2D", ""));
+        assert_eq!(group("cudaThreadExit"), pair("cudaDeviceReset", ""));
+        assert_eq!(
+            group("hipGetDevicePropertiesR0600"),
+            pair("hipGetDeviceProperties", "")
+        );
+        assert_eq!(group("hipMemcpy_spt"), pair("hipMemcpy", "_spt"));
+        assert_eq!(group("_v2"), pair("", ""));
+    }
+
+    #[test]
+    fn twins_are_bound_as_their_originals() {
+        assert!(CUDART.is_library_bound("cudaGetDriverEntryPoint_ptsz"));
+        assert!(!CUDART.is_library_bound("cudaGetDriverEntryPointByVersion"));
+    }
+}
