@@ -29,6 +29,12 @@ const TASKS: &[Task] = &[
         usage: "[--check] [--components DIR]",
         run: gates::run,
     },
+    Task {
+        name: "gate-programs",
+        about: "write fake libraries, and callers that see when they are misunderstood, as C",
+        usage: "OUT [--components DIR]",
+        run: gates::programs::run,
+    },
 ];
 
 fn main() -> ExitCode {

@@ -35,7 +35,7 @@ pub struct Version {
 }
 
 /// Our stand-ins for headers that are of other packages.
-const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
+pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
 /// Names the variables whose types are asked for.
 const QUESTION: &str = "gpustub_type_of_";
@@ -43,8 +43,13 @@ const QUESTION: &str = "gpustub_type_of_";
 impl Headers {
     /// Reads the headers below `folder`.
     pub fn read(&self, folder: &Path) -> Result<Version, String> {
+        self.read_modes(folder, self.modes)
+    }
+
+    /// Reads the headers with these sets of macros only.
+    pub fn read_modes(&self, folder: &Path, modes: &[&[&str]]) -> Result<Version, String> {
         let mut version = Version::default();
-        for mode in self.modes {
+        for mode in modes {
             self.read_mode(folder, mode, &mut version)
                 .map_err(|e| format!("`{}`: {e}", folder.display()))?;
         }

@@ -69,7 +69,7 @@ fn exported(version: &Evidence) -> BTreeSet<String> {
 
 /// For each version that exports the name: the declaration there, or the last before it, since a
 /// library keeps an entry point that its header no longer shows; or the first after it.
-fn declarations(
+pub fn declarations(
     name: &str,
     evidence: &[Evidence],
     reviewed: &Reviewed,

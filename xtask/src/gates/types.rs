@@ -9,7 +9,7 @@
 //! !9 = !DIDerivedType(tag: DW_TAG_member, name: "x", scope: !7, baseType: !2, size: 32)
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Names one type in its [`Types`].
 pub type TypeId = u32;
@@ -59,6 +59,8 @@ pub struct Member {
 #[derive(Debug, Default)]
 pub struct Types {
     nodes: HashMap<TypeId, Node>,
+    /// Those that say `const`.
+    constants: HashSet<TypeId>,
     /// Variables of pointer type: what they point to.
     pub pointees: BTreeMap<String, TypeId>,
 }
@@ -81,11 +83,27 @@ impl Types {
         }
     }
 
+    /// Whether it may only be read.
+    pub fn is_constant(&self, mut id: TypeId) -> bool {
+        loop {
+            if self.constants.contains(&id) {
+                return true;
+            }
+            match self.nodes.get(&id) {
+                Some(Node::Alias(of)) => id = *of,
+                _ => return false,
+            }
+        }
+    }
+
     /// Reads the module that clang wrote.
     pub fn read(module: &str) -> Result<Self, String> {
         let lines = Lines::new(module);
         let mut types = Types::default();
         for (&id, line) in &lines.0 {
+            if line.text("tag") == "DW_TAG_const_type" {
+                types.constants.insert(id);
+            }
             if let Some(node) = lines.node(line).map_err(|e| format!("!{id}: {e}"))? {
                 types.nodes.insert(id, node);
             }
