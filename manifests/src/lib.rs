@@ -39,6 +39,6 @@ libraries![
     "cuda" gates,
     "cudart" gates,
     "hip" gates,
-    "nvrtc",
+    "nvrtc" gates,
     "opencl",
 ];

@@ -1,5 +1,6 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
+mod gates;
 mod manifests;
 
 use std::process::ExitCode;
@@ -15,12 +16,26 @@ struct Task {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const TASKS: &[Task] = &[Task {
-    name: "manifests",
-    about: "regenerate manifests/*.symbols from the real packages, or compare them",
-    usage: "[--check] [--components DIR]",
-    run: manifests::run,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "manifests",
+        about: "regenerate manifests/*.symbols from the real packages, or compare them",
+        usage: "[--check] [--components DIR]",
+        run: manifests::run,
+    },
+    Task {
+        name: "gates",
+        about: "regenerate manifests/*.gates from the real headers, or compare them",
+        usage: "[--check] [--components DIR]",
+        run: gates::run,
+    },
+    Task {
+        name: "gate-programs",
+        about: "write fake libraries, and callers that see when they are misunderstood, as C",
+        usage: "OUT [--components DIR]",
+        run: gates::programs::run,
+    },
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -13,7 +13,7 @@
 //! libOpenCL and HIP 5.2 are those that are installed. The tables beside the lists (`*.toml`) are
 //! written by hand.
 
-mod diff;
+pub mod diff;
 mod header;
 mod merge;
 
@@ -126,8 +126,8 @@ const RECIPES: &[Recipe] = &[
     },
 ];
 
-/// `cargo xtask manifests`.
-pub fn run(arguments: &[String]) -> Result<bool, String> {
+/// Reads `[--check] [--components DIR]`: whether to compare only, and the folder of the packages.
+pub fn arguments(task: &str, arguments: &[String]) -> Result<(bool, PathBuf), String> {
     let mut check = false;
     let mut components = None;
     let mut rest = arguments.iter();
@@ -137,11 +137,17 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "--components" => {
                 components = Some(rest.next().ok_or("`--components` takes a folder")?.into());
             }
-            other => return Err(format!("`manifests` does not know `{other}`")),
+            other => return Err(format!("`{task}` does not know `{other}`")),
         }
     }
+    let components = components.unwrap_or_else(|| root().join("target/components"));
+    Ok((check, components))
+}
+
+/// `cargo xtask manifests`.
+pub fn run(arguments: &[String]) -> Result<bool, String> {
+    let (check, components) = self::arguments("manifests", arguments)?;
     let root = root();
-    let components = components.unwrap_or_else(|| root.join("target/components"));
     let mut same = true;
     for recipe in RECIPES {
         let path = root
@@ -168,7 +174,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 }
 
 /// The repository's root.
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
@@ -197,13 +203,13 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
     Ok(format!("{format}\n{comment}{rest}"))
 }
 
-fn read(library: &Path) -> Result<SymbolList, String> {
+pub fn read(library: &Path) -> Result<SymbolList, String> {
     read_symbols_file(library, Options::default())
         .map_err(|error| format!("{error}\n  help: {}", error.help()))
 }
 
 /// The first file, by path, whose name starts with `prefix`, below `folder`.
-fn find(folder: &Path, prefix: &str) -> Result<PathBuf, String> {
+pub fn find(folder: &Path, prefix: &str) -> Result<PathBuf, String> {
     let mut folders = vec![folder.to_owned()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
