@@ -146,6 +146,8 @@ pub enum Command {
     Plan(Plan),
     /// Print the symbols that a library exports
     Symbols(Symbols),
+    /// Show what two versions of a library differ in
+    Diff(Diff),
     /// Write stubs for a build without cargo: sources, header, libraries to link
     Generate(Generate),
     /// Show what is on this machine, and what each stub would bind to
@@ -271,6 +273,18 @@ pub enum SymbolsFormat {
     Json,
     /// The text stub of llvm-ifs
     Ifs,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// A shared library, a *.symbols file, or a version that gpustub knows: `cudart@12.9`
+    pub old: String,
+    /// The other one
+    pub new: String,
+    /// How the differences are written: text, json
+    #[arg(long, hide_possible_values = true, default_value = "text")]
+    pub format: PlanFormat,
 }
 
 /// `generate`.

@@ -1,6 +1,7 @@
 //! The commands. Each one's `run` says whether all is clean.
 
 mod add;
+mod diff;
 mod doctor;
 mod explain;
 mod generate;
@@ -24,6 +25,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Sync(options) => sync::run(&options, shell),
         Command::Plan(options) => plan::run(&options, shell),
         Command::Symbols(options) => symbols::run(&options, shell),
+        Command::Diff(options) => diff::run(&options, shell),
         Command::Generate(options) => generate::run(&options, shell),
         Command::Doctor(options) => doctor::run(&options, shell),
         Command::Explain(options) => explain::run(&options, shell),

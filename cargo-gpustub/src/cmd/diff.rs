@@ -1,0 +1,269 @@
+//! `cargo gpustub diff`: what two versions of a library differ in.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use gpustub_core::diag::{Diagnostic, FILE_ERROR, has_errors};
+use gpustub_core::gates::Gates;
+use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_core::version::{HeaderVersion, Version};
+use gpustub_object::{Options, read_symbols_file};
+use serde_json::json;
+
+use crate::cli::{self, PlanFormat};
+use crate::error::{Error, Result};
+use crate::report::{Sources, json::FORMAT_VERSION};
+use crate::shell::Shell;
+use crate::shipped::look_up;
+
+/// One of the two.
+struct Side {
+    /// As it was given.
+    name: String,
+    /// What can be called, sorted by name.
+    functions: Vec<Symbol>,
+    /// Of a shipped library, its version, and what its functions mean in others.
+    shipped: Option<(&'static str, Version, &'static Gates)>,
+}
+
+/// Something that differs.
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Removed(String),
+    Added(String),
+    /// The name, and what it is in the old and in the new.
+    Node(String, String, String),
+    /// The name, and the one that means in the new what it meant in the old.
+    Meaning(String, Option<String>),
+}
+
+/// Runs the command. Clean is: no difference.
+pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
+    let mut found = Vec::new();
+    let mut sources = Sources::new();
+    let sides = [&options.old, &options.new].map(|given| side(given, &mut found, &mut sources));
+    shell.diagnostics(&found, &sources)?;
+    let [Some(old), Some(new)] = sides else {
+        return Ok(false);
+    };
+    let changes = changes(&old, &new);
+    shell.data(match options.format {
+        PlanFormat::Text => text(&old, &new, &changes),
+        PlanFormat::Json => json(&old, &new, &changes),
+    })?;
+    Ok(changes.is_empty())
+}
+
+/// `cudart@12.9`, or a file. `None`: that cannot be had, and why is among `found`.
+fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Option<Side> {
+    let name = given.to_owned();
+    match given.split_once('@') {
+        Some((id, version)) if !Path::new(given).exists() => {
+            let (libraries, unknown) = look_up(&[id.to_owned()]);
+            found.extend(unknown);
+            let library = *libraries.first()?;
+            let versions = &library.symbols.versions;
+            let Some(version) = Version::parse(version).filter(|v| versions.contains(v)) else {
+                let known: Vec<String> = versions.iter().map(ToString::to_string).collect();
+                let message = format!("gpustub has no list of {id} {version}");
+                let help = format!("it has {}", known.join(", "));
+                found.push(Diagnostic::error(&FILE_ERROR, message).help(help));
+                return None;
+            };
+            let has = |symbol: &&Symbol| {
+                let present = &symbol.present;
+                present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
+            };
+            Some(Side {
+                name,
+                functions: library.symbols.functions().filter(has).cloned().collect(),
+                shipped: Some((library.id.as_str(), version, &library.gates)),
+            })
+        }
+        _ => {
+            let list = read(Path::new(given), found, sources)?;
+            Some(Side {
+                name,
+                functions: list.functions().cloned().collect(),
+                shipped: None,
+            })
+        }
+    }
+}
+
+/// A symbol list as text, or a shared library.
+fn read(path: &Path, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Option<SymbolList> {
+    if path.extension().is_some_and(|e| e == "symbols") {
+        let shown = path.display().to_string();
+        return match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let (list, wrong) = SymbolList::parse(&shown, &text);
+                let broken = has_errors(&wrong);
+                sources.insert(shown, text);
+                found.extend(wrong);
+                (!broken).then_some(list)
+            }
+            Err(error) => {
+                let message = Error::io("read", path, &error).to_string();
+                found.push(Diagnostic::error(&FILE_ERROR, message));
+                None
+            }
+        };
+    }
+    match read_symbols_file(path, Options::default()) {
+        Ok(list) => Some(list),
+        Err(error) => {
+            found.push(error.diagnostic());
+            None
+        }
+    }
+}
+
+/// What differs, by name; both sides are sorted.
+fn changes(old: &Side, new: &Side) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut rest = new.functions.as_slice();
+    for symbol in &old.functions {
+        while let [first, more @ ..] = rest {
+            if first.name >= symbol.name {
+                break;
+            }
+            changes.push(Change::Added(first.name.clone()));
+            rest = more;
+        }
+        match rest {
+            [same, more @ ..] if same.name == symbol.name => {
+                rest = more;
+                changes.extend(difference(symbol, same, old, new));
+            }
+            _ => changes.push(Change::Removed(symbol.name.clone())),
+        }
+    }
+    changes.extend(rest.iter().map(|s| Change::Added(s.name.clone())));
+    changes
+}
+
+/// How a function differs that both have.
+fn difference(symbol: &Symbol, same: &Symbol, old: &Side, new: &Side) -> Option<Change> {
+    let name = symbol.name.clone();
+    if let (Some((id, from, gates)), Some((other, to, _))) = (old.shipped, new.shipped) {
+        let header = HeaderVersion::parse(&from.to_string());
+        let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
+        let gates = if id == other {
+            gates.of(&name, header)
+        } else {
+            Vec::new()
+        };
+        let gate = gates.into_iter().find(|g| g.from <= code && code < g.below);
+        if let Some(gate) = gate {
+            return Some(Change::Meaning(name, gate.name));
+        }
+    }
+    let shown = |symbol: &Symbol| match (&symbol.node, symbol.old) {
+        (None, _) => "no version".to_owned(),
+        (Some(node), false) => node.clone(),
+        (Some(node), true) => format!("{node}, for old programs only"),
+    };
+    // A library's whole list has one node, named like its soname: that it moves on says nothing.
+    let named_apart = |side: &Side| {
+        let node = |s: &Symbol| s.node.clone();
+        side.functions
+            .windows(2)
+            .any(|w| node(&w[0]) != node(&w[1]))
+    };
+    let moved = shown(symbol) != shown(same) && (named_apart(old) || named_apart(new));
+    moved.then(|| Change::Node(name, shown(symbol), shown(same)))
+}
+
+fn text(old: &Side, new: &Side, changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return format!("{} and {} have the same functions\n", old.name, new.name);
+    }
+    let mut text = format!("--- {}\n+++ {}\n", old.name, new.name);
+    for change in changes {
+        let _ = match change {
+            Change::Removed(name) => writeln!(text, "-{name}"),
+            Change::Added(name) => writeln!(text, "+{name}"),
+            Change::Node(name, from, to) => writeln!(text, "~{name}: {from} -> {to}"),
+            Change::Meaning(name, Some(other)) => {
+                writeln!(
+                    text,
+                    "!{name}: means something else; what it meant is {other}"
+                )
+            }
+            Change::Meaning(name, None) => writeln!(text, "!{name}: means something else"),
+        };
+    }
+    let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
+    let _ = writeln!(
+        text,
+        "{} removed, {} added, {} with another version node, {} that mean something else",
+        count(|c| matches!(c, Change::Removed(_))),
+        count(|c| matches!(c, Change::Added(_))),
+        count(|c| matches!(c, Change::Node(..))),
+        count(|c| matches!(c, Change::Meaning(..))),
+    );
+    text
+}
+
+fn json(old: &Side, new: &Side, changes: &[Change]) -> String {
+    let rows: Vec<_> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Removed(name) => json!({ "change": "removed", "name": name }),
+            Change::Added(name) => json!({ "change": "added", "name": name }),
+            Change::Node(name, from, to) => {
+                json!({ "change": "node", "name": name, "old": from, "new": to })
+            }
+            Change::Meaning(name, other) => {
+                json!({ "change": "meaning", "name": name, "instead": other })
+            }
+        })
+        .collect();
+    let document = json!({
+        "format_version": FORMAT_VERSION,
+        "old": old.name,
+        "new": new.name,
+        "changes": rows,
+    });
+    format!("{document}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(list: &str) -> Side {
+        let text = format!("@gpustub-symbols 1\n{list}");
+        let (list, wrong) = SymbolList::parse("x.symbols", &text);
+        assert_eq!(wrong, []);
+        Side {
+            name: "x".into(),
+            functions: list.functions().cloned().collect(),
+            shipped: None,
+        }
+    }
+
+    #[test]
+    fn lists_are_compared_by_name() {
+        let old = side("a\nc\nd node=V1\ne node=V1\ntable kind=object\n");
+        let new = side("b\nc\nd node=V2\ne node=V1\nf\n");
+        assert_eq!(
+            changes(&old, &new),
+            [
+                Change::Removed("a".into()),
+                Change::Added("b".into()),
+                Change::Node("d".into(), "V1".into(), "V2".into()),
+                Change::Added("f".into()),
+            ]
+        );
+        assert_eq!(changes(&new, &new), []);
+    }
+
+    #[test]
+    fn a_node_that_all_have_says_nothing() {
+        let old = side("a node=libx.so.1\nb node=libx.so.1\n");
+        let new = side("a node=libx.so.2\nb node=libx.so.2\n");
+        assert_eq!(changes(&old, &new), []);
+    }
+}
