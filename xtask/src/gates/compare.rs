@@ -111,9 +111,16 @@ impl Pair<'_> {
         let (Type::Record { name, size: m, .. }, Type::Record { size: n, .. }) = (old, new) else {
             return Ok(());
         };
-        let name = if name.is_empty() { "a struct" } else { name };
+        let name = if name.is_empty() {
+            "a struct"
+        } else {
+            name.as_str()
+        };
         if m != n {
             return Err(format!("{name}: {} -> {} bytes", m / 8, n / 8));
+        }
+        if HANDLES.contains(&name) {
+            return Ok(());
         }
         let (a, b) = (leaves(self.older, old), leaves(self.newer, new));
         for leaf in a.iter().filter(|leaf| !leaf.is_reserved()) {
@@ -205,7 +212,9 @@ fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
             };
             let offset = offset + at;
             match types.get(*of) {
-                inner @ Type::Record { .. } => add(types, inner, &path, offset, found),
+                inner @ Type::Record { name, .. } if !HANDLES.contains(&name.as_str()) => {
+                    add(types, inner, &path, offset, found)
+                }
                 _ => found.push(Leaf {
                     path,
                     offset,
@@ -220,7 +229,8 @@ fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
     found
 }
 
-/// Structs that HIP's headers show, though only the library makes them and programs pass pointers.
+/// Structs that HIP's headers show, though only the library makes them: programs pass pointers, or in
+/// hipArrayMapInfo a copy.
 const HANDLES: [&str; 2] = ["hipArray", "hipMipmappedArray"];
 
 /// Whether the enumerator is no value but tells how many there are.

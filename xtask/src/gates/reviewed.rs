@@ -141,12 +141,13 @@ pub const HIP: Reviewed = Reviewed {
     // Takes a version, but minds it for hipGetDeviceProperties and hipChooseDevice only (hipamd's
     // hip_device.cpp): of all else it gives out what its own version has.
     library_bound: &["hipGetProcAddress", "hipGetDriverEntryPoint"],
-    // Debian has no headers of the versions between. Those of AMD's releases (5.5, 6.0, 6.1, 6.2,
-    // 6.3) show that all changes come with these; 7.0 by HIP's promise to change no ABI inside a
-    // major. A name that came in between counts from there too, which harms nothing: it is then
-    // looked for and not found.
+    // Debian has no headers of the versions between. Those in AMD's repository have the nodes of
+    // graphs and hipMemAllocationProp renumbered and moved in 5.3.0, hipMemoryType and R0600 in
+    // 6.0.0; AMD's Python bindings have hipMemsetParams from 7.0 on, and for the rest of what 7.2 has
+    // it is assumed. A name that came in between counts from there too, which harms nothing: it is
+    // then looked for and not found.
     since: &[
-        (Version::new(5, 7), Version::new(5, 5)),
+        (Version::new(5, 7), Version::new(5, 3)),
         (Version::new(6, 4), Version::new(6, 0)),
         (Version::new(7, 2), Version::new(7, 0)),
     ],
