@@ -131,55 +131,47 @@ impl Gates {
     /// What is bound for `name` by a program that was compiled against `header`, ascending and
     /// without overlap; between the gates its own name. Empty: its own name always.
     pub fn of(&self, name: &str, header: Option<HeaderVersion>) -> Vec<Gate> {
-        let Some(own) = self.find(name) else {
+        let (Some(own), Some(&oldest), Some(&newest)) =
+            (self.find(name), self.headers.first(), self.headers.last())
+        else {
             return Vec::new();
         };
-        let always = |name| {
-            vec![Gate {
+        let always = only(own);
+        let meant = always.or_else(|| meant(own, header?, oldest));
+        let Some(wanted) = meant else {
+            return vec![Gate {
                 from: 0,
                 below: i32::MAX,
-                name,
-            }]
-        };
-        let (Some(header), Some(&oldest), Some(&newest)) =
-            (header, self.headers.first(), self.headers.last())
-        else {
-            return always(None);
-        };
-        let Some(wanted) = meant(own, header, oldest) else {
-            return always(None);
+                name: None,
+            }];
         };
         let group: Vec<&Name> = self.names.iter().filter(|n| n.group == own.group).collect();
         // A version before the first header is taken to be as that one, of its major only; one
         // after the last, as the last, of its major only.
-        let mut starts: Vec<Version> = vec![Version::new(oldest.major, 0)];
+        let start = Version::new(oldest.major, 0);
+        let end = Version::new(newest.major + 1, 0);
+        let mut starts: Vec<Version> = vec![start];
         starts.extend(group.iter().flat_map(|n| &n.meanings).map(|(v, _)| *v));
-        starts.retain(|version| *version >= starts_at(oldest));
+        starts.retain(|version| *version >= start);
         starts.sort();
         starts.dedup();
-        let end = Version::new(newest.major + 1, 0);
-        let mut gates = vec![Gate {
-            from: 0,
-            below: code(starts[0]),
-            name: None,
-        }];
+        let mut gates = Vec::new();
+        let mut gate = |from: i32, below: i32, name: Option<String>| {
+            // A name that only ever meant this one thing is looked for under it, if nothing else.
+            if always.is_none() || name.is_some() {
+                gates.push(Gate { from, below, name });
+            }
+        };
+        gate(0, code(start), None);
         for (index, &from) in starts.iter().enumerate() {
             let below = starts.get(index + 1).copied().unwrap_or(end);
             let meaning = |name: &Name| at(name, from.max(oldest));
             if meaning(own) != Some(wanted) {
                 let other = group.iter().find(|name| meaning(name) == Some(wanted));
-                gates.push(Gate {
-                    from: code(from),
-                    below: code(below),
-                    name: other.map(|name| name.name.clone()),
-                });
+                gate(code(from), code(below), other.map(|name| name.name.clone()));
             }
         }
-        gates.push(Gate {
-            from: code(end),
-            below: i32::MAX,
-            name: None,
-        });
+        gate(code(end), i32::MAX, None);
         gates.dedup_by(|next, last| {
             let joins = last.below == next.from && last.name == next.name;
             if joins {
@@ -191,8 +183,11 @@ impl Gates {
     }
 }
 
-fn starts_at(version: Version) -> Version {
-    Version::new(version.major, 0)
+/// The one thing that a name means wherever it is exported.
+fn only(name: &Name) -> Meaning {
+    let mut meanings = name.meanings.iter().filter_map(|(_, meaning)| *meaning);
+    let first = meanings.next()?;
+    meanings.all(|other| other == first).then_some(first)
 }
 
 fn code(version: Version) -> i32 {
@@ -254,6 +249,9 @@ properties 11.7=1 13.0=3
 properties_v2 12.0=2 13.0=-
 
 grown 11.7=1 11.8=2
+
+stays 11.7=1
+vanished 11.7=1 13.0=-
 ";
 
     /// `from..below=name`, or `!` for a refusal; between them the own name.
@@ -288,13 +286,19 @@ grown 11.7=1 11.8=2
                 "0.0..11.0=! 11.0..12.0=instantiateWithFlags 14.0..=!",
             ),
             ("instantiate", "", "0.0..=!"),
-            ("instantiateWithFlags", "11.8", "0.0..11.0=! 14.0..=!"),
+            // What only ever meant one thing needs no header, and is not refused anywhere.
+            ("instantiateWithFlags", "11.8", ""),
+            ("instantiateWithFlags", "", ""),
+            ("vanished", "", "13.0..14.0=stays"),
+            ("vanished", "12", "13.0..14.0=stays"),
+            ("stays", "13", ""),
+            ("stays", "", ""),
             // The library of 12 keeps the old meaning under the plain name.
             ("properties", "11.8", "0.0..11.0=! 13.0..=!"),
             ("properties", "12", "0.0..11.0=! 13.0..=!"),
             ("properties", "13", "0.0..13.0=! 14.0..=!"),
-            ("properties_v2", "12", "0.0..12.0=! 13.0..=!"),
-            ("properties_v2", "13", "0.0..=!"),
+            ("properties_v2", "12", ""),
+            ("properties_v2", "13", ""),
             // Headers of 11 may be either.
             ("grown", "11", "0.0..=!"),
             ("grown", "11.8", "0.0..11.8=! 14.0..=!"),
