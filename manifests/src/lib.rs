@@ -29,4 +29,24 @@ macro_rules! libraries {
     };
 }
 
-libraries!["cuda", "cudart", "hip", "nvrtc", "opencl"];
+libraries![
+    "cublas",
+    "cublaslt",
+    "cuda",
+    "cudart",
+    "cudnn",
+    "cufft",
+    "cufile",
+    "cupti",
+    "curand",
+    "cusolver",
+    "cusparse",
+    "hip",
+    "hiprtc",
+    "nccl",
+    "nvjitlink",
+    "nvml",
+    "nvrtc",
+    "nvtx",
+    "opencl",
+];

@@ -1,6 +1,8 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
+mod fallbacks;
 mod manifests;
+mod recipes;
 
 use std::process::ExitCode;
 
@@ -15,12 +17,20 @@ struct Task {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const TASKS: &[Task] = &[Task {
-    name: "manifests",
-    about: "regenerate manifests/*.symbols from the real packages, or compare them",
-    usage: "[--check] [--components DIR]",
-    run: manifests::run,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "manifests",
+        about: "regenerate manifests/*.symbols from the real packages, or compare them",
+        usage: "[--check] [--components DIR] [LIBRARY...]",
+        run: manifests::run,
+    },
+    Task {
+        name: "fallbacks",
+        about: "compare [fallback] and [zero-out] of manifests/*.toml with the real C headers",
+        usage: "[--components DIR] [LIBRARY...]",
+        run: fallbacks::run,
+    },
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
