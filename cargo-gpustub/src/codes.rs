@@ -17,15 +17,17 @@ line is yours to add.
     }",
 };
 
-/// A stub table where no package is.
+/// A table in the file of another folder than where it is read.
 pub static MISPLACED_TABLE: Code = Code {
     id: "misplaced-table",
-    summary: "a stub table in the file of a workspace without a root package",
+    summary: "a table that is not read where its file stands",
     explanation: "\
 Each package declares its stubs in the GpuStub.toml beside its own Cargo.toml, which is packaged
-with it. The file at the root of a workspace that has no package there holds `[policy]` alone.
+with it. `[policy]` is one for the whole workspace and stands in the file at its root, alone where
+no package is there. In another file it has no effect, which is a warning.
 
-    [stub.cudart]          # in member/GpuStub.toml",
+    [stub.cudart]          # in member/GpuStub.toml
+    [policy]               # in GpuStub.toml at the root of the workspace",
 };
 
 /// A cargo feature that the package does not have.

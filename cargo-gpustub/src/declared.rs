@@ -38,11 +38,13 @@ pub struct Declared {
 
 impl Declared {
     /// Reads a package's file; `None` if there is none.
-    pub fn read(package: &Package) -> Result<Option<Self>> {
+    pub fn read(workspace: &Workspace, package: &Package) -> Result<Option<Self>> {
         let mut declared = Self::read_in(folder(package))?;
         if let Some(declared) = &mut declared {
             let unknown = unknown_features(package, declared);
+            let unused = unused_policy(workspace, package, declared);
             declared.diagnostics.extend(unknown);
+            declared.diagnostics.extend(unused);
         }
         Ok(declared)
     }
@@ -87,7 +89,7 @@ impl Declared {
             };
             let path = folder.join(&symbols.value);
             match fs::read_to_string(&path) {
-                Ok(text) => drop(inputs.symbol_files.insert(symbols.value.clone(), text)),
+                Ok(text) => drop(inputs.symbol_files.insert(&symbols.value, text)),
                 // That it is missing is for the planner to say, who knows where it is named.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(Error::io("read", &path, &e)),
@@ -104,10 +106,13 @@ impl Declared {
     }
 
     /// Reads the files of those packages that have one, which must be at least one.
-    pub fn read_all<'a>(packages: &[&'a Package]) -> Result<Vec<(&'a Package, Self)>> {
+    pub fn read_all<'a>(
+        workspace: &Workspace,
+        packages: &[&'a Package],
+    ) -> Result<Vec<(&'a Package, Self)>> {
         let mut found = Vec::new();
         for package in packages {
-            if let Some(declared) = Self::read(package)? {
+            if let Some(declared) = Self::read(workspace, package)? {
                 found.push((*package, declared));
             }
         }
@@ -148,17 +153,17 @@ impl Declared {
 
 /// A stub that follows a feature which the package does not have would never be built.
 fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
+    let known = || package.features.keys().map(String::as_str);
     let stubs = declared.manifest.stubs.iter();
     stubs
         .filter_map(|stub| match &stub.optional {
-            Optional::Feature(name) if !package.features.contains_key(name) => {
+            Optional::Feature(name) if !stub.optional.is_on(known()) => {
                 let id = &stub.id.value;
                 let message = format!(
                     "`stub.{id}` follows the feature `{name}`, which package `{}` does not have",
                     package.name
                 );
-                let known = package.features.keys().map(String::as_str);
-                let help = match nearest(name, known) {
+                let help = match nearest(name, known()) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => format!("add `{name} = []` to [features] in its Cargo.toml"),
                 };
@@ -168,4 +173,24 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
             _ => None,
         })
         .collect()
+}
+
+/// The policy is one for the workspace, read at its root. A package from elsewhere has it there, in
+/// a workspace of its own.
+fn unused_policy(
+    workspace: &Workspace,
+    package: &Package,
+    declared: &Declared,
+) -> Option<Diagnostic> {
+    let policy = declared.manifest.policy.as_ref()?;
+    if !workspace.has(package) || declared.folder == workspace.root() {
+        return None;
+    }
+    let message = format!(
+        "the `[policy]` of package `{}` is not used: it is one for the workspace",
+        package.name
+    );
+    let help = format!("move it to {}", shown(&workspace.root().join(FILE)));
+    let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
+    Some(warning.at(&declared.shown, policy.span.clone()).help(help))
 }

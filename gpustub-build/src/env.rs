@@ -4,9 +4,9 @@
 //! [`Env`] may also be made from given variables, so that nothing else needs the process's own.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
+use gpustub_core::by_name::ByName;
 use gpustub_core::diag::FILE_ERROR;
 use gpustub_core::directives::Directive;
 use gpustub_core::target::Target;
@@ -17,8 +17,8 @@ use crate::Error;
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     /// `None`: the process's own.
-    given: Option<BTreeMap<String, OsString>>,
-    asked: RefCell<BTreeSet<String>>,
+    given: Option<ByName<OsString>>,
+    asked: RefCell<ByName<()>>,
 }
 
 /// The environment with just these variables.
@@ -56,7 +56,7 @@ impl Env {
 
     /// Notes that the build depends on a variable that another library reads for us.
     pub fn remember(&self, name: &str) {
-        self.asked.borrow_mut().insert(name.to_owned());
+        self.asked.borrow_mut().insert(name, ());
     }
 
     /// A variable that cargo always sets, as text.
@@ -102,13 +102,13 @@ impl Env {
         let by_cargo = |name: &str| {
             name.starts_with("CARGO_") || matches!(name, "OUT_DIR" | "TARGET" | "HOST")
         };
-        let asked = self.asked.borrow();
-        asked
-            .iter()
-            .filter(|n| !by_cargo(n))
-            .cloned()
-            .map(Directive::RerunIfEnvChanged)
-            .collect()
+        let mut lines = Vec::new();
+        for (name, ()) in self.asked.borrow().iter() {
+            if !by_cargo(name) {
+                lines.push(Directive::RerunIfEnvChanged(name.clone()));
+            }
+        }
+        lines
     }
 }
 

@@ -1,9 +1,9 @@
 //! What went wrong, readable without its source.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR, Level, line_column};
 
 /// Why the stubs could not be built. Its text says what to do about it; it may have several lines.
@@ -58,7 +58,7 @@ impl Error {
     }
 
     /// The errors among diagnostics, all of them. `texts` are the files they are about.
-    pub(crate) fn diagnostics(found: &[Diagnostic], texts: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn diagnostics(found: &[Diagnostic], texts: &ByName<String>) -> Self {
         let errors = found.iter().filter(|d| d.level == Level::Error);
         let errors: Vec<_> = errors.map(|d| located(d, texts)).collect();
         let message = errors.join("\n");
@@ -82,7 +82,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 /// `GpuStub.toml:4:1: error[unknown-key]: …`, then the next step.
-pub(crate) fn located(diagnostic: &Diagnostic, texts: &BTreeMap<String, String>) -> String {
+pub(crate) fn located(diagnostic: &Diagnostic, texts: &ByName<String>) -> String {
     match &diagnostic.origin {
         None => diagnostic.to_string(),
         Some(origin) => match texts.get(&origin.file) {
@@ -107,7 +107,7 @@ mod tests {
         let found = Diagnostic::error(&UNKNOWN_KEY, "unknown key `major`")
             .at("GpuStub.toml", start..start + 5)
             .help("did you mean `majors`?");
-        let texts = BTreeMap::from([("GpuStub.toml".to_owned(), text.to_owned())]);
+        let texts = ByName::from_iter([("GpuStub.toml".to_owned(), text.to_owned())]);
         assert_eq!(
             Error::diagnostics(&[found], &texts).to_string(),
             "GpuStub.toml:3:1: error[unknown-key]: unknown key `major`\n  help: did you mean `majors`?"

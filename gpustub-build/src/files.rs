@@ -1,6 +1,5 @@
 //! Files in OUT_DIR.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,14 +40,14 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Removes what is in `dir` beside the files of these names.
-pub(crate) fn remove_others(dir: &Path, keep: &BTreeSet<String>) -> Result<(), Error> {
+pub(crate) fn remove_others(dir: &Path, keep: &[String]) -> Result<(), Error> {
     let failed = |e| Error::io("clear", dir, &e);
     for entry in fs::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if !entry
             .file_name()
             .to_str()
-            .is_some_and(|name| keep.contains(name))
+            .is_some_and(|name| keep.iter().any(|kept| kept == name))
         {
             fs::remove_file(entry.path()).map_err(failed)?;
         }

@@ -24,27 +24,27 @@
 //! Both halves are needed. The empty `libcuda.a` answers every `-lcuda` that a dependency emits,
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references stand in it.
-//!
-//! [`toolchain`] compiles generated sources outside of build scripts.
 
 mod env;
 mod error;
 mod files;
+// For cargo-gpustub: no part of what this crate promises.
+#[doc(hidden)]
 pub mod toolchain;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
-use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{Form, Manifest, Optional};
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::sources::render;
 
 pub use env::Env;
 pub use error::Error;
+#[doc(hidden)]
 pub use files::write_sources;
-pub use gpustub_core as core;
+pub use gpustub_core::directives::Directive;
 use toolchain::{Index, Toolchain};
 
 /// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
@@ -195,7 +195,7 @@ impl Build {
         directives.push(Directive::RerunIfChanged(name.clone()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = BTreeMap::from([(name.clone(), text)]);
+        let mut texts = ByName::from_iter([(name.clone(), text)]);
         let mut inputs = Inputs {
             features: Some(Vec::new()),
             ..Inputs::default()
@@ -220,8 +220,8 @@ impl Build {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
-            texts.insert(beside(&name, symbols), list.clone());
-            inputs.symbol_files.insert(symbols.clone(), list);
+            texts.insert(&beside(&name, symbols), list.clone());
+            inputs.symbol_files.insert(symbols, list);
         }
 
         let (plan, more) = plan(&manifest, &self.env.target()?, &inputs);
@@ -290,11 +290,11 @@ impl Build {
                 EMPTY_ARCHIVE.to_owned(),
             ),
         };
-        let mut files = BTreeSet::from([file.clone()]);
+        let mut files = vec![file.clone()];
         for name in stubbed().flat_map(|l| &l.link_names) {
             let stand_in_file = format!("lib{name}.a");
             files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
-            files.insert(stand_in_file);
+            files.push(stand_in_file);
         }
         // A stand-in of a library that has no stubs any more would hide the real one.
         files::remove_others(&link, &files)?;

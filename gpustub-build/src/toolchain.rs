@@ -5,9 +5,9 @@
 //! ```no_run
 //! use gpustub_build::toolchain::{Index, Toolchain};
 //! # use std::path::Path;
-//! # fn f(sources: &gpustub_build::core::sources::SourceSet) -> Result<(), gpustub_build::Error> {
+//! # fn f(sources: &gpustub_core::sources::SourceSet) -> Result<(), gpustub_build::Error> {
 //! let triple = "aarch64-unknown-linux-gnu";
-//! let target = gpustub_build::core::target::Target::from_triple(triple).unwrap();
+//! let target = gpustub_core::target::Target::from_triple(triple).unwrap();
 //! let dir = Path::new("stubs");
 //! gpustub_build::write_sources(dir, sources)?;
 //! let tools = Toolchain::find(&target, "x86_64-unknown-linux-gnu", dir, None, None)?;

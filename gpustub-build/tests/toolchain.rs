@@ -2,7 +2,6 @@
 //! asked.
 #![cfg(unix)]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +31,7 @@ fn host() -> String {
 }
 
 fn sources(dir: &Path) {
-    let set = BTreeMap::from([
+    let set = [
         (
             "runtime.c".to_owned(),
             "#include <stdio.h>\nint inner(void);\nint inner(void) { return __LINE__; }\n\
@@ -45,7 +44,9 @@ fn sources(dir: &Path) {
             " .text\n .globl stub\nstub: .byte 0\n .section .note.GNU-stack,\"\",%progbits\n"
                 .to_owned(),
         ),
-    ]);
+    ]
+    .into_iter()
+    .collect();
     write_sources(dir, &set).unwrap();
 }
 

@@ -56,11 +56,14 @@
 /* struct gpustub1_frame, then what only this file needs; below x29. */
 #define INDIRECT 64
 #define RESULT   80
-#define FPCR     88
-#define VECTORS  96
-#define SLOT     480
-#define SVE      488
-#define FRAME    496
+#define OBSERVE  88
+#define FPCR     96
+#define VECTORS  112
+#define SLOT     496
+#define SVE      504
+#define FRAME    512
+/* How much of the caller's stack an observed call gets; see x86_64.S. */
+#define COPIED   256
 
  .section .text.gpustub1_slow, "ax", %progbits
  .p2align 4
@@ -86,7 +89,8 @@ gpustub1_slow:
  stp x8, x9, [sp, #INDIRECT]
  // A library's constructor may set the rounding mode; the call must not see that.
  mrs x10, fpcr
- stp xzr, x10, [sp, #RESULT]
+ str x10, [sp, #FPCR]
+ stp xzr, xzr, [sp, #RESULT]
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
  str q\i, [sp, #VECTORS + \i * 16]
  .endr
@@ -127,6 +131,8 @@ gpustub1_slow:
 3: ldr x10, [sp, #FPCR]
  msr fpcr, x10
  cbz x16, 4f
+ ldr x10, [sp, #OBSERVE]
+ cbnz x10, 5f
  ldp x0, x1, [sp, #0]
  ldp x2, x3, [sp, #16]
  ldp x4, x5, [sp, #32]
@@ -146,6 +152,42 @@ gpustub1_slow:
 4: ldr x0, [sp, #RESULT]
  mov x1, xzr
  fmov d0, xzr
+ .cfi_remember_state
+ mov sp, x29
+ .cfi_def_cfa sp, 16
+ ldp x29, x30, [sp], #16
+ .cfi_def_cfa sp, 0
+ .cfi_restore x29
+ .cfi_restore x30
+ hint #29                       // autiasp
+ .cfi_negate_ra_state
+ ret
+ .cfi_restore_state
+ // Calls the function with a copy of its stack arguments, so that what it returns can be seen;
+ // this frame stays, and can be unwound.
+5: add x9, x29, #16
+ sub sp, sp, #COPIED
+ mov x10, sp
+ mov x11, #COPIED / 16
+6: ldp x12, x13, [x9], #16
+ stp x12, x13, [x10], #16
+ subs x11, x11, #1
+ b.ne 6b
+ ldp x0, x1, [sp, #COPIED]
+ ldp x2, x3, [sp, #COPIED + 16]
+ ldp x4, x5, [sp, #COPIED + 32]
+ ldp x6, x7, [sp, #COPIED + 48]
+ ldr x8, [sp, #COPIED + INDIRECT]
+ blr x16
+ stp x0, x1, [sp, #0]
+ stp q0, q1, [sp, #16]
+ stp q2, q3, [sp, #48]
+ mov x1, x0
+ add x0, sp, #COPIED
+ bl gpustub1_returned
+ ldp x0, x1, [sp, #0]
+ ldp q0, q1, [sp, #16]
+ ldp q2, q3, [sp, #48]
  mov sp, x29
  .cfi_def_cfa sp, 16
  ldp x29, x30, [sp], #16

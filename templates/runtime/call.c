@@ -5,32 +5,32 @@
 #include <errno.h>
 #include <string.h>
 
-/* Whether the function's meaning differs, or may differ, between the headers that the program was
- * compiled against and this library. */
-int gpustub1_is_refused(const struct gpustub1_library *library, const struct gpustub1_spec *spec,
-                        const struct gpustub1_outcome *outcome)
+/* ---- which function of the library ----------------------------------------------------------- */
+
+/* The name that means in this library what the program's headers mean by the function's own; NULL
+ * if none does, or if that cannot be known. */
+static const char *gpustub1_name_to_bind(const struct gpustub1_slot *slot,
+                                         const struct gpustub1_library *library,
+                                         const struct gpustub1_spec *spec,
+                                         const struct gpustub1_outcome *outcome)
 {
-    int32_t from = outcome->version, below = outcome->exact ? from + 10 : outcome->major * 1000 + 1000;
-    if (!spec->changes_len)
-        return 0;
-    if (!library->header_below || !outcome->version ||
-        (library->newest && outcome->major > library->newest))
-        return 1;
-    for (int i = 0; i < spec->changes_len; i++) {
-        int32_t change = library->changes[spec->changes + i];
-        int header_after = library->header_from >= change, library_after = from >= change;
-        int header_unsure = !header_after && library->header_below > change;
-        int library_unsure = !library_after && below > change;
-        if (header_after != library_after || header_unsure || library_unsure)
-            return 1;
+    /* Where only the major is known, what holds for all of its versions. */
+    int32_t from = outcome->version;
+    int32_t below = outcome->exact ? from + 10 : outcome->major * 1000 + 1000;
+    if (spec->gates_len && !from)
+        return NULL;
+    for (int i = 0; i < spec->gates_len; i++) {
+        const struct gpustub1_gate *gate = &library->gates[spec->gates + i];
+        if (gate->from < below && gate->below > from)
+            return gate->from <= from && below <= gate->below ? gate->name : NULL;
     }
-    return 0;
+    return gpustub1_slot_name(slot);
 }
 
 /* musl has no symbol versions: there a name is the default version. */
-void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node)
+static void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *name,
+                             const char *node)
 {
-    const char *name = gpustub1_slot_name(slot);
     void *target;
 #if defined(__GLIBC__) || defined(__FreeBSD__)
     if (node)
@@ -44,7 +44,28 @@ void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char
     return (uintptr_t)gpustub1_slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
 }
 
-enum gpustub1_reason { GPUSTUB1_MISSING, GPUSTUB1_ABSENT, GPUSTUB1_REFUSED, GPUSTUB1_UNLOADING };
+/* The function of a loaded library that a slot stands for, and its name there; NULL if there is
+ * none, and why. */
+void *gpustub1_resolve(const struct gpustub1_slot *slot, const struct gpustub1_library *library,
+                       const struct gpustub1_outcome *outcome, const char **name,
+                       enum gpustub1_reason *reason)
+{
+    const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
+    const char *own = gpustub1_slot_name(slot);
+    void *target;
+    *name = spec->gates_len ? gpustub1_name_to_bind(slot, library, spec, outcome) : own;
+    *reason = *name ? GPUSTUB1_ABSENT : GPUSTUB1_REFUSED;
+    if (!*name)
+        return NULL;
+    target = gpustub1_lookup(outcome->handle, slot, *name, *name == own ? spec->node : NULL);
+    if (!target && spec->instead) {
+        *name = spec->instead;
+        target = gpustub1_lookup(outcome->handle, slot, spec->instead, NULL);
+    }
+    return target;
+}
+
+/* ---- answering in its place -------------------------------------------------------------------- */
 
 static int32_t gpustub1_code(const struct gpustub1_library *library,
                              const struct gpustub1_spec *spec, enum gpustub1_reason reason)
@@ -92,10 +113,9 @@ static void gpustub1_write_out(const struct gpustub1_library *library,
 
 /* Answers in the library's place. Async-signal-safe. */
 static void gpustub1_answer(const struct gpustub1_library *library,
-                            const struct gpustub1_spec *spec, enum gpustub1_reason reason,
+                            const struct gpustub1_spec *spec, int32_t code,
                             struct gpustub1_frame *frame)
 {
-    int32_t code = gpustub1_code(library, spec, reason);
     for (int i = 0; i < spec->outs_len; i++)
         gpustub1_write_out(library, &library->outs[spec->outs + i], code, frame);
     switch (spec->returns) {
@@ -118,6 +138,25 @@ static void gpustub1_answer(const struct gpustub1_library *library,
     }
 }
 
+/* ---- the slow path ------------------------------------------------------------------------------ */
+
+/* Where to jump; NULL if nowhere, with the reason. */
+static void *gpustub1_target(int index, const struct gpustub1_slot *slot,
+                             enum gpustub1_reason *reason)
+{
+    const struct gpustub1_outcome *outcome = gpustub1_settle(index);
+    void *target = GPUSTUB1_LOAD(&slot->target);
+    const char *name;
+    *reason = GPUSTUB1_MISSING;
+    if (target != gpustub1_slot_thunk(slot))
+        return target;
+    /* Left unbound: hooks, every slot while watching, and slots that a linker told to reorder
+     * sections put where binding does not find them. */
+    return outcome && outcome->handle
+               ? gpustub1_resolve(slot, gpustub1_library(index), outcome, &name, reason)
+               : NULL;
+}
+
 void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
 {
     const struct gpustub1_info *info = gpustub1_slot_info(slot);
@@ -125,22 +164,31 @@ void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
     const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
     enum gpustub1_reason reason = GPUSTUB1_UNLOADING;
     int error = errno; /* a first call leaves errno as a later one does */
-    if (!gpustub1_is_exiting()) {
-        const struct gpustub1_outcome *outcome = gpustub1_settle(info->library);
-        void *target = GPUSTUB1_LOAD(&slot->target);
-        errno = error;
-        if (target != gpustub1_slot_thunk(slot))
-            return target;
-        /* Told to reorder sections, a linker may put slots where binding does not find them. */
-        if (outcome && outcome->handle && !gpustub1_is_refused(library, spec, outcome) &&
-            (slot < library->first || slot >= library->last) &&
-            (target = gpustub1_lookup(outcome->handle, slot, spec->node)))
-            return target;
-        reason = !outcome || !outcome->handle                     ? GPUSTUB1_MISSING
-                 : gpustub1_is_refused(library, spec, outcome) ? GPUSTUB1_REFUSED
-                                                                  : GPUSTUB1_ABSENT;
+    enum gpustub1_watching watching = gpustub1_watching();
+    int forced = 0;
+    int32_t code = 0;
+    void *target = NULL;
+    frame->observe = 0;
+    if (watching != GPUSTUB1_OFF)
+        forced = gpustub1_watch(info->library, slot, frame, &code);
+    if (!forced && !gpustub1_is_exiting()) {
+        if (spec->hook && gpustub1_hook(info->library, slot, spec, frame)) {
+            errno = error;
+            return NULL;
+        }
+        target = gpustub1_target(info->library, slot, &reason);
+        if (spec->hook && gpustub1_hook_loaded(spec, target || reason != GPUSTUB1_ABSENT, frame)) {
+            errno = error;
+            return NULL;
+        }
     }
-    gpustub1_answer(library, spec, reason, frame);
+    if (!target) {
+        gpustub1_answer(library, spec, forced ? code : gpustub1_code(library, spec, reason), frame);
+        if (watching == GPUSTUB1_TRACING)
+            gpustub1_answered(slot, spec, frame->result);
+    } else if (watching == GPUSTUB1_TRACING && spec->returns != GPUSTUB1_VOID && spec->returns != GPUSTUB1_STRUCT) {
+        frame->observe = (uintptr_t)slot;
+    }
     errno = error;
-    return NULL;
+    return target;
 }

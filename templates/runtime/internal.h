@@ -4,7 +4,8 @@
  *   1. search: each thread that finds a library unsettled makes an outcome of its own;
  *   2. publish: one outcome per library wins a compare-and-swap and is never changed or freed;
  *   3. bind: every such thread writes the slots from the winning outcome, that is, the same values;
- *   4. protect: when all libraries are bound and no thread is in 3, the slots become read-only. */
+ *   4. protect: when all libraries are bound and no thread is in 3, the slots become read-only.
+ * One wait there is: for a thread that replays what start-up code registered (hook.c). */
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H
 
@@ -53,6 +54,7 @@ struct gpustub1_outcome {
     struct gpustub1_try *tries;
     int tries_len, tries_cap;
     int bound, refused, absent; /* atomic; set by binding, always to the same values */
+    int renamed;                /* atomic: how many of the bound under another name */
     char is_bound;              /* atomic */
     char *report;               /* atomic, made when asked for */
 };
@@ -63,6 +65,10 @@ struct gpustub1_state {
     char **loaded;                    /* atomic: for each load name the file that had been loaded
                                          before any thread of ours searched, or NULL */
     void *given;                      /* atomic: handle of the program's own */
+    struct gpustub1_record *queue;    /* atomic: what hooks were given, the latest first */
+    uintptr_t replayer;               /* atomic: the thread that replays them */
+    int32_t replayer_process;
+    uint32_t *counts;                 /* atomic: calls of each slot, while tracing */
 };
 
 /* The toolkit that the first library of a family settled for. */
@@ -147,13 +153,31 @@ GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_settle(int library);
 GPUSTUB1_INTERNAL int gpustub1_is_exiting(void);
 
 /* call.c */
-GPUSTUB1_INTERNAL int gpustub1_is_refused(const struct gpustub1_library *library,
-                                          const struct gpustub1_spec *spec,
-                                          const struct gpustub1_outcome *outcome);
-GPUSTUB1_INTERNAL void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *node);
+enum gpustub1_reason { GPUSTUB1_MISSING, GPUSTUB1_ABSENT, GPUSTUB1_REFUSED, GPUSTUB1_UNLOADING };
+GPUSTUB1_INTERNAL void *gpustub1_resolve(const struct gpustub1_slot *slot,
+                                         const struct gpustub1_library *library,
+                                         const struct gpustub1_outcome *outcome, const char **name,
+                                         enum gpustub1_reason *reason);
+
+/* hook.c */
+GPUSTUB1_INTERNAL int gpustub1_hook(int library, const struct gpustub1_slot *slot,
+                                    const struct gpustub1_spec *spec, struct gpustub1_frame *frame);
+GPUSTUB1_INTERNAL void gpustub1_replay(int library, const struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL int gpustub1_hook_loaded(const struct gpustub1_spec *spec, int is_there,
+                                           struct gpustub1_frame *frame);
+
+/* debug.c */
+enum gpustub1_watching { GPUSTUB1_UNDECIDED, GPUSTUB1_OFF, GPUSTUB1_FAILING, GPUSTUB1_TRACING };
+GPUSTUB1_INTERNAL enum gpustub1_watching gpustub1_watching(void);
+GPUSTUB1_INTERNAL int gpustub1_watch(int library, const struct gpustub1_slot *slot,
+                                     const struct gpustub1_frame *frame, int32_t *code);
+GPUSTUB1_INTERNAL void gpustub1_answered(const struct gpustub1_slot *slot,
+                                         const struct gpustub1_spec *spec, uintptr_t result);
+GPUSTUB1_INTERNAL void gpustub1_count_calls(void);
 
 /* report.c */
 GPUSTUB1_INTERNAL const char *gpustub1_report(int library, struct gpustub1_outcome *outcome);
 GPUSTUB1_INTERNAL void gpustub1_log(int library, struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL void gpustub1_write(const char *data, size_t length);
 
 #endif

@@ -103,26 +103,30 @@ static void gpustub1_seal(void)
  * write the same values. */
 static void gpustub1_bind(const struct gpustub1_library *library, struct gpustub1_outcome *outcome)
 {
-    int bound = 0, refused = 0, absent = 0;
+    int bound = 0, renamed = 0, refused = 0, watched = gpustub1_watching() != GPUSTUB1_OFF;
     __atomic_add_fetch(&gpustub1_binders, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&outcome->is_bound, __ATOMIC_SEQ_CST)) {
         for (struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
-            const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
-            void *target = NULL;
-            if (!outcome->handle)
-                absent++;
-            else if (spec->changes_len && gpustub1_is_refused(library, spec, outcome))
-                refused++;
-            else if (!(target = gpustub1_lookup(outcome->handle, slot, spec->node)))
-                absent++;
-            else
-                bound++;
-            if (target && !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
+            enum gpustub1_reason reason = GPUSTUB1_ABSENT;
+            const char *name;
+            void *target = outcome->handle
+                               ? gpustub1_resolve(slot, library, outcome, &name, &reason)
+                               : NULL;
+            refused += reason == GPUSTUB1_REFUSED;
+            if (!target)
+                continue;
+            bound++;
+            renamed += name != gpustub1_slot_name(slot);
+            /* Hooks pass through gpustub1_enter always, and so does all that is watched. */
+            if (!watched && !gpustub1_slot_spec(slot, library)->hook &&
+                !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
                 GPUSTUB1_STORE(&slot->target, target);
         }
         __atomic_store_n(&outcome->bound, bound, __ATOMIC_RELAXED);
+        __atomic_store_n(&outcome->renamed, renamed, __ATOMIC_RELAXED);
         __atomic_store_n(&outcome->refused, refused, __ATOMIC_RELAXED);
-        __atomic_store_n(&outcome->absent, absent, __ATOMIC_RELAXED);
+        __atomic_store_n(&outcome->absent, (int)(library->last - library->first) - bound - refused,
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&outcome->is_bound, 1, __ATOMIC_SEQ_CST);
     }
     __atomic_sub_fetch(&gpustub1_binders, 1, __ATOMIC_SEQ_CST);
@@ -148,6 +152,7 @@ struct gpustub1_outcome *gpustub1_settle(int index)
     }
     if (!GPUSTUB1_LOAD(&outcome->is_bound))
         gpustub1_bind(&gpustub1_libraries[index], outcome);
+    gpustub1_replay(index, outcome);
     if (mine)
         gpustub1_log(index, outcome);
     return outcome;
@@ -184,4 +189,5 @@ __attribute__((destructor(101))) static void gpustub1_finish(void)
         return;
     for (int i = 0; i < GPUSTUB1_LIBRARIES; i++)
         gpustub1_unbind(i);
+    gpustub1_count_calls();
 }

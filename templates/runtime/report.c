@@ -8,23 +8,29 @@
 
 enum { GPUSTUB1_MOST_NAMES = 8 };
 
-/* Names of functions that were not bound, in one line. */
-static void gpustub1_append_unbound(struct gpustub1_text *text,
-                                    const struct gpustub1_library *library,
-                                    const struct gpustub1_outcome *outcome, int refused)
+/* Functions that were not bound for this reason, or were bound under another name, in one line. */
+static void gpustub1_append_functions(struct gpustub1_text *text, const char *title,
+                                      const struct gpustub1_library *library,
+                                      const struct gpustub1_outcome *outcome, int bound,
+                                      enum gpustub1_reason wanted)
 {
     int count = 0;
     for (const struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
-        int is_refused = gpustub1_is_refused(library, gpustub1_slot_spec(slot, library), outcome);
-        if (is_refused != refused ||
-            (!refused && GPUSTUB1_LOAD(&slot->target) != gpustub1_slot_thunk(slot)))
+        enum gpustub1_reason reason;
+        const char *own = gpustub1_slot_name(slot), *name;
+        int is_bound = gpustub1_resolve(slot, library, outcome, &name, &reason) != NULL;
+        if (is_bound != bound || (bound ? name == own : reason != wanted))
             continue;
         if (count == GPUSTUB1_MOST_NAMES) {
             gpustub1_append(text, ", …");
             break;
         }
-        gpustub1_append(text, count++ ? ", " : refused ? "\n  refused: " : "\n  absent: ");
-        gpustub1_append(text, gpustub1_slot_name(slot));
+        gpustub1_append(text, count++ ? ", " : title);
+        gpustub1_append(text, own);
+        if (bound) {
+            gpustub1_append(text, " as ");
+            gpustub1_append(text, name);
+        }
     }
 }
 
@@ -32,7 +38,7 @@ static void gpustub1_append_refusal(struct gpustub1_text *text,
                                     const struct gpustub1_library *library,
                                     const struct gpustub1_outcome *outcome)
 {
-    if (!library->header_below) {
+    if (!library->header) {
         gpustub1_append(text, " (GpuStub.toml does not say which headers the program uses: header = …)");
     } else if (library->newest && outcome->major > library->newest) {
         gpustub1_append(text, " (newer than this gpustub knows: ");
@@ -40,7 +46,7 @@ static void gpustub1_append_refusal(struct gpustub1_text *text,
         gpustub1_append(text, ")");
     } else {
         gpustub1_append(text, " (the program's headers are ");
-        gpustub1_append_version(text, library->header_from);
+        gpustub1_append_version(text, library->header);
         gpustub1_append(text, ")");
     }
 }
@@ -97,12 +103,14 @@ static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustu
         gpustub1_append(text, " refused, ");
         gpustub1_append_number(text, GPUSTUB1_READ(&outcome->absent));
         gpustub1_append(text, " absent");
+        if (GPUSTUB1_READ(&outcome->renamed))
+            gpustub1_append_functions(text, "\n  bound: ", library, outcome, 1, GPUSTUB1_ABSENT);
         if (GPUSTUB1_READ(&outcome->refused)) {
-            gpustub1_append_unbound(text, library, outcome, 1);
+            gpustub1_append_functions(text, "\n  refused: ", library, outcome, 0, GPUSTUB1_REFUSED);
             gpustub1_append_refusal(text, library, outcome);
         }
         if (GPUSTUB1_READ(&outcome->absent))
-            gpustub1_append_unbound(text, library, outcome, 0);
+            gpustub1_append_functions(text, "\n  absent: ", library, outcome, 0, GPUSTUB1_ABSENT);
     } else {
         gpustub1_append(text, ": unavailable: ");
         gpustub1_append(text, outcome->reason);
@@ -152,6 +160,7 @@ static void gpustub1_append_json_report(struct gpustub1_text *text,
     gpustub1_json_number(text, "major", outcome->major);
     gpustub1_json_number(text, "version", outcome->exact ? outcome->version : 0);
     gpustub1_json_number(text, "bound", GPUSTUB1_READ(&outcome->bound));
+    gpustub1_json_number(text, "renamed", GPUSTUB1_READ(&outcome->renamed));
     gpustub1_json_number(text, "refused", GPUSTUB1_READ(&outcome->refused));
     gpustub1_json_number(text, "absent", GPUSTUB1_READ(&outcome->absent));
     gpustub1_append(text, ",\"tried\":[");
@@ -180,7 +189,7 @@ const char *gpustub1_report(int index, struct gpustub1_outcome *outcome)
     return theirs;
 }
 
-static void gpustub1_write(const char *data, size_t length)
+void gpustub1_write(const char *data, size_t length)
 {
     while (length) {
         ssize_t written = write(STDERR_FILENO, data, length);

@@ -42,11 +42,15 @@ struct gpustub1_frame {
     uintptr_t indirect;           /* the hidden result pointer (x86-64: same as reg[0]) */
     uintptr_t *stack;             /* the first argument on the caller's stack */
     uintptr_t result;             /* what to return if there is no function to jump to */
+    uintptr_t observe;            /* not 0: call the function from here, and report what it returned */
 };
 
 /* Called by gpustub1_slow with every argument register saved. Returns where to jump, or NULL
  * after storing frame->result. */
 GPUSTUB1_HIDDEN void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame);
+
+/* Called by gpustub1_slow when an observed function has returned. */
+GPUSTUB1_HIDDEN void gpustub1_returned(const struct gpustub1_frame *frame, uintptr_t result);
 
 /* All slots of the image; the pages between hold nothing else. */
 extern struct gpustub1_slot gpustub1_slots_first[] GPUSTUB1_HIDDEN, gpustub1_slots_last[] GPUSTUB1_HIDDEN;
@@ -77,15 +81,35 @@ struct gpustub1_out {
     uint16_t bytes; /* GPUSTUB1_OUT_ZERO: how many */
 };
 
+/* What is bound in a library whose version lies in [from, below), in place of the function's own
+ * name: another name that means there what the program's headers mean, or nothing. */
+struct gpustub1_gate {
+    int32_t from, below;
+    const char *name; /* NULL: refuse */
+};
+
+/* Functions that compilers call before main, for each module with device code. */
+enum {
+    GPUSTUB1_HOOK_NONE,
+    GPUSTUB1_HOOK_OPEN,     /* handle f(fatbin): opens a module */
+    GPUSTUB1_HOOK_RECORD,   /* void f(handle, ...): registers something with it */
+    GPUSTUB1_HOOK_CLOSE,    /* void f(handle): closes it; never loads the library */
+    GPUSTUB1_HOOK_HANDLE,   /* f(handle, ...): a real call */
+    GPUSTUB1_HOOK_IDENTITY  /* f(out, in): where the library lacks it, *out = in */
+};
+
 struct gpustub1_spec {
     uint8_t returns;
-    uint8_t outs_len, changes_len;
+    uint8_t outs_len, gates_len;
     uint8_t has_missing;  /* `missing` replaces the library's code for a missing library */
+    uint8_t hook;
+    uint8_t hook_args;    /* how many integer arguments a hook has */
     uint16_t outs;        /* first of outs_len in library.outs */
-    uint16_t changes;     /* first of changes_len in library.changes */
+    uint16_t gates;       /* first of gates_len in library.gates; they do not overlap */
     int32_t value;
     int32_t missing;
     const char *node;     /* version node to bind; NULL: the default version */
+    const char *instead;  /* bound where the library lacks the function; NULL: nothing */
 };
 
 struct gpustub1_library {
@@ -98,7 +122,8 @@ struct gpustub1_library {
     uint8_t version_form;
     int8_t driver;         /* index of the driver that limits the majors; -1: none */
     int32_t missing, absent, refused, unloading;  /* status codes */
-    int32_t header_from, header_below; /* as 1000 * major + 10 * minor; 0, 0: not declared */
+    int32_t header;        /* what the program was compiled against, as 1000 * major + 10 * minor;
+                              0: not declared */
     int32_t newest;        /* the newest major that the manifest knows; 0: none */
     int32_t min_version;   /* 0: none */
     const char *version_function; /* NULL: none */
@@ -114,7 +139,7 @@ struct gpustub1_library {
     const char *const *needs;       /* file-name prefixes of siblings to load too */
     const struct gpustub1_spec *specs;
     const struct gpustub1_out *outs;
-    const int32_t *changes;
+    const struct gpustub1_gate *gates;
     struct gpustub1_slot *first, *last; /* its slots; both NULL for a library that is only asked for its version */
 };
 

@@ -6,5 +6,7 @@
 #include "find.c"
 #include "load.c"
 #include "call.c"
+#include "hook.c"
+#include "debug.c"
 #include "report.c"
 #include "api.c"

@@ -33,9 +33,11 @@ templates![
     RUNTIME:
     "runtime/api.c",
     "runtime/call.c",
+    "runtime/debug.c",
     "runtime/elf_table.h",
     "runtime/find.c",
     "runtime/gpustub.h",
+    "runtime/hook.c",
     "runtime/image.c",
     "runtime/internal.h",
     "runtime/load.c",

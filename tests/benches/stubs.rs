@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_build::toolchain::{Index, Toolchain};
+use gpustub_core::by_name::ByName;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
@@ -103,16 +104,13 @@ impl Bench {
         self.archive(
             name,
             manifest,
-            BTreeMap::from([("bench.symbols".to_owned(), symbols)]),
+            [("bench.symbols".to_owned(), symbols)]
+                .into_iter()
+                .collect(),
         )
     }
 
-    fn archive(
-        &self,
-        name: &str,
-        manifest: &str,
-        symbol_files: BTreeMap<String, String>,
-    ) -> PathBuf {
+    fn archive(&self, name: &str, manifest: &str, symbol_files: ByName<String>) -> PathBuf {
         let dir = self.work.join(name);
         fs::create_dir_all(&dir).expect("a folder");
         let target = Target::from_triple(TRIPLE).expect("a known triple");
@@ -211,7 +209,7 @@ impl Bench {
     /// Bytes in a stripped program per stub, with the linker that rustc uses.
     fn size(&self) {
         let (manifest, names) = shipped();
-        let all = self.archive("size-all", &manifest, BTreeMap::new());
+        let all = self.archive("size-all", &manifest, ByName::new());
         let own = self.own_library("size-own", &names);
         let one = self.own_library("size-one", &names[..1]);
         // Calls cost bytes of their own: the same calls of functions that share one body.
@@ -343,7 +341,7 @@ impl Bench {
     /// Starting a program that has stubs, against an empty one.
     fn start(&self) {
         let (manifest, names) = shipped();
-        let stubs = self.archive("start", &manifest, BTreeMap::new());
+        let stubs = self.archive("start", &manifest, ByName::new());
         let program = |name: &str, functions: &[String]| {
             let source = self.work.join(format!("{name}.c"));
             fs::write(&source, calls(functions, "0")).expect("a file");

@@ -25,7 +25,7 @@ pub fn component(path: &str) -> Result<PathBuf> {
         return Ok(found);
     }
     let path = found.display();
-    Err(format!("{path} is missing: ./tests/run --components-only puts it in place").into())
+    Err(format!("{path} is missing: ./tests/run --all --components-only puts it in place").into())
 }
 
 /// The folder with the shared libraries of a wheel: its only folder named `lib`.

@@ -43,7 +43,8 @@ fn seeds_get_past_the_readers() {
     let (text, _) = both.split_once('\0').unwrap();
     assert_eq!(gpustub_core::manifest::Manifest::parse("x", text).1, []);
     let both = seed("library/all-keys");
-    let (text, list) = both.split_once('\0').unwrap();
-    let (library, found) = gpustub_core::library::Library::parse("x.toml", text, list);
+    let (text, rest) = both.split_once('\0').unwrap();
+    let (list, gates) = rest.split_once('\0').unwrap();
+    let (library, found) = gpustub_core::library::Library::parse("x.toml", text, list, gates);
     assert!(library.is_some(), "{found:?}");
 }

@@ -76,6 +76,8 @@ struct Case {
     /// How many reports it writes to its standard error, which otherwise stays empty.
     #[serde(default)]
     reports: usize,
+    /// What it writes to its standard error, in this order, because it was asked to.
+    errors: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -232,7 +234,15 @@ impl Work {
         if reports != self.case.reports {
             return Err(ran.error(&format!("{reports} reports, not {}", self.case.reports)));
         }
-        if self.case.reports == 0 && self.case.runner.is_empty() && !ran.stderr.is_empty() {
+        if let Some(errors) = &self.case.errors {
+            let mut rest = ran.stderr.as_str();
+            for error in errors {
+                match rest.split_once(error.as_str()) {
+                    Some((_, after)) => rest = after,
+                    None => return Err(ran.error(&format!("no {error:?} here in its errors"))),
+                }
+            }
+        } else if self.case.reports == 0 && self.case.runner.is_empty() && !ran.stderr.is_empty() {
             return Err(ran.error("something was printed unasked"));
         }
         Ok(())

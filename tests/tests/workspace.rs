@@ -75,6 +75,38 @@ fn arrows_go_down_only() -> Result<()> {
     Ok(())
 }
 
+/// What a build script may rely on. The rest is hidden and is for cargo-gpustub, which therefore
+/// takes just the versions that it was made with.
+#[test]
+fn the_face_of_the_helper_is_small() -> Result<()> {
+    let source = std::fs::read_to_string(repository().join("gpustub-build/src/lib.rs"))?;
+    let lines: Vec<&str> = source.lines().collect();
+    let public = lines
+        .windows(2)
+        .filter(|pair| pair[1].starts_with("pub ") && pair[0] != "#[doc(hidden)]");
+    let public: Vec<&str> = public.map(|pair| pair[1]).collect();
+    let expected = [
+        "pub use env::Env;",
+        "pub use error::Error;",
+        "pub use gpustub_core::directives::Directive;",
+        "pub fn build() {",
+        "pub struct Build {",
+        "pub struct Output {",
+    ];
+    assert_eq!(public, expected);
+
+    for package in &packages()? {
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            if ["gpustub-build", "gpustub-core"].contains(&name(dependency)) {
+                let version = package["version"].as_str().unwrap_or_default();
+                let pair = format!("{} -> {}", name(package), name(dependency));
+                assert_eq!(dependency["req"], format!("={version}"), "{pair}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn only_the_command_knows_json_and_terminals() -> Result<()> {
     let theirs = [
@@ -210,7 +242,12 @@ fn every_package_follows_the_workspace() -> Result<()> {
 #[test]
 fn scripts_are_bash_and_executable() -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    for script in ["tests/run", "tests/components/install", ".ci/run"] {
+    for script in [
+        ".ci/run",
+        "tests/components/install",
+        "tests/minimum-rust",
+        "tests/run",
+    ] {
         let script = repository().join(script);
         succeed(Command::new("bash").arg("-n").arg(&script))?;
         let mode = std::fs::metadata(&script)?.permissions().mode();

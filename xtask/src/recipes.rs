@@ -134,7 +134,7 @@ pub fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(&folder).map_err(|e| {
             format!(
-                "`{}`: {e}\n  help: `tests/run --components-only` unpacks the packages, with `--all` all of them",
+                "`{}`: {e}\n  help: `tests/run --all --components-only` unpacks the packages",
                 folder.display()
             )
         })?;

@@ -26,7 +26,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         shell.diagnostics(&unknown, &Sources::new())?;
         return Ok(false);
     }
-    let declared = Declared::read_all(&[package])?.remove(0).1;
+    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
         return Ok(false);
@@ -81,7 +81,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
         }
     }
     let Some(first) = found.first() else {
-        if !library.abi_changes.is_empty() {
+        if !library.gates.is_empty() {
             shell.note(format!(
                 "no `header` for {id}: functions whose meaning changed between versions return \
                  \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \

@@ -7,9 +7,9 @@
 //! DIR/lib        with --form shared: the library to ship
 //! ```
 
-use gpustub_core::diag::has_errors;
+use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::{Form, Manifest};
+use gpustub_core::manifest::Form;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render};
 use gpustub_core::target::Target;
@@ -29,16 +29,7 @@ use crate::workspace::{Depth, Workspace, host_triple, target};
 /// Runs the command.
 pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
-    let Some((manifest, inputs, sources)) = manifest(options, shell)? else {
-        return Ok(false);
-    };
-    let (plan, mut found) = plan(&manifest, &target, &inputs);
-    if !options.libraries.is_empty() {
-        // They would point into a file that nobody wrote.
-        found
-            .iter_mut()
-            .for_each(|diagnostic| diagnostic.origin = None);
-    }
+    let (plan, found, sources) = planned(options, &target)?;
     shell.diagnostics(&found, &sources)?;
     if has_errors(&found) {
         return Ok(false);
@@ -90,43 +81,38 @@ pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
-/// What to make: the named libraries, or those of a package.
-fn manifest(
-    options: &cli::Generate,
-    shell: &mut Shell,
-) -> Result<Option<(Manifest, Inputs, Sources)>> {
-    let (manifest, inputs, found, sources) = if options.libraries.is_empty() {
+/// What to make: the named libraries, or those of a package; and everything that is wrong with it.
+fn planned(options: &cli::Generate, target: &Target) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
+    if options.libraries.is_empty() {
         let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-        let declared = Declared::read_all(&[workspace.selected_one()?])?
+        let declared = Declared::read_all(&workspace, &[workspace.selected_one()?])?
             .remove(0)
             .1;
-        let sources = declared.sources();
         if options.header.is_some() {
             return Err(
                 Error::new("`--header` is for libraries named on the command line")
                     .help(format!("set `header` in {}", declared.shown)),
             );
         }
-        (
-            declared.manifest,
-            declared.inputs,
-            declared.diagnostics,
-            sources,
-        )
-    } else {
-        let (libraries, mut found) = shipped::look_up(&options.libraries);
-        let mut ids: Vec<&str> = libraries
-            .iter()
-            .map(|library| library.id.as_str())
-            .collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let (manifest, more) = shipped::manifest(ids, options.header.as_deref());
-        found.extend(more);
-        (manifest, Inputs::default(), found, Sources::new())
-    };
-    shell.diagnostics(&found, &sources)?;
-    Ok((!has_errors(&found)).then_some((manifest, inputs, sources)))
+        let (plan, found) = declared.plan(target, &declared.inputs);
+        return Ok((plan, found, declared.sources()));
+    }
+    let (libraries, mut found) = shipped::look_up(&options.libraries);
+    let mut ids: Vec<&str> = libraries
+        .iter()
+        .map(|library| library.id.as_str())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let (manifest, more) = shipped::manifest(ids, options.header.as_deref());
+    found.extend(more);
+    let (plan, more) = plan(&manifest, target, &Inputs::default());
+    found.extend(more);
+    for diagnostic in &mut found {
+        // It would point into a file that nobody wrote.
+        diagnostic.origin = None;
+    }
+    Ok((plan, found, Sources::new()))
 }
 
 /// The form that all declared stubs share.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use cargo_metadata::{CrateType, DependencyKind, Metadata, Package, PackageId, TargetKind};
+use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::diag::{Origin, has_errors};
 use gpustub_core::library::Role;
-use gpustub_core::manifest::{Form, Optional, Stub};
+use gpustub_core::manifest::Form;
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let selected = workspace.selected()?;
-    let graph = Graph::read(&workspace.metadata)?;
+    let graph = Graph::read(&workspace)?;
 
     let mut clean = true;
     let mut packages = Vec::new();
@@ -92,7 +92,8 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn read(metadata: &'a Metadata) -> Result<Self> {
+    fn read(workspace: &'a Workspace) -> Result<Self> {
+        let metadata = &workspace.metadata;
         let packages: Vec<&Package> = metadata.packages.iter().collect();
         let index: HashMap<&PackageId, usize> = packages
             .iter()
@@ -107,7 +108,7 @@ impl<'a> Graph<'a> {
             index,
         };
         for package in &graph.packages {
-            graph.declared.push(Declared::read(package)?);
+            graph.declared.push(Declared::read(workspace, package)?);
             graph.nodes.push(Node {
                 name: package.name.to_string(),
                 ..Node::default()
@@ -136,12 +137,11 @@ impl<'a> Graph<'a> {
         }
         for (at, declared) in graph.declared.iter().enumerate() {
             let Some(declared) = declared else { continue };
-            for stub in declared
-                .manifest
-                .stubs
-                .iter()
-                .filter(|s| is_on(s, &graph.features[at]))
-            {
+            for stub in &declared.manifest.stubs {
+                let features = graph.features[at].iter().map(String::as_str);
+                if !stub.optional.is_on(features) {
+                    continue;
+                }
                 let file = declared.shown.clone();
                 let origin = Some(Origin {
                     file,
@@ -232,13 +232,6 @@ impl<'a> Graph<'a> {
     }
 }
 
-fn is_on(stub: &Stub, features: &[String]) -> bool {
-    match &stub.optional {
-        Optional::No => true,
-        Optional::Feature(feature) => features.contains(feature),
-    }
-}
-
 fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Plan) {
     let _ = writeln!(
         text,
@@ -261,7 +254,7 @@ fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Pl
                 library
                     .specs
                     .get(usize::from(f.spec))
-                    .is_some_and(|s| !s.abi_changes.is_empty())
+                    .is_some_and(|s| s.gated.is_some())
             })
             .count();
         let note = match changing {

@@ -22,7 +22,7 @@ use crate::workspace::{Depth, Workspace, folder, library, shown, target};
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let mut declared = Declared::read_all(&workspace.selected()?)?;
+    let mut declared = Declared::read_all(&workspace, &workspace.selected()?)?;
     let root = Declared::read_root(&workspace)?;
     let mut operations = Vec::new();
     // What cannot be read may be the very table that `--from` names; that is said below.
@@ -132,9 +132,7 @@ fn extract(
             continue;
         };
         let path = one.folder.join(&symbols.value);
-        one.inputs
-            .symbol_files
-            .insert(symbols.value.clone(), text.clone());
+        one.inputs.symbol_files.insert(&symbols.value, text.clone());
         operations.push(Operation::write(path.clone(), shown(&path), text.clone())?);
     }
     Ok((operations, found))
@@ -275,7 +273,7 @@ fn lock_file(workspace: &Workspace, selected: &[(&Package, Declared)]) -> Result
     let mut others = Vec::new();
     for package in workspace.members() {
         if !selected.iter().any(|(chosen, _)| chosen.id == package.id) {
-            others.extend(Declared::read(package)?);
+            others.extend(Declared::read(workspace, package)?);
         }
     }
     let text = lock::text(selected.iter().map(|(_, one)| one).chain(&others));

@@ -100,3 +100,45 @@ fn a_broken_list_of_a_member_is_shown() {
     assert!(err.contains("--> a/symbols/acme.symbols:3:16"), "{err}");
     assert!(err.contains("acmeClose weak weak"), "{err}");
 }
+
+/// Build scripts see `ON_GPU` whether the feature is `on-gpu` or `on_gpu`.
+#[test]
+fn a_feature_may_be_spelt_as_build_scripts_see_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    virtual_workspace(folder);
+    let features = "[features]\ndefault = [\"on-gpu\"]\non-gpu = []\n";
+    package(&folder.join("a"), "a", features);
+    let text = "schema = 1\n[stub.cudart]\nprovide = false\noptional = { feature = \"on_gpu\" }\n";
+    write(folder, "a/GpuStub.toml", text);
+    let b = folder.join("b");
+    package(&b, "b", "[dependencies]\na = { path = \"../a\" }\n");
+    write(&b, "src/main.rs", "fn main() {}\n");
+
+    let (out, err) = ends(0, folder, &["plan", "-p", "b"]);
+    assert!(out.contains("from another package: cudart"), "{out}");
+    assert!(err.contains("warning[no-provider]"), "{err}");
+}
+
+#[test]
+fn a_policy_beside_a_member_is_told_to_be_unused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let policy = "[policy]\nwheel-tag = \"manylinux_2_28\"\n";
+    virtual_workspace(folder);
+    let text = format!("schema = 1\n[stub.opencl]\n{policy}");
+    write(folder, "a/GpuStub.toml", &text);
+    for command in [&["plan"][..], &["add", "opencl", "-p", "a"], &["sync"]] {
+        let (_, err) = ends(0, folder, command);
+        assert!(err.contains("warning[misplaced-table]"), "{err}");
+        assert!(err.contains("a/GpuStub.toml:3:2"), "{err}");
+        assert!(err.contains("move it to GpuStub.toml"), "{err}");
+    }
+
+    // A package that is a workspace by itself has it in its place.
+    let alone = tempfile::tempdir().unwrap();
+    package(alone.path(), "alone", "");
+    write(alone.path(), "GpuStub.toml", &text);
+    let (_, err) = ends(0, alone.path(), &["sync"]);
+    assert!(!err.contains("misplaced-table"), "{err}");
+}

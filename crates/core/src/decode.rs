@@ -1,17 +1,17 @@
 //! Reading TOML into values, with the place of everything that is wrong: the one layer under
 //! `GpuStub.toml` and the shipped library manifests.
 
+mod document;
 mod shared;
 
 use std::ops::{Range, RangeInclusive};
-
-use toml::de::{DeTable, DeValue};
 
 use crate::diag::{
     self, BAD_VALUE, Code, Diagnostic, MISSING_KEY, NEWER_FORMAT, SCHEMA, TOML_SYNTAX, UNKNOWN_KEY,
 };
 use crate::manifest::Spanned;
 use crate::suggest::nearest;
+use document::{Data, Entries, Key, Node};
 
 /// The `schema` that this version reads.
 const SCHEMA_VERSION: i64 = 1;
@@ -24,24 +24,24 @@ pub(crate) struct Value<'a> {
     pub span: Range<usize>,
     /// Where its key stands; in a list, where the value itself does.
     pub key_span: Range<usize>,
-    inner: &'a DeValue<'a>,
+    inner: &'a Data<'a>,
 }
 
 impl Value<'_> {
     pub fn is_string(&self) -> bool {
-        matches!(self.inner, DeValue::String(_))
+        matches!(self.inner, Data::String(_))
     }
 
     pub fn is_integer(&self) -> bool {
-        matches!(self.inner, DeValue::Integer(_))
+        matches!(self.inner, Data::Integer { .. })
     }
 
     pub fn is_table(&self) -> bool {
-        matches!(self.inner, DeValue::Table(_))
+        matches!(self.inner, Data::Table(_))
     }
 
     pub fn is_list(&self) -> bool {
-        matches!(self.inner, DeValue::Array(_))
+        matches!(self.inner, Data::List(_) | Data::Tables(_))
     }
 }
 
@@ -50,13 +50,13 @@ impl Value<'_> {
 pub(crate) struct Table<'a> {
     /// For messages; empty for the file itself.
     pub name: String,
-    inner: &'a DeTable<'a>,
+    inner: &'a Entries<'a>,
 }
 
 impl<'a> Table<'a> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
-        let (key, value) = self.inner.get_key_value(key)?;
+        let (key, value) = self.inner.get(key)?;
         Some(self.value(key, value))
     }
 
@@ -64,36 +64,32 @@ impl<'a> Table<'a> {
     pub fn entries(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         self.inner
             .iter()
-            .map(|(key, value)| (key.get_ref().as_ref(), self.value(key, value)))
+            .map(|(key, value)| (key.text.as_ref(), self.value(key, value)))
     }
 
-    fn value(
-        &self,
-        key: &toml::Spanned<toml::de::DeString<'a>>,
-        value: &'a toml::Spanned<DeValue<'a>>,
-    ) -> Value<'a> {
+    fn value(&self, key: &Key<'_>, value: &'a Node<'a>) -> Value<'a> {
         let mut name = self.name.clone();
         if !name.is_empty() {
             name.push('.');
         }
-        name.push_str(key.get_ref());
+        name.push_str(&key.text);
         Value {
             name,
-            span: value.span(),
-            key_span: key.span(),
-            inner: value.get_ref(),
+            span: value.span.clone(),
+            key_span: key.span.clone(),
+            inner: &value.data,
         }
     }
 }
 
 /// A TOML document. Owns what [`Table`]s point into.
-pub(crate) struct Document<'t>(toml::Spanned<DeTable<'t>>);
+pub(crate) struct Document<'t>(Entries<'t>);
 
 impl Document<'_> {
     pub fn top(&self) -> Table<'_> {
         Table {
             name: String::new(),
-            inner: self.0.get_ref(),
+            inner: &self.0,
         }
     }
 }
@@ -148,12 +144,11 @@ impl<'f> Decoder<'f> {
 
     /// Parses the text. `None` after a syntax error.
     pub fn document<'t>(&mut self, text: &'t str) -> Option<Document<'t>> {
-        match DeTable::parse(text) {
-            Ok(table) => Some(Document(table)),
+        match document::parse(text) {
+            Ok(entries) => Some(Document(entries)),
             Err(error) => {
-                let span = error.span().unwrap_or(text.len()..text.len());
-                let message = error.message().trim_end_matches('.').replace('\n', ", ");
-                self.error(&TOML_SYNTAX, span, message);
+                let span = error.span.unwrap_or(text.len()..text.len());
+                self.error(&TOML_SYNTAX, span, error.message);
                 None
             }
         }
@@ -186,8 +181,8 @@ impl<'f> Decoder<'f> {
             self.error_with_help(&SCHEMA, schema.span, message, "write `schema = 1`");
         } else if top
             .inner
-            .keys()
-            .any(|key| key.span().start < schema.key_span.start)
+            .iter()
+            .any(|(key, _)| key.span.start < schema.key_span.start)
         {
             let message = "`schema` is not the first key";
             self.error_with_help(
@@ -242,25 +237,29 @@ impl<'f> Decoder<'f> {
     /// The value is not what its key takes.
     pub fn mismatch(&mut self, value: &Value<'_>, takes: &str) {
         let found = match value.inner {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a number",
-            DeValue::Boolean(_) => "true or false",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
+            Data::String(_) => "a string",
+            Data::Integer { .. } => "a whole number",
+            Data::Float(_) => "a number",
+            Data::Boolean(_) => "true or false",
+            Data::Date => "a date",
+            Data::List(_) | Data::Tables(_) => "a list",
+            Data::Table(_) => "a table",
         };
         let message = format!("`{}` takes {takes}, not {found}", value.name);
         let help = match value.inner {
-            DeValue::Integer(number) if takes.contains("string") => {
+            Data::Integer { digits, radix } if takes.contains("string") => {
+                let prefix = match radix {
+                    2 => "0b",
+                    8 => "0o",
+                    16 => "0x",
+                    _ => "",
+                };
+                Some(format!("put it in quotes: \"{prefix}{digits}\""))
+            }
+            Data::Float(number) if takes.contains("string") => {
                 Some(format!("put it in quotes: \"{number}\""))
             }
-            DeValue::Float(number) if takes.contains("string") => {
-                Some(format!("put it in quotes: \"{number}\""))
-            }
-            DeValue::String(text) if takes == "a list of strings" => {
-                Some(format!("write [{text:?}]"))
-            }
+            Data::String(text) if takes == "a list of strings" => Some(format!("write [{text:?}]")),
             _ => None,
         };
         self.error(&BAD_VALUE, value.span.clone(), message).help = help;
@@ -274,7 +273,7 @@ impl<'f> Decoder<'f> {
 
     /// A table whose keys are names.
     pub fn map<'a>(&mut self, value: &Value<'a>) -> Option<Table<'a>> {
-        let DeValue::Table(inner) = value.inner else {
+        let Data::Table(inner) = value.inner else {
             self.mismatch(value, "a table");
             return None;
         };
@@ -286,17 +285,17 @@ impl<'f> Decoder<'f> {
 
     /// The elements of a list. `takes` says what the list holds: `a list of strings`.
     pub fn list<'a>(&mut self, value: &Value<'a>, takes: &str) -> Vec<Value<'a>> {
-        let DeValue::Array(array) = value.inner else {
+        let (Data::List(list) | Data::Tables(list)) = value.inner else {
             self.mismatch(value, takes);
             return Vec::new();
         };
-        let element = |element: &'a toml::Spanned<DeValue<'a>>| Value {
+        let element = |element: &'a Node<'a>| Value {
             name: value.name.clone(),
-            span: element.span(),
-            key_span: element.span(),
-            inner: element.get_ref(),
+            span: element.span.clone(),
+            key_span: element.span.clone(),
+            inner: &element.data,
         };
-        array.iter().map(element).collect()
+        list.iter().map(element).collect()
     }
 
     pub fn string(&mut self, value: &Value<'_>) -> Option<Spanned<String>> {
@@ -304,7 +303,7 @@ impl<'f> Decoder<'f> {
     }
 
     fn string_as(&mut self, value: &Value<'_>, takes: &str) -> Option<Spanned<String>> {
-        let DeValue::String(text) = value.inner else {
+        let Data::String(text) = value.inner else {
             self.mismatch(value, takes);
             return None;
         };
@@ -322,7 +321,7 @@ impl<'f> Decoder<'f> {
     }
 
     pub fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
-        let DeValue::Boolean(truth) = value.inner else {
+        let Data::Boolean(truth) = value.inner else {
             self.mismatch(value, "true or false");
             return None;
         };
@@ -330,11 +329,11 @@ impl<'f> Decoder<'f> {
     }
 
     pub fn integer(&mut self, value: &Value<'_>, range: RangeInclusive<i64>) -> Option<i64> {
-        let DeValue::Integer(digits) = value.inner else {
+        let Data::Integer { digits, radix } = value.inner else {
             self.mismatch(value, "a whole number");
             return None;
         };
-        let number = i64::from_str_radix(digits.as_str(), digits.radix()).ok();
+        let number = i64::from_str_radix(digits, *radix).ok();
         let number = number.filter(|number| range.contains(number));
         if number.is_none() {
             let (from, to) = (range.start(), range.end());
@@ -361,7 +360,7 @@ impl<'f> Decoder<'f> {
     fn no_such_name(&mut self, value: &Value<'_>, text: &Spanned<String>, known: &[&str]) {
         let help = match nearest(&text.value, known.iter().copied()) {
             Some(meant) => format!("did you mean {meant:?}?"),
-            None => format!("known are {known:?}").replace(['[', ']'], ""),
+            None => format!("known are \"{}\"", known.join("\", \"")),
         };
         let message = format!("`{}` does not take {:?}", value.name, text.value);
         self.error_with_help(&BAD_VALUE, text.span.clone(), message, help);

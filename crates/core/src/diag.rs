@@ -152,16 +152,17 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
 /// The first few of some names, and how many more there are.
 pub fn listing<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 5;
-    let shown = names
-        .iter()
-        .take(SHOWN)
-        .map(AsRef::as_ref)
-        .collect::<Vec<&str>>()
-        .join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+    let mut listing = String::new();
+    for (index, name) in names.iter().take(SHOWN).enumerate() {
+        if index > 0 {
+            listing.push_str(", ");
+        }
+        listing.push_str(name.as_ref());
     }
+    if names.len() > SHOWN {
+        listing.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    listing
 }
 
 /// The code of this id, for `explain`.

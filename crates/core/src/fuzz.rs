@@ -2,12 +2,14 @@
 //! tests. Each panics if something is wrong with the reader, never because of its input.
 
 use crate::diag::{Diagnostic, line_column};
+use crate::gates::Gates;
 use crate::library::Library;
 use crate::manifest::Manifest;
 use crate::plan::{Inputs, plan};
 use crate::sources::render;
 use crate::symbols::SymbolList;
 use crate::target::Target;
+use crate::version::HeaderVersion;
 
 /// A symbol list: read, and if it is a good one, written and read again.
 pub fn symbols(text: &str) {
@@ -28,7 +30,7 @@ pub fn manifest(text: &str) {
     let mut inputs = Inputs::default();
     inputs
         .symbol_files
-        .insert("acme.symbols".to_owned(), symbols.to_owned());
+        .insert("acme.symbols", symbols.to_owned());
     for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
         let target = Target::from_triple(triple).expect("a triple");
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);
@@ -37,10 +39,22 @@ pub fn manifest(text: &str) {
     }
 }
 
-/// A library manifest and, after a NUL, its symbol list.
+/// A library manifest and, after a NUL each, its symbol list and its gates.
 pub fn library(text: &str) {
-    let (text, symbols) = text.split_once('\0').unwrap_or((text, ""));
-    let (_, diagnostics) = Library::parse("x.toml", text, symbols);
+    let (text, rest) = text.split_once('\0').unwrap_or((text, ""));
+    let (symbols, gates) = rest.split_once('\0').unwrap_or((rest, ""));
+    for name in Gates::parse("x.gates", gates).0.names() {
+        let (gates, _) = Gates::parse("x.gates", gates);
+        for header in [
+            None,
+            HeaderVersion::parse("12"),
+            HeaderVersion::parse("11.8"),
+        ] {
+            let found = gates.of(name, header);
+            assert!(found.is_sorted_by(|a, b| a.below <= b.from), "{found:?}");
+        }
+    }
+    let (_, diagnostics) = Library::parse("x.toml", text, symbols, gates);
     check_places(text, symbols, "x.symbols", diagnostics);
 }
 

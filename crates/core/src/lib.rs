@@ -12,6 +12,7 @@ pub mod directives;
 pub mod fields;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod gates;
 pub mod library;
 pub mod manifest;
 pub mod plan;

@@ -9,8 +9,8 @@ use gpustub_manifests::LIBRARIES;
 
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
+use crate::gates::Gates;
 use crate::symbols::SymbolList;
-use crate::version::Version;
 
 /// Where a library comes from, which decides where it is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,31 @@ pub struct Fallback {
     pub missing: Option<i32>,
 }
 
+/// What a function is to compilers' start-up code, which calls it before main for each module with
+/// device code. It is answered without the library, and replayed when that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookKind {
+    /// Opens a module: `handle f(fatbin)`.
+    Open,
+    /// Registers something with a module: `void f(handle, …)`.
+    Record,
+    /// Closes a module: `void f(handle)`. Never loads the library.
+    Close,
+    /// A call as others, but for the module's handle that it takes first.
+    Handle,
+    /// `status f(out, in)`: where a version lacks it, what is in is what is out.
+    Identity,
+}
+
+/// A function of compilers' start-up code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hook {
+    /// What it does.
+    pub kind: HookKind,
+    /// How many integer and pointer arguments it has.
+    pub args: u8,
+}
+
 /// The status codes of a library's API, by the reason that a call cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Codes {
@@ -156,16 +181,26 @@ pub struct Library {
     pub text: String,
     /// What functions other than plain status functions do, by name.
     pub fallbacks: ByName<Fallback>,
-    /// The versions at which a function's ABI changed under its exported name, ascending.
-    pub abi_changes: ByName<Vec<Version>>,
+    /// Which functions mean something else in other versions.
+    pub gates: Gates,
+    /// What compilers' start-up code calls before main, by name.
+    pub hooks: ByName<Hook>,
+    /// What is bound where a version lacks a function, by the function's name.
+    pub instead: ByName<String>,
     /// The functions.
     pub symbols: SymbolList,
 }
 
 impl Library {
-    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list is named alike.
-    pub fn parse(file: &str, manifest: &str, symbols: &str) -> (Option<Self>, Vec<Diagnostic>) {
-        parse::library(file, manifest, symbols)
+    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list and its gates are
+    /// named alike.
+    pub fn parse(
+        file: &str,
+        manifest: &str,
+        symbols: &str,
+        gates: &str,
+    ) -> (Option<Self>, Vec<Diagnostic>) {
+        parse::library(file, manifest, symbols, gates)
     }
 
     /// The shipped library of this id. (A test keeps all shipped manifests readable.)
@@ -176,7 +211,15 @@ impl Library {
         let index = LIBRARIES.iter().position(|library| library.id == id)?;
         let text = &LIBRARIES[index];
         READ[index]
-            .get_or_init(|| Self::parse(&format!("{id}.toml"), text.manifest, text.symbols).0)
+            .get_or_init(|| {
+                Self::parse(
+                    &format!("{id}.toml"),
+                    text.manifest,
+                    text.symbols,
+                    text.gates,
+                )
+                .0
+            })
             .as_ref()
     }
 

@@ -46,6 +46,21 @@ pub enum Optional {
     Feature(String),
 }
 
+impl Optional {
+    /// Whether the stub is wanted when just these cargo features are on. Build scripts see
+    /// features with `_` for `-` and in upper case, so neither counts.
+    pub fn is_on<'a>(&self, features: impl IntoIterator<Item = &'a str>) -> bool {
+        let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
+        match self {
+            Self::No => true,
+            Self::Feature(name) => {
+                let name = plain(name);
+                features.into_iter().any(|feature| plain(feature) == name)
+            }
+        }
+    }
+}
+
 /// One `[stub.<id>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stub {
@@ -128,8 +143,8 @@ pub struct Manifest {
     pub file: String,
     /// The stubs, sorted by id.
     pub stubs: Vec<Stub>,
-    /// What `check` asks of the workspace.
-    pub policy: Policy,
+    /// What `check` asks of the workspace; the place is that of the key.
+    pub policy: Option<Spanned<Policy>>,
 }
 
 impl Manifest {

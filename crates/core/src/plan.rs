@@ -4,10 +4,12 @@ mod functions;
 mod planner;
 mod resolve;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
+use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::library::{Codes, Fallback, LoadName, Role, VersionForm};
+use crate::gates::Gates;
+use crate::library::{Codes, Fallback, Hook, LoadName, Role, VersionForm};
 use crate::manifest::{Form, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -18,7 +20,7 @@ pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
     /// The texts of the symbol lists that `GpuStub.toml` names, by the path given there.
-    pub symbol_files: BTreeMap<String, String>,
+    pub symbol_files: ByName<String>,
 }
 
 /// One function of a library.
@@ -38,11 +40,15 @@ pub const MOST_LIBRARIES: usize = 127;
 pub struct Spec {
     /// What happens when it cannot be called.
     pub fallback: Fallback,
-    /// Versions at which its ABI changed, ascending: callable only when the header and the
-    /// library are on the same side of each.
-    pub abi_changes: Vec<Version>,
+    /// The function's own name, if it means something else in other versions of the library:
+    /// [`LibraryPlan::gates`] tells what is bound there.
+    pub gated: Option<String>,
+    /// What it is to compilers' start-up code.
+    pub hook: Option<Hook>,
     /// Bind this version node (dlvsym) instead of the default one.
     pub node: Option<String>,
+    /// What is bound where the library lacks it.
+    pub instead: Option<String>,
 }
 
 /// One library of the plan.
@@ -97,9 +103,11 @@ pub struct LibraryPlan {
     /// The text of string functions.
     pub text: String,
     /// Distinct specs; number 0 is the plain status function.
-    pub specs: Vec<Spec>,
+    pub specs: Cow<'static, [Spec]>,
+    /// What is bound in which versions.
+    pub gates: Cow<'static, Gates>,
     /// Sorted by name; empty when not stubbed.
-    pub functions: Vec<Function>,
+    pub functions: Cow<'static, [Function]>,
 }
 
 /// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one

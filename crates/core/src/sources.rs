@@ -6,38 +6,31 @@
 
 mod libraries;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::Plan;
 
 /// Files by path, with `/`, below one folder.
-pub type SourceSet = BTreeMap<String, String>;
+pub type SourceSet = ByName<String>;
 
 /// The sources of a plan: templates as they are, and the generated tables that they include. A
 /// target without trampolines (which is an error of the plan) has no `stubs.S`.
 pub fn render(plan: &Plan) -> SourceSet {
     let assembly = format!("asm/{}.S", plan.target.arch);
-    let trampolines = gpustub_templates::ASM
-        .iter()
-        .filter(|template| template.path == assembly)
-        .map(|template| ("stubs.S", template.text));
-    let runtime = gpustub_templates::RUNTIME.iter().map(|template| {
-        (
-            template
-                .path
-                .strip_prefix("runtime/")
-                .unwrap_or(template.path),
-            template.text,
-        )
-    });
-    let mut sources: SourceSet = trampolines
-        .chain(runtime)
-        .map(|(path, text)| (path.to_owned(), text.to_owned()))
-        .collect();
-    sources.insert("gpustub_table.inc".to_owned(), table(plan));
-    sources.insert("gpustub_libraries.inc".to_owned(), libraries::render(plan));
+    let mut sources = SourceSet::new();
+    for template in gpustub_templates::ASM {
+        if template.path == assembly {
+            sources.insert("stubs.S", template.text.to_owned());
+        }
+    }
+    for template in gpustub_templates::RUNTIME {
+        let path = template.path.strip_prefix("runtime/");
+        sources.insert(path.unwrap_or(template.path), template.text.to_owned());
+    }
+    sources.insert("gpustub_table.inc", table(plan));
+    sources.insert("gpustub_libraries.inc", libraries::render(plan));
     sources
 }
 
@@ -48,12 +41,13 @@ fn table(plan: &Plan) -> String {
         let id = c_name(&library.id);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "GPUSTUB_LIBRARY({id})");
-        for function in &library.functions {
-            let _ = writeln!(
-                text,
-                "GPUSTUB_FN({id}, {index}, {}, {})",
-                function.name, function.spec
-            );
+        let head = format!("GPUSTUB_FN({id}, {index}, ");
+        for function in library.functions.iter() {
+            // A line for each of thousands: without a formatter.
+            let spec = function.spec.to_string();
+            for piece in [head.as_str(), &function.name, ", ", &spec, ")\n"] {
+                text.push_str(piece);
+            }
         }
         let _ = writeln!(text, "GPUSTUB_LIBRARY_END({id})");
     }

@@ -97,7 +97,7 @@ pub fn is_name(name: &str) -> bool {
 
 /// Whether it is of visible ASCII characters only, as nearly all names are.
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_graphic())
+    text.as_bytes().iter().all(|b| matches!(b, b'!'..=b'~'))
 }
 
 impl SymbolList {

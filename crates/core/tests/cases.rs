@@ -59,7 +59,7 @@ fn run(case: &Path) -> String {
             .is_some_and(|extension| extension == "symbols")
         {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            inputs.symbol_files.insert(name.clone(), read(&path));
+            inputs.symbol_files.insert(&name, read(&path));
             texts.insert(name, read(&path));
         }
     }

@@ -143,8 +143,13 @@ const TOML: &[&str] = &[
     "library-missing = 1\n",
     "[fallback]\n",
     "f = { returns = \"null\" }\n",
-    "[abi-changes]\n",
-    "f = [\"12.0\"]\n",
+    "[hooks]\n",
+    "f = { record = 8 }\n",
+    "[instead]\n",
+    "\0",
+    "@gpustub-gates 1\n",
+    "@headers 11.8 12.0\n",
+    "f 11.8=1 12.0=2\n",
 ];
 
 const LIST: &[&str] = &[
@@ -229,7 +234,7 @@ proptest! {
         let once = || {
             let (manifest, _) = Manifest::parse("GpuStub.toml", &text);
             let inputs = Inputs {
-                symbol_files: [("acme.symbols".to_owned(), list.to_text())].into(),
+                symbol_files: [("acme.symbols".to_owned(), list.to_text())].into_iter().collect(),
                 ..Inputs::default()
             };
             let target = Target::from_triple("aarch64-unknown-linux-gnu").unwrap();

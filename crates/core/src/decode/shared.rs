@@ -6,7 +6,6 @@ use crate::diag::{BAD_LOAD_NAME, BAD_VALUE};
 use crate::fields::SYSTEMS;
 use crate::library::{LoadName, Out, OutKind};
 use crate::manifest::Spanned;
-use crate::version::Version;
 
 /// Far more arguments than any function of these libraries has.
 const LAST_ARGUMENT: i64 = 63;
@@ -68,19 +67,6 @@ impl Decoder<'_> {
             "a load name is a file name such as libacme.so.3; directories go into `search-dirs`",
         );
         None
-    }
-
-    pub fn version(&mut self, value: &Value<'_>) -> Option<Version> {
-        let text = self.string(value)?;
-        let version = Version::parse(&text.value);
-        if version.is_none() {
-            let message = format!(
-                "`{}` takes a version such as \"12\" or \"12.4\"",
-                value.name
-            );
-            self.error(&BAD_VALUE, text.span, message);
-        }
-        version
     }
 
     /// A status code: a C `int`.

@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use super::{Codes, Fallback, Library, LoadName, Out, Returns, Role, VersionForm, is_id};
+use super::{
+    Codes, Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, VersionForm, is_id,
+};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{BAD_VALUE, Diagnostic, UNKNOWN_FUNCTION, has_errors};
+use crate::gates::Gates;
 use crate::manifest::values;
 use crate::symbols::SymbolList;
-use crate::version::Version;
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "schema",
     "id",
     "title",
@@ -25,7 +27,8 @@ const KEYS: [&str; 15] = [
     "status",
     "fallback",
     "zero-out",
-    "abi-changes",
+    "hooks",
+    "instead",
 ];
 const PLACES: [&str; 6] = [
     "wheels",
@@ -53,6 +56,17 @@ const FORMS: [(&str, VersionForm); 3] = [
     ("hip", VersionForm::Hip),
 ];
 
+const HOOKS: [(&str, HookKind); 5] = [
+    ("open", HookKind::Open),
+    ("record", HookKind::Record),
+    ("close", HookKind::Close),
+    ("handle", HookKind::Handle),
+    ("identity", HookKind::Identity),
+];
+
+/// What the run time keeps of a call (`runtime/hook.c`).
+const MOST_HOOK_ARGS: i64 = 12;
+
 /// The largest struct that a stub may have to fill with zeros.
 const LARGEST_STRUCT: i64 = 65_536;
 
@@ -64,9 +78,12 @@ pub(super) fn library(
     file: &str,
     manifest: &str,
     symbols: &str,
+    gates: &str,
 ) -> (Option<Library>, Vec<Diagnostic>) {
-    let list_file = format!("{}.symbols", file.strip_suffix(".toml").unwrap_or(file));
-    let (symbols, mut diagnostics) = SymbolList::parse(&list_file, symbols);
+    let stem = file.strip_suffix(".toml").unwrap_or(file);
+    let (symbols, mut diagnostics) = SymbolList::parse(&format!("{stem}.symbols"), symbols);
+    let (gates, wrong) = Gates::parse(&format!("{stem}.gates"), gates);
+    diagnostics.extend(wrong);
     let mut decoder = Decoder::new(file);
     let library = decoder.document(manifest).and_then(|document| {
         let top = document.top();
@@ -80,7 +97,11 @@ pub(super) fn library(
             .then(|| reader.library(&top))
             .flatten()
     });
-    let library = library.map(|library| Library { symbols, ..library });
+    let library = library.map(|library| Library {
+        symbols,
+        gates,
+        ..library
+    });
     diagnostics.extend(decoder.finish());
     (library.filter(|_| !has_errors(&diagnostics)), diagnostics)
 }
@@ -131,7 +152,9 @@ impl Reader<'_, '_> {
                 None => None,
             },
             fallbacks: self.fallbacks(top),
-            abi_changes: self.abi_changes(top),
+            gates: Gates::default(),
+            hooks: self.hooks(top),
+            instead: self.instead(top),
             text: text.replace("{title}", &title),
             id,
             title,
@@ -289,21 +312,38 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn abi_changes(&mut self, top: &Table<'_>) -> ByName<Vec<Version>> {
-        let mut changes = ByName::new();
-        for (name, value) in self.functions(top, "abi-changes") {
-            let list = self.decoder.list(&value, "a list of versions");
-            let versions: Vec<Version> = list
-                .iter()
-                .filter_map(|version| self.decoder.version(version))
-                .collect();
-            if versions.is_empty() || !versions.is_sorted_by(|a, b| a < b) {
-                let message = format!("`{}` takes ascending versions", value.name);
+    /// `__cudaRegisterVar = { record = 8 }`: what it does, and its number of arguments.
+    fn hooks(&mut self, top: &Table<'_>) -> ByName<Hook> {
+        let mut hooks = ByName::new();
+        for (name, value) in self.functions(top, "hooks") {
+            let Some(table) = self.decoder.table(&value, &HOOKS.map(|(key, _)| key)) else {
+                continue;
+            };
+            let entries: Vec<_> = table.entries().collect();
+            let [(key, args)] = entries.as_slice() else {
+                let message = format!("`{}` takes one of open, record, …", value.name);
                 self.decoder.error(&BAD_VALUE, value.span, message);
+                continue;
+            };
+            let kind = HOOKS.iter().find(|(name, _)| name == key);
+            let args = self.decoder.integer(args, 1..=MOST_HOOK_ARGS);
+            if let (Some((_, kind)), Some(args)) = (kind, args) {
+                let (kind, args) = (*kind, u8::try_from(args).unwrap_or(0));
+                hooks.insert(name, Hook { kind, args });
             }
-            changes.insert(name, versions);
         }
-        changes
+        hooks
+    }
+
+    fn instead(&mut self, top: &Table<'_>) -> ByName<String> {
+        let mut instead = ByName::new();
+        for (name, value) in self.functions(top, "instead") {
+            if let Some(other) = self.decoder.string(&value) {
+                self.check_function(&other.value, other.span);
+                instead.insert(name, other.value);
+            }
+        }
+        instead
     }
 }
 

@@ -44,13 +44,16 @@ acmeVersion = { returns = { value = 0 }, out = [{ arg = 1, text = true }, { arg 
 acmeCount = [{ arg = 2, bytes = 4 }, 0]
 acmeSize = [1]
 
-[abi-changes]
-acmeOpen = ["12.0", "12.4"]
+[hooks]
+acmeOpen = { record = 8 }
+
+[instead]
+acmeCount = "acmeSize"
 "#;
 
 #[test]
 fn reads_a_whole_manifest() {
-    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS);
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, GATES);
     assert_eq!(diagnostics, []);
     let library = library.unwrap();
     assert_eq!(library.text, "Acme library is not installed");
@@ -107,8 +110,11 @@ fn reads_a_whole_manifest() {
         .collect();
     assert_eq!(library.fallbacks, expected);
     assert_eq!(
-        library.abi_changes["acmeOpen"],
-        [Version::new(12, 0), Version::new(12, 4)]
+        library.hooks["acmeOpen"],
+        Hook {
+            kind: HookKind::Record,
+            args: 8
+        }
     );
 }
 
@@ -203,9 +209,19 @@ fn mistakes_are_named_with_their_place() {
             "32:13 bad-value `zero-out.acmeSize` takes a whole number",
         ),
         (
-            "\"12.0\", ",
-            "\"12.5\", ",
-            "35:12 bad-value `abi-changes.acmeOpen` takes ascending",
+            "record = 8",
+            "record = 13",
+            "35:23 bad-value `hooks.acmeOpen.record` takes a whole number",
+        ),
+        (
+            "record = 8",
+            "recrd = 8",
+            "35:14 unknown-key unknown key `recrd` in",
+        ),
+        (
+            "\"acmeSize\"",
+            "\"acmeSiz\"",
+            "38:13 unknown-function `acmeSiz` is not in the symbol list",
         ),
         (
             "schema = 1",
@@ -215,7 +231,7 @@ fn mistakes_are_named_with_their_place() {
     ] {
         let text = MANIFEST.replacen(from, to, 1);
         assert_ne!(text, MANIFEST, "{from}");
-        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS);
+        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS, GATES);
         let shown: Vec<String> = diagnostics
             .iter()
             .map(|d| {
@@ -230,9 +246,11 @@ fn mistakes_are_named_with_their_place() {
     }
 }
 
+const GATES: &str = "@gpustub-gates 1\n@headers 11.8 12.0\n\nacmeOpen 11.8=1 12.0=2\n";
+
 #[test]
 fn errors_of_the_list_name_the_list() {
-    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n");
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n", GATES);
     assert!(library.is_none());
     assert_eq!(diagnostics[0].origin.as_ref().unwrap().file, "acme.symbols");
 }
@@ -267,10 +285,18 @@ fn all_shipped_manifests_read() {
     let ids: Vec<_> = Library::builtin_ids().collect();
     assert!(ids.is_sorted_by(|a, b| a < b));
     for text in LIBRARIES {
-        let (library, diagnostics) = Library::parse(text.id, text.manifest, text.symbols);
+        let (library, diagnostics) =
+            Library::parse(text.id, text.manifest, text.symbols, text.gates);
         assert_eq!(diagnostics, [], "{}", text.id);
         let library = library.unwrap();
         assert_eq!(library.id, text.id);
+        for name in library.gates.names() {
+            assert!(
+                !library.symbols.lookup(name).is_empty(),
+                "{}: {name}",
+                text.id
+            );
+        }
         assert!(
             library
                 .driver

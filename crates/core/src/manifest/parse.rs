@@ -59,7 +59,10 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
         }
     }
     if let Some(value) = top.get("policy") {
-        manifest.policy = policy(decoder, &value);
+        manifest.policy = Some(Spanned {
+            value: policy(decoder, &value),
+            span: value.key_span,
+        });
     }
 }
 

@@ -1,6 +1,10 @@
 //! Which symbols of a library get a stub, and what each does when it cannot be called.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::OnceLock;
+
+use gpustub_manifests::LIBRARIES;
 
 use super::planner::Planner;
 use super::{Function, Spec};
@@ -39,8 +43,9 @@ const OF_EVERY_IMAGE: [&str; 7] = [
 
 /// Whether an assembler takes it as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
-    let inner = |b| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(inner)
+    let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.as_bytes().iter().all(inner)
 }
 
 /// The distinct specs of a library; number 0 is the plain status function.
@@ -102,12 +107,31 @@ impl<'a, T> Ascending<'a, T> {
     }
 }
 
-impl Planner<'_> {
-    pub fn functions(&mut self, stub: &Stub, library: &Library) -> (Vec<Spec>, Vec<Function>) {
+/// What a library's symbols become, whatever the stub table says.
+struct Selection<'a> {
+    specs: Vec<Spec>,
+    /// Sorted by name.
+    functions: Vec<Function>,
+    left_out: LeftOut<'a>,
+}
+
+impl Selection<'static> {
+    /// Of a shipped library: made once, as a workspace asks for it in each of its packages.
+    fn shipped(library: &'static Library) -> &'static Self {
+        static MADE: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
+            [const { OnceLock::new() }; LIBRARIES.len()];
+        let index = LIBRARIES
+            .iter()
+            .position(|shipped| shipped.id == library.id);
+        MADE[index.expect("a shipped library")].get_or_init(|| Selection::new(library))
+    }
+}
+
+impl<'a> Selection<'a> {
+    fn new(library: &'a Library) -> Self {
         let mut left_out = LeftOut::default();
         let mut specs = Specs::new();
         let mut fallbacks = Ascending::new(&library.fallbacks);
-        let mut abi_changes = Ascending::new(&library.abi_changes);
         let mut functions = Vec::new();
         for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
             if OF_EVERY_IMAGE.contains(&same[0].name.as_str()) {
@@ -116,34 +140,80 @@ impl Planner<'_> {
             let Some(symbol) = callable(same, &mut left_out) else {
                 continue;
             };
-            let number = specs.number(Spec {
-                fallback: fallbacks.get(&symbol.name).cloned().unwrap_or_default(),
-                abi_changes: abi_changes.get(&symbol.name).cloned().unwrap_or_default(),
-                // The linker binds new programs to the default version only; without one, dlsym
-                // finds nothing and the node must be named.
-                node: symbol.node.clone().filter(|_| symbol.old),
-            });
+            let name = symbol.name.as_str();
+            // The forms for per-thread default streams take what the plain ones take.
+            let plain = || {
+                let stem = name.strip_suffix("_ptds").or(name.strip_suffix("_ptsz"));
+                stem.and_then(|stem| library.fallbacks.get(stem))
+            };
+            let fallback = fallbacks.get(name).or_else(plain);
+            let gated = library.gates.has(name);
+            let hook = library.hooks.get(name);
+            let instead = library.instead.get(name);
+            // The linker binds new programs to the default version only; without one, dlsym
+            // finds nothing and the node must be named.
+            let node = symbol.node.as_ref().filter(|_| symbol.old);
+            let number = match (fallback, gated, hook, node, instead) {
+                (None, false, None, None, None) => 0,
+                _ => specs.number(Spec {
+                    fallback: fallback.cloned().unwrap_or_default(),
+                    gated: gated.then(|| name.to_owned()),
+                    hook: hook.copied(),
+                    node: node.cloned(),
+                    instead: instead.cloned(),
+                }),
+            };
             functions.push(Function {
                 name: symbol.name.clone(),
                 spec: u16::try_from(number).unwrap_or(u16::MAX),
             });
         }
-        self.report(stub, &left_out);
-        let list = specs.list;
-        let outs: usize = list.iter().map(|spec| spec.fallback.outs.len()).sum();
-        let changes: usize = list.iter().map(|spec| spec.abi_changes.len()).sum();
-        if list.len().max(outs).max(changes) > MOST {
-            let message = format!(
-                "the functions of `{}` differ in more than {MOST} ways",
-                library.id
-            );
+        Self {
+            specs: specs.list,
+            functions,
+            left_out,
+        }
+    }
+}
+
+/// [`LibraryPlan::specs`](super::LibraryPlan::specs) and
+/// [`LibraryPlan::functions`](super::LibraryPlan::functions).
+type Selected = (Cow<'static, [Spec]>, Cow<'static, [Function]>);
+
+impl Planner<'_> {
+    /// The functions of a library of one's own, or of a changed one, and their specs.
+    pub fn functions(&mut self, stub: &Stub, library: &Library) -> Selected {
+        let selection = Selection::new(library);
+        self.judge(stub, &selection);
+        (selection.specs.into(), selection.functions.into())
+    }
+
+    /// Those of a shipped library as it is.
+    pub fn shipped_functions(&mut self, stub: &Stub, library: &'static Library) -> Selected {
+        let selection = Selection::shipped(library);
+        self.judge(stub, selection);
+        (
+            Cow::Borrowed(&selection.specs),
+            Cow::Borrowed(&selection.functions),
+        )
+    }
+
+    /// Tells what is wrong with a selection.
+    fn judge(&mut self, stub: &Stub, selection: &Selection<'_>) {
+        let Selection {
+            specs,
+            functions,
+            left_out,
+        } = selection;
+        let id = &stub.id.value;
+        self.report(stub, left_out);
+        let outs: usize = specs.iter().map(|spec| spec.fallback.outs.len()).sum();
+        if specs.len().max(outs) > MOST {
+            let message = format!("the functions of `{id}` differ in more than {MOST} ways");
             self.add(Diagnostic::error(&TOO_LARGE, message), &stub.id.span);
         }
         if functions.is_empty() && left_out.data.is_empty() && left_out.thread_local.is_empty() {
-            let message = format!(
-                "the symbol list of `{}` has no function to stub",
-                library.id
-            );
+            let message = format!("the symbol list of `{id}` has no function to stub");
             let place = stub
                 .custom
                 .symbols
@@ -151,7 +221,6 @@ impl Planner<'_> {
                 .map_or(&stub.id.span, |path| &path.span);
             self.add(Diagnostic::error(&BAD_SYMBOL_LIST, message), place);
         }
-        (list, functions)
     }
 
     /// Nothing is left out in silence.

@@ -1,5 +1,6 @@
 //! From stub tables to the libraries of an image.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
@@ -8,8 +9,9 @@ use crate::diag::{
     BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE,
     UNKNOWN_VERSION, listing,
 };
+use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
-use crate::manifest::{Form, Manifest, Optional, Stub, values};
+use crate::manifest::{Form, Manifest, Stub, values};
 use crate::target::Target;
 
 pub(super) struct Planner<'a> {
@@ -68,20 +70,25 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the stub's cargo feature is on. Build scripts see features with `_` for `-` and in
-    /// upper case, so neither counts.
+    /// Whether the stub's cargo feature is on.
     fn wanted(&self, stub: &Stub) -> bool {
-        let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
-        match (&stub.optional, &self.inputs.features) {
-            (Optional::Feature(name), Some(on)) => on.iter().any(|f| plain(f) == plain(name)),
-            _ => true,
+        match &self.inputs.features {
+            Some(on) => stub.optional.is_on(on.iter().map(String::as_str)),
+            None => true,
         }
     }
 
     fn library(&mut self, stub: &Stub) -> Option<LibraryPlan> {
         let library = self.resolve(stub)?;
         self.check_versions(stub, &library);
-        let (specs, functions) = self.functions(stub, &library);
+        let (specs, functions) = match &library {
+            Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
+            Cow::Owned(own) => self.functions(stub, own),
+        };
+        let gates = match &library {
+            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.gates),
+            Cow::Owned(own) => Cow::Owned(own.gates.clone()),
+        };
         let require = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
@@ -92,6 +99,7 @@ impl<'a> Planner<'a> {
             require,
             search_dirs: values(&stub.search_dirs),
             specs,
+            gates,
             functions,
             ..self.unstubbed(&library)
         })
@@ -130,8 +138,9 @@ impl<'a> Planner<'a> {
             version: library.version.clone(),
             codes: library.codes,
             text: library.text.clone(),
-            specs: vec![Spec::default()],
-            functions: Vec::new(),
+            specs: vec![Spec::default()].into(),
+            gates: Cow::Owned(Gates::default()),
+            functions: Vec::new().into(),
         }
     }
 
@@ -167,13 +176,17 @@ impl<'a> Planner<'a> {
         }
         let header = stub.header.as_ref().map(|header| header.value.from.major);
         if stub.majors.is_empty() {
-            let (versioned, unversioned): (Vec<_>, Vec<_>) =
-                names.into_iter().partition(|name| name.major.is_some());
-            let (mut names, others): (Vec<_>, Vec<_>) =
-                versioned.into_iter().partition(|name| name.major == header);
-            names.extend(others);
-            names.extend(unversioned);
-            return names;
+            let rank = |name: &LoadName| match name.major {
+                None => 2,
+                major => u8::from(major != header),
+            };
+            let mut ordered = Vec::new();
+            for wanted in 0..=2 {
+                for name in names.iter().filter(|name| rank(name) == wanted) {
+                    ordered.push(name.clone());
+                }
+            }
+            return ordered;
         }
         let mut accepted = Vec::new();
         for major in &stub.majors {
@@ -186,7 +199,12 @@ impl<'a> Planner<'a> {
                     .cloned(),
             );
             if accepted.len() == before {
-                let known = numbers(names.iter().filter_map(|name| name.major));
+                let known = numbers(
+                    &names
+                        .iter()
+                        .filter_map(|name| name.major)
+                        .collect::<Vec<_>>(),
+                );
                 let message = format!("`{id}` has no load name of major {}", major.value);
                 let help = if known.is_empty() {
                     format!("the load names of `{id}` have no majors: remove `majors`")
@@ -210,7 +228,7 @@ impl<'a> Planner<'a> {
             let major = header.value.from.major;
             if !known.is_empty() && !known.contains(&major) {
                 let message = format!("nothing is known of `{id}` {major}");
-                let help = format!("known majors are {}", numbers(known.into_iter()));
+                let help = format!("known majors are {}", numbers(&known));
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
                     &header.span,
@@ -319,12 +337,16 @@ fn has(library: &LibraryPlan, name: &str) -> bool {
 }
 
 /// `13, 12, 11`, each once, in the given order.
-fn numbers(majors: impl Iterator<Item = u32>) -> String {
-    let mut majors: Vec<u32> = majors.collect();
-    majors.dedup();
-    majors
-        .iter()
-        .map(u32::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+fn numbers(majors: &[u32]) -> String {
+    let mut text = String::new();
+    for (index, major) in majors.iter().enumerate() {
+        if index > 0 && majors[index - 1] == *major {
+            continue;
+        }
+        if index > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&major.to_string());
+    }
+    text
 }

@@ -162,7 +162,9 @@ fn own(id: &str) -> Library {
         codes: Codes::all(-1),
         text: format!("{id} is not available"),
         fallbacks: Default::default(),
-        abi_changes: Default::default(),
+        gates: Default::default(),
+        hooks: Default::default(),
+        instead: Default::default(),
         symbols: SymbolList::default(),
     }
 }

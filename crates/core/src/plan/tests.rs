@@ -26,7 +26,9 @@ fn plan_for(triple: &str, body: &str, features: Option<&[&str]>) -> (Plan, Vec<D
     assert_eq!(diagnostics, [], "{body}");
     let inputs = Inputs {
         features: features.map(|on| on.iter().map(|f| (*f).to_owned()).collect()),
-        symbol_files: [("acme.symbols".to_owned(), LIST.to_owned())].into(),
+        symbol_files: [("acme.symbols".to_owned(), LIST.to_owned())]
+            .into_iter()
+            .collect(),
     };
     plan(&manifest, &Target::from_triple(triple).unwrap(), &inputs)
 }
@@ -255,7 +257,9 @@ fn twenty_thousand_functions() {
     let list: String = (0..20_000).map(|i| format!("acme{i}\n")).collect();
     let (manifest, _) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{OWN}"));
     let inputs = Inputs {
-        symbol_files: [("acme.symbols".into(), format!("@gpustub-symbols 1\n{list}"))].into(),
+        symbol_files: [("acme.symbols".into(), format!("@gpustub-symbols 1\n{list}"))]
+            .into_iter()
+            .collect(),
         ..Inputs::default()
     };
     let target = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();

@@ -1,11 +1,14 @@
 //! `gpustub_libraries.inc`: what is known of each library, as C data (the structs of
 //! `runtime/rt.h`).
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use crate::library::{Out, OutKind, Returns, Role, VersionForm, c_name, override_variable};
-use crate::plan::{LibraryPlan, Plan, Spec};
+use crate::gates::Gate;
+use crate::library::{
+    HookKind, Out, OutKind, Returns, Role, VersionForm, c_name, override_variable,
+};
+use crate::plan::{LibraryPlan, Plan};
 use crate::version::Version;
 
 /// Adds a line; writing to a String cannot fail.
@@ -82,7 +85,7 @@ fn data(text: &mut String, library: &LibraryPlan) {
             "static const char *const gpustub1_{list}_{id}[] = {{{strings}NULL}};"
         );
     }
-    specs(text, &id, &library.specs);
+    specs(text, &id, library);
 }
 
 /// The lists of strings of a library, by the name of their member.
@@ -101,39 +104,50 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
 }
 
 /// Runs of values laid one after another, equal ones once.
-struct Runs<'a, T> {
+struct Runs<T> {
     values: Vec<T>,
-    starts: BTreeMap<&'a [T], usize>,
+    /// Where the runs start and end, in the order of what they hold.
+    runs: Vec<Range<usize>>,
 }
 
-impl<'a, T: Copy + Ord> Runs<'a, T> {
-    fn new() -> Self {
+impl<T: Clone + Ord> Runs<T> {
+    const fn new() -> Self {
         Self {
             values: Vec::new(),
-            starts: BTreeMap::new(),
+            runs: Vec::new(),
         }
     }
 
     /// Where the run starts.
-    fn start(&mut self, run: &'a [T]) -> usize {
+    fn start(&mut self, run: &[T]) -> usize {
         if run.is_empty() {
             return 0;
         }
-        let end = self.values.len();
-        let start = *self.starts.entry(run).or_insert(end);
-        if start == end {
-            self.values.extend_from_slice(run);
+        let values = &self.values;
+        let found = self
+            .runs
+            .binary_search_by(|other| values[other.clone()].cmp(run));
+        match found {
+            Ok(index) => self.runs[index].start,
+            Err(index) => {
+                let start = self.values.len();
+                self.values.extend_from_slice(run);
+                self.runs.insert(index, start..self.values.len());
+                start
+            }
         }
-        start
     }
 }
 
-/// The specs, and the out-parameters and ABI changes that they point to.
-fn specs(text: &mut String, id: &str, specs: &[Spec]) {
-    let mut outs: Runs<'_, Out> = Runs::new();
-    let mut changes: Runs<'_, Version> = Runs::new();
+/// The specs, and the out-parameters and gates that they point to.
+fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
+    let mut outs: Runs<Out> = Runs::new();
+    let mut gates: Runs<Gate> = Runs::new();
     let mut rows = String::new();
-    for spec in specs {
+    let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
+    for spec in library.specs.iter() {
+        let own = spec.gated.as_deref().unwrap_or_default();
+        let gated = library.gates.of(own, library.header);
         let fallback = &spec.fallback;
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", "0".to_owned()),
@@ -143,16 +157,21 @@ fn specs(text: &mut String, id: &str, specs: &[Spec]) {
             Returns::Void => ("VOID", "0".to_owned()),
             Returns::Struct(bytes) => ("STRUCT", bytes.to_string()),
         };
+        let (hook, hook_args) = match spec.hook {
+            None => ("NONE", 0),
+            Some(hook) => (hook_name(hook.kind), hook.args),
+        };
         line!(
             rows,
-            "    {{GPUSTUB1_{returns}, {}, {}, {}, {}, {}, {value}, {}, {}}},",
+            "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {value}, {}, {}, {}}},",
             fallback.outs.len(),
-            spec.abi_changes.len(),
+            gated.len(),
             u8::from(fallback.missing.is_some()),
             outs.start(&fallback.outs),
-            changes.start(&spec.abi_changes),
+            gates.start(&gated),
             int(fallback.missing.unwrap_or(0)),
-            spec.node.as_deref().map_or("NULL".to_owned(), quote),
+            name(&spec.node),
+            name(&spec.instead),
         );
     }
     let outs: String = outs
@@ -164,19 +183,29 @@ fn specs(text: &mut String, id: &str, specs: &[Spec]) {
         text,
         "static const struct gpustub1_out gpustub1_outs_{id}[] = {{{outs}{{0, 0, 0}}}};"
     );
-    let changes: String = changes
+    let gates: String = gates
         .values
         .iter()
-        .map(|v| format!("{}, ", v.code()))
+        .map(|gate| format!("{{{}, {}, {}}}, ", gate.from, gate.below, name(&gate.name)))
         .collect();
     line!(
         text,
-        "static const int32_t gpustub1_changes_{id}[] = {{{changes}0}};"
+        "static const struct gpustub1_gate gpustub1_gates_{id}[] = {{{gates}{{0, 0, NULL}}}};"
     );
     line!(
         text,
         "static const struct gpustub1_spec gpustub1_specs_{id}[] = {{\n{rows}}};"
     );
+}
+
+fn hook_name(kind: HookKind) -> &'static str {
+    match kind {
+        HookKind::Open => "OPEN",
+        HookKind::Record => "RECORD",
+        HookKind::Close => "CLOSE",
+        HookKind::Handle => "HANDLE",
+        HookKind::Identity => "IDENTITY",
+    }
 }
 
 fn out(out: Out) -> String {
@@ -207,9 +236,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     let driver = library.driver.as_ref();
     let driver = driver.and_then(|id| plan.libraries.iter().position(|other| other.id == *id));
     let codes = library.codes;
-    let (from, below) = library
-        .header
-        .map_or((0, 0), |h| (h.from.code(), h.below.code()));
+    let header = library.header.map_or(0, |header| header.from.code());
     line!(
         text,
         "    {{.id = {}, .title = {},",
@@ -238,7 +265,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     );
     line!(
         text,
-        "     .header_from = {from}, .header_below = {below}, .newest = {}, .min_version = {},",
+        "     .header = {header}, .newest = {}, .min_version = {},",
         library.newest_major,
         library.min_version.map_or(0, Version::code),
     );
@@ -253,7 +280,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     }
     line!(
         text,
-        "     .specs = gpustub1_specs_{id}, .outs = gpustub1_outs_{id}, .changes = gpustub1_changes_{id},"
+        "     .specs = gpustub1_specs_{id}, .outs = gpustub1_outs_{id}, .gates = gpustub1_gates_{id},"
     );
     if library.stubbed {
         line!(

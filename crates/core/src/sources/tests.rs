@@ -26,7 +26,9 @@ fn render_text(manifest: &str, triple: &str) -> SourceSet {
     let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", manifest);
     assert_eq!(diagnostics, []);
     let inputs = Inputs {
-        symbol_files: [("acme.symbols".to_owned(), SYMBOLS.to_owned())].into(),
+        symbol_files: [("acme.symbols".to_owned(), SYMBOLS.to_owned())]
+            .into_iter()
+            .collect(),
         ..Inputs::default()
     };
     let (plan, diagnostics) = plan(&manifest, &Target::from_triple(triple).unwrap(), &inputs);
@@ -64,12 +66,12 @@ static const char *const gpustub1_dirs_first_acme_lt[] = {NULL};
 static const char *const gpustub1_dirs_acme_lt[] = {NULL};
 static const char *const gpustub1_needs_acme_lt[] = {NULL};
 static const struct gpustub1_out gpustub1_outs_acme_lt[] = {{0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {1, GPUSTUB1_OUT_ZERO, 4}, {0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {0, 0, 0}};
-static const int32_t gpustub1_changes_acme_lt[] = {0};
+static const struct gpustub1_gate gpustub1_gates_acme_lt[] = {{0, 0, NULL}};
 static const struct gpustub1_spec gpustub1_specs_acme_lt[] = {
-    {GPUSTUB1_STATUS, 0, 0, 0, 0, 0, 0, 0, NULL},
-    {GPUSTUB1_STATUS, 2, 0, 0, 0, 0, 0, 0, NULL},
-    {GPUSTUB1_STATUS, 0, 0, 0, 0, 0, 0, 0, "ACME_1"},
-    {GPUSTUB1_STATUS, 1, 0, 0, 2, 0, 0, 0, NULL},
+    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 2, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, "ACME_1", NULL},
+    {GPUSTUB1_STATUS, 1, 0, 0, GPUSTUB1_HOOK_NONE, 0, 2, 0, 0, 0, NULL, NULL},
 };
 #define GPUSTUB1_LIBRARIES 1
 #define GPUSTUB1_FAMILIES 1
@@ -79,7 +81,7 @@ static const struct gpustub1_library gpustub1_libraries[GPUSTUB1_LIBRARIES] = {
      .text = "no \"acme\"\077\077!\011\303\274ber",
      .role = GPUSTUB1_TOOLKIT, .family = 0, .version_form = GPUSTUB1_FORM_NONE, .driver = -1,
      .missing = (-2147483647 - 1), .absent = (-2147483647 - 1), .refused = (-2147483647 - 1), .unloading = (-2147483647 - 1),
-     .header_from = 3000, .header_below = 4000, .newest = 3, .min_version = 0,
+     .header = 3000, .newest = 3, .min_version = 0,
      .version_function = NULL,
      .names = gpustub1_names_acme_lt,
      .require = gpustub1_require_acme_lt,
@@ -91,7 +93,7 @@ static const struct gpustub1_library gpustub1_libraries[GPUSTUB1_LIBRARIES] = {
      .dirs_first = gpustub1_dirs_first_acme_lt,
      .dirs = gpustub1_dirs_acme_lt,
      .needs = gpustub1_needs_acme_lt,
-     .specs = gpustub1_specs_acme_lt, .outs = gpustub1_outs_acme_lt, .changes = gpustub1_changes_acme_lt,
+     .specs = gpustub1_specs_acme_lt, .outs = gpustub1_outs_acme_lt, .gates = gpustub1_gates_acme_lt,
      .first = gpustub1_first_acme_lt, .last = gpustub1_last_acme_lt},
 };
 "#
@@ -112,7 +114,7 @@ fn templates_are_taken_as_they_are() {
     }
     assert_eq!(x86["gpustub_table.inc"], arm["gpustub_table.inc"]);
     assert!(
-        x86.keys().all(|path| !path.contains('/')),
+        x86.iter().all(|(path, _)| !path.contains('/')),
         "one flat folder"
     );
 }

@@ -1,0 +1,329 @@
+//! What exported functions mean, by version: `manifests/<id>.gates`.
+//!
+//! ```text
+//! @gpustub-gates 1
+//! @headers 11.8 12.0 12.9 13.0
+//!
+//! cudaGetDeviceProperties 11.8=1 13.0=3
+//! cudaGetDeviceProperties_v2 12.0=2 13.0=-
+//! ```
+//!
+//! From 13.0 on, the library's `cudaGetDeviceProperties` has another meaning than before (another
+//! struct behind its pointer); `_v2` came with 12.0 and went with 13.0. Names of one group (no
+//! empty line between them) with the same number can be bound in place of each other. A function
+//! that is not in the file means the same in all versions.
+
+use crate::diag::{BAD_SYMBOL_LIST, Diagnostic};
+use crate::version::{HeaderVersion, Version};
+
+/// What a name means from a version on; `None`: it is not exported.
+type Meaning = Option<u16>;
+
+/// A name, with its meanings from the lowest version to the highest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    name: String,
+    group: usize,
+    meanings: Vec<(Version, Meaning)>,
+}
+
+/// The gates of a library.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gates {
+    /// The versions whose headers were read, ascending.
+    headers: Vec<Version>,
+    /// In the order of the file, which keeps groups together.
+    names: Vec<Name>,
+    /// Indexes into `names`, by name.
+    by_name: Vec<usize>,
+}
+
+/// What is bound where the library's version lies in `from..below` (as [`Version::code`] has it),
+/// in place of a function's own name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gate {
+    /// The lowest version.
+    pub from: i32,
+    /// The first version that is not meant.
+    pub below: i32,
+    /// The name that means there what the headers mean; `None`: there is none, refuse.
+    pub name: Option<String>,
+}
+
+impl Gates {
+    /// Reads a file; `file` names it in diagnostics.
+    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
+        let mut gates = Self::default();
+        let mut wrong = Vec::new();
+        let mut group = 0;
+        for (index, line) in text.lines().enumerate() {
+            let mut words = line.split_ascii_whitespace();
+            let understood = match words.next() {
+                None => {
+                    group += 1;
+                    true
+                }
+                Some(word) if word.starts_with('#') => true,
+                Some("@gpustub-gates") => index == 0 && words.eq(["1"]),
+                Some("@headers") => {
+                    gates.headers = words.map_while(Version::parse).collect();
+                    !gates.headers.is_empty() && gates.headers.is_sorted()
+                }
+                Some(name) => match meanings(words) {
+                    Some(meanings) => {
+                        let name = name.to_owned();
+                        gates.names.push(Name {
+                            name,
+                            group,
+                            meanings,
+                        });
+                        true
+                    }
+                    None => false,
+                },
+            };
+            if !understood {
+                let message = format!("line {} of {file} is not understood: {line}", index + 1);
+                wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
+            }
+        }
+        let names = &gates.names;
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by(|&a, &b| names[a].name.cmp(&names[b].name));
+        for pair in order.windows(2) {
+            if names[pair[0]].name == names[pair[1]].name {
+                let message = format!("{file} has {} twice", names[pair[0]].name);
+                wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
+            }
+        }
+        gates.by_name = order;
+        (gates, wrong)
+    }
+
+    /// Whether every function means the same in all versions.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    fn find(&self, name: &str) -> Option<&Name> {
+        let names = &self.names;
+        let found = self
+            .by_name
+            .binary_search_by(|&index| names[index].name.as_str().cmp(name));
+        Some(&names[self.by_name[found.ok()?]])
+    }
+
+    /// Whether the function means something else in other versions.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The versions whose headers were read, ascending.
+    pub fn headers(&self) -> &[Version] {
+        &self.headers
+    }
+
+    /// The names in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| name.name.as_str())
+    }
+
+    /// What is bound for `name` by a program that was compiled against `header`, ascending and
+    /// without overlap; between the gates its own name. Empty: its own name always.
+    pub fn of(&self, name: &str, header: Option<HeaderVersion>) -> Vec<Gate> {
+        let Some(own) = self.find(name) else {
+            return Vec::new();
+        };
+        let always = |name| {
+            vec![Gate {
+                from: 0,
+                below: i32::MAX,
+                name,
+            }]
+        };
+        let (Some(header), Some(&oldest), Some(&newest)) =
+            (header, self.headers.first(), self.headers.last())
+        else {
+            return always(None);
+        };
+        let Some(wanted) = meant(own, header, oldest) else {
+            return always(None);
+        };
+        let group: Vec<&Name> = self.names.iter().filter(|n| n.group == own.group).collect();
+        // A version before the first header is taken to be as that one, of its major only; one
+        // after the last, as the last, of its major only.
+        let mut starts: Vec<Version> = vec![Version::new(oldest.major, 0)];
+        starts.extend(group.iter().flat_map(|n| &n.meanings).map(|(v, _)| *v));
+        starts.retain(|version| *version >= starts_at(oldest));
+        starts.sort();
+        starts.dedup();
+        let end = Version::new(newest.major + 1, 0);
+        let mut gates = vec![Gate {
+            from: 0,
+            below: code(starts[0]),
+            name: None,
+        }];
+        for (index, &from) in starts.iter().enumerate() {
+            let below = starts.get(index + 1).copied().unwrap_or(end);
+            let meaning = |name: &Name| at(name, from.max(oldest));
+            if meaning(own) != Some(wanted) {
+                let other = group.iter().find(|name| meaning(name) == Some(wanted));
+                gates.push(Gate {
+                    from: code(from),
+                    below: code(below),
+                    name: other.map(|name| name.name.clone()),
+                });
+            }
+        }
+        gates.push(Gate {
+            from: code(end),
+            below: i32::MAX,
+            name: None,
+        });
+        gates.dedup_by(|next, last| {
+            let joins = last.below == next.from && last.name == next.name;
+            if joins {
+                last.below = next.below;
+            }
+            joins
+        });
+        gates
+    }
+}
+
+fn starts_at(version: Version) -> Version {
+    Version::new(version.major, 0)
+}
+
+fn code(version: Version) -> i32 {
+    i32::try_from(version.code()).unwrap_or(i32::MAX)
+}
+
+/// What the name means in a version.
+fn at(name: &Name, version: Version) -> Meaning {
+    let later = name.meanings.partition_point(|(from, _)| *from <= version);
+    name.meanings[..later]
+        .last()
+        .and_then(|(_, meaning)| *meaning)
+}
+
+/// What the name means in the headers; `None` if in none of them, or not the same in all.
+fn meant(name: &Name, header: HeaderVersion, oldest: Version) -> Meaning {
+    let start = match header.from.major == oldest.major {
+        true => header.from.max(oldest),
+        false => header.from,
+    };
+    let first = at(name, start);
+    let changes = |(from, meaning): &(Version, Meaning)| {
+        *from > start && *from < header.below && *meaning != first
+    };
+    first.filter(|_| !name.meanings.iter().any(changes))
+}
+
+/// `VERSION=MEANING …`, ascending.
+fn meanings<'t>(words: impl Iterator<Item = &'t str>) -> Option<Vec<(Version, Meaning)>> {
+    let mut meanings: Vec<(Version, Meaning)> = Vec::new();
+    for word in words {
+        let (version, meaning) = word.split_once('=')?;
+        let version = Version::parse(version)?;
+        let meaning = match meaning {
+            "-" => None,
+            number => Some(number.parse().ok()?),
+        };
+        if meanings.last().is_some_and(|(last, _)| *last >= version) {
+            return None;
+        }
+        meanings.push((version, meaning));
+    }
+    (!meanings.is_empty()).then_some(meanings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+@gpustub-gates 1
+# Comments and empty lines may stand anywhere.
+@headers 11.7 11.8 12.0 12.9 13.0
+
+instantiate 11.7=1 12.0=2
+instantiateWithFlags 11.7=2
+
+properties 11.7=1 13.0=3
+properties_v2 12.0=2 13.0=-
+
+grown 11.7=1 11.8=2
+";
+
+    /// `from..below=name`, or `!` for a refusal; between them the own name.
+    fn of(name: &str, header: &str) -> String {
+        let (gates, wrong) = Gates::parse("x.gates", FILE);
+        assert_eq!(wrong, []);
+        let show = |version: i32| match version {
+            i32::MAX => String::new(),
+            version => format!("{}.{}", version / 1000, version % 1000 / 10),
+        };
+        let shown: Vec<String> = gates
+            .of(name, HeaderVersion::parse(header))
+            .iter()
+            .map(|g| {
+                let name = g.name.as_deref().unwrap_or("!");
+                format!("{}..{}={name}", show(g.from), show(g.below))
+            })
+            .collect();
+        shown.join(" ")
+    }
+
+    #[test]
+    fn what_means_the_same_is_bound_and_nothing_else() {
+        for (name, header, expected) in [
+            ("stable", "12", ""),
+            ("stable", "", ""),
+            // The form of 11 has no other name; that of 12 has.
+            ("instantiate", "11", "0.0..11.0=! 12.0..=!"),
+            (
+                "instantiate",
+                "12.9",
+                "0.0..11.0=! 11.0..12.0=instantiateWithFlags 14.0..=!",
+            ),
+            ("instantiate", "", "0.0..=!"),
+            ("instantiateWithFlags", "11.8", "0.0..11.0=! 14.0..=!"),
+            // The library of 12 keeps the old meaning under the plain name.
+            ("properties", "11.8", "0.0..11.0=! 13.0..=!"),
+            ("properties", "12", "0.0..11.0=! 13.0..=!"),
+            ("properties", "13", "0.0..13.0=! 14.0..=!"),
+            ("properties_v2", "12", "0.0..12.0=! 13.0..=!"),
+            ("properties_v2", "13", "0.0..=!"),
+            // Headers of 11 may be either.
+            ("grown", "11", "0.0..=!"),
+            ("grown", "11.8", "0.0..11.8=! 14.0..=!"),
+            ("grown", "11.7", "0.0..11.0=! 11.8..=!"),
+            ("grown", "12", "0.0..11.8=! 14.0..=!"),
+        ] {
+            assert_eq!(of(name, header), expected, "{name} with headers {header}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        for (line, message) in [
+            ("f", "line 3 of x.gates is not understood: f"),
+            ("f 12.0", "line 3 of x.gates is not understood: f 12.0"),
+            ("f 12.0=x", "line 3 of"),
+            ("f 12.0=1 11.8=2", "line 3 of"),
+            ("f 12.0=1 12.0=2", "line 3 of"),
+            ("@headers", "line 3 of"),
+            ("@headers 13.0 12.0", "line 3 of"),
+            ("@other", "line 3 of"),
+            ("@gpustub-gates 1", "line 3 of"),
+            ("f 12.0=1\nf 12.0=1", "x.gates has f twice"),
+        ] {
+            let text = format!("@gpustub-gates 1\n@headers 11.8 12.0\n{line}\n");
+            let (_, wrong) = Gates::parse("x.gates", &text);
+            assert_eq!(wrong.len(), 1, "{line:?}: {wrong:?}");
+            assert!(wrong[0].message.starts_with(message), "{wrong:?}");
+        }
+        assert_eq!(Gates::parse("x.gates", "").1, []);
+    }
+}
