@@ -205,6 +205,66 @@ fn every_library_has_a_case() -> Result<()> {
     Ok(())
 }
 
+/// The runtime settles the toolkit; libraries whose names two toolkits share must not be refused.
+fn toolkit(version: &str, names: &[&str]) -> Result<()> {
+    let dir = scratch()?;
+    let ids = ["cudart", "cusolver", "cusparse"];
+    let program = build(dir.path(), &ids, "toolkit.c", &[])?;
+    let real = Real {
+        version: version.into(),
+        components: names.iter().map(|name| format!("wheels/{name}")).collect(),
+        place: None,
+        installed: None,
+        all: false,
+    };
+    let ran = run(&program, &real)?;
+    assert_eq!(
+        ran.stdout, "cudart 1\ncusolver 1\ncusparse 1\n",
+        "{}",
+        ran.stderr
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs the real libraries and user namespaces: ./tests/run"]
+fn libraries_of_one_toolkit_go_together() -> Result<()> {
+    toolkit(
+        "12.9",
+        &[
+            "cudart-12.9",
+            "cusolver-12.9",
+            "cusparse-12.9",
+            "cublas",
+            "nvjitlink-12.9",
+        ],
+    )
+}
+
+#[test]
+#[ignore = "needs the real libraries of other versions: ./tests/run --all"]
+fn heavy_libraries_of_other_toolkits_go_together() -> Result<()> {
+    toolkit(
+        "11.8",
+        &[
+            "cudart-11.8",
+            "cusolver-11.8",
+            "cusparse-11.8",
+            "cublas-11.8",
+        ],
+    )?;
+    toolkit(
+        "13.5",
+        &[
+            "cudart-13.5",
+            "cusolver-13.5",
+            "cusparse-13.5",
+            "cublas-13.5",
+            "nvjitlink-13.5",
+        ],
+    )
+}
+
 // ---- no library at all ----------------------------------------------------------------------------
 
 /// One line of the program's table; `None` for structs, whose callers pass a hidden pointer.
