@@ -57,7 +57,7 @@ libraries![
     "nccl",
     "nvjitlink",
     "nvml",
-    "nvrtc",
+    "nvrtc" gates,
     "nvtx",
     "opencl",
     "rocblas",

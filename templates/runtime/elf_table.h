@@ -14,6 +14,15 @@
 \name:
 .endm
 
+/* The mark that objects which include gpustub.h have of their headers, for `header` of GpuStub.toml. */
+.macro gpustub_header library, major
+ .section .gpustub.headers.\library\().\major, "G", %progbits, gpustub_headers_\library\()_\major, comdat
+ .globl gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml
+ .hidden gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml
+gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml:
+.endm
+
+#define GPUSTUB_HEADER(library, major) gpustub_header library, major
 #define GPUSTUB_LIBRARY(library) gpustub_label .b.library.a, gpustub1_first_##library, 3
 #define GPUSTUB_LIBRARY_END(library) gpustub_label .b.library.c, gpustub1_last_##library, 3
 #define GPUSTUB_FN(library, index, name, spec) gpustub_function library, index, name, spec

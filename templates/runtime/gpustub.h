@@ -56,4 +56,57 @@ int gpustub_set_handle(const char *library, void *handle);
 #ifdef __cplusplus
 }
 #endif
+
+/* A mark of the headers' major, of which all objects and the stubs of one image must have the same:
+ * each is a section group of its own, and all define one symbol. So objects that were compiled
+ * against two majors do not link, and neither do those that GpuStub.toml (`header`) is wrong about.
+ * Nothing of it is loaded. */
+#if defined(__ELF__) && defined(__GNUC__) && !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
+#define GPUSTUB_MARK_HEADERS(library, major)                                                       \
+    __asm__(".pushsection .gpustub.headers." library "." major ", \"G\", %progbits, "              \
+            "gpustub_headers_" library "_" major ", comdat\n"                                      \
+            ".globl gpustub_error_two_majors_of_" library "_headers__see_header_in_GpuStub_toml\n" \
+            ".hidden gpustub_error_two_majors_of_" library                                          \
+            "_headers__see_header_in_GpuStub_toml\n"                                               \
+            "gpustub_error_two_majors_of_" library "_headers__see_header_in_GpuStub_toml:\n"       \
+            ".popsection\n");
+#endif
+#endif
+
+/* Not once per include, but once per library: this header may come before those of the library. */
+#ifdef GPUSTUB_MARK_HEADERS
+#if defined(CUDA_VERSION) && !defined(GPUSTUB_MARKED_CUDA)
+#define GPUSTUB_MARKED_CUDA
+#if CUDA_VERSION / 1000 == 11
+GPUSTUB_MARK_HEADERS("cuda", "11")
+#elif CUDA_VERSION / 1000 == 12
+GPUSTUB_MARK_HEADERS("cuda", "12")
+#elif CUDA_VERSION / 1000 == 13
+GPUSTUB_MARK_HEADERS("cuda", "13")
+#elif CUDA_VERSION / 1000 == 14
+GPUSTUB_MARK_HEADERS("cuda", "14")
+#endif
+#endif
+#if defined(CUDART_VERSION) && !defined(GPUSTUB_MARKED_CUDART)
+#define GPUSTUB_MARKED_CUDART
+#if CUDART_VERSION / 1000 == 11
+GPUSTUB_MARK_HEADERS("cudart", "11")
+#elif CUDART_VERSION / 1000 == 12
+GPUSTUB_MARK_HEADERS("cudart", "12")
+#elif CUDART_VERSION / 1000 == 13
+GPUSTUB_MARK_HEADERS("cudart", "13")
+#elif CUDART_VERSION / 1000 == 14
+GPUSTUB_MARK_HEADERS("cudart", "14")
+#endif
+#endif
+#if defined(HIP_VERSION_MAJOR) && !defined(GPUSTUB_MARKED_HIP)
+#define GPUSTUB_MARKED_HIP
+#if HIP_VERSION_MAJOR == 5
+GPUSTUB_MARK_HEADERS("hip", "5")
+#elif HIP_VERSION_MAJOR == 6
+GPUSTUB_MARK_HEADERS("hip", "6")
+#elif HIP_VERSION_MAJOR == 7
+GPUSTUB_MARK_HEADERS("hip", "7")
+#endif
+#endif
 #endif

@@ -192,22 +192,17 @@ static void gpustub1_drain(struct gpustub1_state *state, const struct gpustub1_l
 void gpustub1_replay(int index, const struct gpustub1_outcome *outcome)
 {
     struct gpustub1_state *state = gpustub1_state(index);
-    struct gpustub1_record *none = NULL;
-    uintptr_t nobody = 0, me = (uintptr_t)pthread_self();
+    uintptr_t replayer = GPUSTUB1_LOAD(&state->replayer), me = (uintptr_t)pthread_self();
+    int32_t process = (int32_t)getpid();
     if (gpustub1_is_closed(state) ||
-        __atomic_compare_exchange_n(&state->queue, &none, &gpustub1_closed, 0, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
+        (replayer && GPUSTUB1_LOAD(&state->replayer_process) != process))
         return;
-    if (__atomic_compare_exchange_n(&state->replayer, &nobody, me, 0, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE)) {
-        __atomic_store_n(&state->replayer_process, (int32_t)getpid(), __ATOMIC_RELEASE);
+    /* The process before the thread: who sees the thread sees the process. */
+    GPUSTUB1_STORE(&state->replayer_process, process);
+    if (!replayer && __atomic_compare_exchange_n(&state->replayer, &replayer, me, 0,
+                                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         gpustub1_drain(state, gpustub1_library(index), outcome);
-        return;
-    }
-    while (nobody != me && !gpustub1_is_closed(state)) {
-        int32_t process = GPUSTUB1_LOAD(&state->replayer_process);
-        if (process && process != (int32_t)getpid())
-            return;
-        sched_yield();
-    }
+    else
+        while (replayer != me && !gpustub1_is_closed(state))
+            sched_yield();
 }

@@ -1,6 +1,7 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
 mod fallbacks;
+mod gates;
 mod manifests;
 mod recipes;
 
@@ -29,6 +30,18 @@ const TASKS: &[Task] = &[
         about: "compare [fallback] and [zero-out] of manifests/*.toml with the real C headers",
         usage: "[--components DIR] [LIBRARY...]",
         run: fallbacks::run,
+    },
+    Task {
+        name: "gates",
+        about: "regenerate manifests/*.gates from the real headers, or compare them",
+        usage: "[--check] [--components DIR]",
+        run: gates::run,
+    },
+    Task {
+        name: "gate-programs",
+        about: "write fake libraries, and callers that see when they are misunderstood, as C",
+        usage: "OUT [--components DIR]",
+        run: gates::programs::run,
     },
 ];
 

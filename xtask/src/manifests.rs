@@ -4,12 +4,13 @@
 //! `target/components`; `recipes.toml` names them. The tables beside the lists (`*.toml`) are
 //! written by hand, and `cargo xtask fallbacks` compares them with the headers.
 
-mod diff;
+pub mod diff;
 mod header;
 mod merge;
 
 use std::path::Path;
 
+use gpustub_core::symbols::SymbolList;
 use gpustub_object::{Options as ReadOptions, read_symbols_file};
 
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};
@@ -69,8 +70,7 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
             ));
         }
     };
-    let mut exports = read_symbols_file(&library, ReadOptions::default())
-        .map_err(|error| format!("{error}\n  help: {}", error.help()))?;
+    let mut exports = read(&library)?;
     exports.symbols.retain(|symbol| recipe.takes(&symbol.name));
     if recipe.without_nodes {
         exports
@@ -81,12 +81,17 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
     Ok(Evidence::Exports(exports))
 }
 
+/// What a library exports.
+pub fn read(library: &Path) -> Result<SymbolList, String> {
+    read_symbols_file(library, ReadOptions::default())
+        .map_err(|error| format!("{error}\n  help: {}", error.help()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use gpustub_core::library::Library;
-    use gpustub_core::symbols::SymbolList;
     use gpustub_core::version::Version;
 
     use super::*;

@@ -41,6 +41,9 @@ fn table(plan: &Plan) -> String {
         let id = c_name(&library.id);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "GPUSTUB_LIBRARY({id})");
+        if let Some(header) = library.header {
+            let _ = writeln!(text, "GPUSTUB_HEADER({id}, {})", header.from.major);
+        }
         let head = format!("GPUSTUB_FN({id}, {index}, ");
         for function in library.functions.iter() {
             // A line for each of thousands: without a formatter.

@@ -1,0 +1,113 @@
+//! Objects carry a mark of the headers that they were compiled against: those of two majors do not
+//! link, nor do those that `header` of GpuStub.toml is wrong about.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, components, scratch};
+
+const ERROR: &str = "gpustub_error_two_majors_of_cuda_headers__see_header_in_GpuStub_toml";
+
+/// Stubs of the CUDA driver for headers of this major.
+fn stubs(dir: &Path, header: &str) -> Result<Stubs> {
+    let manifest = format!("schema = 1\n[stub.cuda]\n{header}\n");
+    let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
+    let folder = dir.join("stubs");
+    fs::create_dir_all(&folder)?;
+    Stubs::write(&folder, &plan, "cc", &[])
+}
+
+/// An object that was compiled against the real `cuda.h` of this version.
+fn object(dir: &Path, stubs: &Stubs, version: &str, text: &str) -> Result<PathBuf> {
+    let wheel = components::component(&format!("wheels/cudart-{version}"))?;
+    let found = succeed(Command::new("find").arg(&wheel).args(["-name", "cuda.h"]))?.stdout;
+    let headers = Path::new(found.trim())
+        .parent()
+        .unwrap_or(&wheel)
+        .to_owned();
+    let source = dir.join(format!("headers-{version}.c"));
+    // Included before and after: neither order loses the mark, and twice makes no second.
+    let includes = "#include \"gpustub.h\"\n#include <cuda.h>\n#include \"gpustub.h\"\n";
+    fs::write(&source, format!("{includes}{text}\n"))?;
+    let object = source.with_extension("o");
+    let mut command = Command::new("cc");
+    command
+        .args(["-O1", "-Wall", "-Werror", "-c", "-o"])
+        .arg(&object);
+    command.arg("-I").arg(&stubs.sources).arg("-I").arg(headers);
+    succeed(command.arg(&source))?;
+    Ok(object)
+}
+
+fn link(dir: &Path, inputs: &[&Path], linker: &str) -> Result<Ran> {
+    let mut command = Command::new("cc");
+    command
+        .args(inputs)
+        .arg("-Wl,--gc-sections")
+        .arg("-o")
+        .arg(dir.join("program"));
+    run(command.arg(format!("-fuse-ld={linker}")))
+}
+
+const MAIN: &str = "int main(void) { return cuInit(0) == CUDA_SUCCESS; }";
+
+fn majors_are_told_apart(linker: &str) -> Result<()> {
+    let dir = scratch()?;
+    let dir = dir.path();
+    for (header, version, links) in [
+        ("header = \"12\"", "12.9", true),
+        ("header = \"12.4\"", "12.9", true),
+        ("header = \"13\"", "12.9", false),
+        ("header = \"12\"", "13.0", false),
+        ("header = \"12\"", "11.8", false),
+        ("", "13.0", true),
+    ] {
+        let stubs = stubs(dir, header)?;
+        let main = object(dir, &stubs, version, MAIN)?;
+        let ran = link(dir, &[&main, &stubs.archive()?], linker)?;
+        assert_eq!(ran.status.success(), links, "{header} {version}: {ran:?}");
+        assert!(links || ran.stderr.contains(ERROR), "{ran:?}");
+    }
+    let stubs = stubs(dir, "")?;
+    let main = object(dir, &stubs, "12.9", MAIN)?;
+    let other = object(dir, &stubs, "13.0", "int other;")?;
+    let archive = stubs.archive()?;
+    let ran = link(dir, &[&main, &other, &archive], linker)?;
+    assert!(
+        !ran.status.success() && ran.stderr.contains(ERROR),
+        "{ran:?}"
+    );
+    let other = object(dir, &stubs, "12.9", "int other;")?;
+    let again = dir.join("again.o");
+    fs::rename(&other, &again)?;
+    let main = object(dir, &stubs, "12.9", MAIN)?;
+    link(dir, &[&main, &again, &archive], linker)?.success()?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs the headers of three majors: ./tests/run"]
+fn two_majors_do_not_link() -> Result<()> {
+    majors_are_told_apart("bfd")
+}
+
+#[test]
+#[ignore = "needs lld and the headers of three majors: ./tests/run"]
+fn two_majors_do_not_link_with_lld() -> Result<()> {
+    majors_are_told_apart("lld")
+}
+
+#[test]
+#[ignore = "needs mold and the headers of three majors: ./tests/run"]
+fn two_majors_do_not_link_with_mold() -> Result<()> {
+    majors_are_told_apart("mold")
+}
+
+#[test]
+#[ignore = "needs the headers of three majors: ./tests/run"]
+fn two_majors_do_not_link_with_gold() -> Result<()> {
+    majors_are_told_apart("gold")
+}

@@ -1,0 +1,28 @@
+/* Stands for nvcc's header of this name, which the runtime wheels lack: what declarations in C use. */
+#ifndef GPUSTUB_HOST_DEFINES_H
+#define GPUSTUB_HOST_DEFINES_H
+
+#define CUDARTAPI
+#define CUDARTAPI_CDECL
+#define CUDA_CB
+#define __host__
+#define __device__
+#define __global__
+#define __shared__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __cudart_builtin__
+#define __device_builtin__
+#define __device_builtin_texture_type__
+#define __device_builtin_surface_type__
+#define __no_return__ __attribute__((noreturn))
+#define __noinline__ __attribute__((noinline))
+#define __forceinline__ __inline__
+#define __location__(a)
+#define __specialization_static
+/* These two decide layouts: float2 lies at 8, cudaLaunchConfig's dim3 at 4. */
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+
+#endif

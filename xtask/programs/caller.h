@@ -1,0 +1,169 @@
+/* What the generated callers are made of. Each call is made in a process of its own. What a function
+   may read or write lies right before a page that nobody may touch, and after bytes that nobody may
+   change. For each call two lines are printed: what was passed, in the words of the fake library,
+   and what came of it. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FILLED 0xa5
+#define BEFORE 0x5a
+#define PAGE 4096ul
+#define PAGES 16ul
+
+struct block {
+    unsigned char *start;
+    unsigned long size;
+};
+
+static struct block blocks[16], inputs[16];
+static int block_count, input_count;
+static char line[4096];
+static int length;
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(3);
+}
+
+static unsigned char *guarded(unsigned long size)
+{
+    unsigned char *pages = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + PAGES * PAGE, PAGE, PROT_NONE))
+        fail("mmap");
+    memset(pages, BEFORE, PAGES * PAGE);
+    return pages + PAGES * PAGE - size;
+}
+
+static void begin(const char *name)
+{
+    block_count = input_count = 0;
+    length = snprintf(line, sizeof line, "%s", name);
+}
+
+static inline unsigned long integer(int at, unsigned long size)
+{
+    unsigned long number = 0x1122334455667700ul + at;
+    if (size < 8)
+        number &= (1ul << 8 * size) - 1;
+    length += snprintf(line + length, sizeof line - length, " %d:%#lx", at, number);
+    return number;
+}
+
+static inline void *address(int at)
+{
+    void *place = guarded(64);
+    length += snprintf(line + length, sizeof line - length, " %d:%p", at, place);
+    return place;
+}
+
+static unsigned long sum(const unsigned char *from, unsigned long size)
+{
+    unsigned long found = size;
+    for (unsigned long i = 0; i < size; i++)
+        found = found * 31 + from[i];
+    return found;
+}
+
+static inline void value(int at, void *to, unsigned long size)
+{
+    for (unsigned long i = 0; i < size; i++)
+        ((unsigned char *)to)[i] = 16 * at + i;
+    length += snprintf(line + length, sizeof line - length, " %d:value/%lu/%#lx", at, size,
+                       sum(to, size));
+}
+
+static inline void *input(int at, unsigned long size)
+{
+    unsigned char *place = guarded(size);
+    for (unsigned long i = 0; i < size; i++)
+        place[i] = i + at;
+    inputs[input_count++] = (struct block){place, size};
+    length += snprintf(line + length, sizeof line - length, " %d:%p/in/%lu/%#lx", at,
+                       (void *)place, size, sum(place, size));
+    return place;
+}
+
+static inline void *output(int at, unsigned long size)
+{
+    unsigned char *place = guarded(size);
+    blocks[block_count++] = (struct block){place, size};
+    length += snprintf(line + length, sizeof line - length, " %d:%p/out/%lu", at, (void *)place,
+                       size);
+    return place;
+}
+
+/* Before the call, which may not come back. */
+static void ready(const void *function)
+{
+    if (!function) {
+        printf("absent\n");
+        fflush(stdout);
+        _exit(0);
+    }
+    printf("passed %.*s\n", length, line);
+    fflush(stdout);
+}
+
+static int all(const unsigned char *from, unsigned long size, unsigned char what)
+{
+    for (unsigned long i = 0; i < size; i++)
+        if (from[i] != what)
+            return 0;
+    return 1;
+}
+
+static void done(int status)
+{
+    const char *found = "filled";
+    for (int i = 0; i < block_count; i++) {
+        struct block *block = &blocks[i];
+        unsigned char *page = block->start + block->size - PAGES * PAGE;
+        if (!all(page, block->start - page, BEFORE))
+            found = "overrun";
+        else if (all(block->start, block->size, BEFORE) && !strcmp(found, "filled"))
+            found = "untouched";
+        else if (!all(block->start, block->size, FILLED) && strcmp(found, "overrun"))
+            found = "partly";
+    }
+    for (int i = 0; i < input_count; i++)
+        for (unsigned long j = 1; j < inputs[i].size; j++)
+            if (inputs[i].start[j] != (unsigned char)(inputs[i].start[0] + j))
+                found = "overrun";
+    printf("result %d %s\n", status, found);
+    fflush(stdout);
+    _exit(0);
+}
+
+struct call {
+    const char *name;
+    void (*run)(void);
+};
+
+static int run(const struct call *calls, int count)
+{
+    for (int i = 0; i < count; i++) {
+        printf("call %s\n", calls[i].name);
+        fflush(stdout);
+        pid_t child = fork();
+        if (child < 0)
+            fail("fork");
+        if (child == 0)
+            calls[i].run();
+        int status;
+        if (waitpid(child, &status, 0) != child)
+            fail("waitpid");
+        if (WIFSIGNALED(status))
+            printf("signal %d\n", WTERMSIG(status));
+        else if (WEXITSTATUS(status))
+            printf("exit %d\n", WEXITSTATUS(status));
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,66 @@
+/* What the generated fake libraries are made of. A fake function writes down each argument as its
+   own header says it is, fills what it may write and reads what it may read, to the last byte. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FILLED 0xa5
+
+static char line[4096];
+static int length;
+
+static void begin(const char *name)
+{
+    length = snprintf(line, sizeof line, "%s", name);
+}
+
+static inline void integer(int at, unsigned long value)
+{
+    length += snprintf(line + length, sizeof line - length, " %d:%#lx", at, value);
+}
+
+/* An address that is not looked at: a handle, a buffer, a text. */
+static inline void address(int at, const void *value)
+{
+    length += snprintf(line + length, sizeof line - length, " %d:%p", at, value);
+}
+
+static unsigned long sum(const void *from, unsigned long size)
+{
+    unsigned long found = size;
+    for (unsigned long i = 0; i < size; i++)
+        found = found * 31 + ((const volatile unsigned char *)from)[i];
+    return found;
+}
+
+/* A struct that is passed by value. */
+static inline void value(int at, const void *from, unsigned long size)
+{
+    length += snprintf(line + length, sizeof line - length, " %d:value/%lu/%#lx", at, size,
+                       sum(from, size));
+}
+
+static inline void input(int at, const void *from, unsigned long size)
+{
+    length += snprintf(line + length, sizeof line - length, " %d:%p/in/%lu/%#lx", at, from, size,
+                       sum(from, size));
+}
+
+static inline void output(int at, void *to, unsigned long size)
+{
+    for (unsigned long i = 0; i < size; i++)
+        ((volatile unsigned char *)to)[i] = FILLED;
+    length += snprintf(line + length, sizeof line - length, " %d:%p/out/%lu", at, to, size);
+}
+
+static int end(void)
+{
+    const char *log = getenv("GPUSTUB_FAKE_LOG");
+    int file = log ? open(log, O_WRONLY | O_APPEND | O_CREAT, 0666) : 2;
+    line[length++] = '\n';
+    ssize_t written = write(file, line, length);
+    if (log)
+        close(file);
+    return written == length ? 0 : 999;
+}

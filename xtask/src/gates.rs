@@ -1,0 +1,217 @@
+//! `manifests/*.gates`, from the headers of all versions: what each exported function means.
+//!
+//! The packages are those of `tests/components/install DIR --all`; without `--all` it brings a few
+//! versions, which the tests compare with the shipped files.
+
+mod compare;
+mod headers;
+mod history;
+pub mod programs;
+mod recipes;
+mod reviewed;
+mod text;
+mod types;
+
+use crate::manifests::diff;
+use crate::recipes::{Options, root};
+use history::History;
+use recipes::{RECIPES, Recipe};
+
+/// What every file says of itself.
+const HEAD: &str = "\
+What exported functions mean, by version. Made by `cargo xtask gates`; not for editing.
+
+`NAME VERSION=MEANING ...`: from that version on the library's NAME has that meaning; `-`: it is
+gone. In a group, equal numbers are the same meaning, so that one can be bound in place of the
+other. Listed are the groups in which a name changes its meaning, takes the place of another, or in
+which a macro means another name than before; every other function is stable.
+
+The meaning is the same if no memory is written beyond, and no argument misread by, what the types
+of the caller's header hold. So these change it: another count, class or size of arguments; behind
+a pointer, at any depth, a struct of another size, a field that moved, went away or took padding; an
+enumerator with another number, unless both numbers keep what they meant under other names. These
+do not: names of types, qualifiers, signs; a field renamed in place; a new field in bytes that the
+older header names as reserved, or in a union that stays as large (callers set both to zero); new
+enumerators, and those that count others (..._MAX). Two names that one library exports side by side
+are never the same on account of their types alone: a person must have judged so. A name that is
+exported but no longer declared keeps the meaning of its last declaration.
+";
+
+/// `cargo xtask gates`.
+pub fn run(arguments: &[String]) -> Result<bool, String> {
+    let Options {
+        check, components, ..
+    } = Options::parse("gates", arguments)?;
+    let mut same = true;
+    for recipe in RECIPES {
+        let path = root()
+            .join("manifests")
+            .join(recipe.id)
+            .with_extension("gates");
+        let found = recipe.read(&components, |_| true)?;
+        let text = recipe.text(&found);
+        if check {
+            let old =
+                std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
+            let changes = diff::lines(&old, &text);
+            if !changes.is_empty() {
+                print!(
+                    "--- manifests/{}.gates\n+++ regenerated\n{changes}",
+                    recipe.id
+                );
+                same = false;
+            }
+        } else {
+            std::fs::write(&path, text).map_err(|e| format!("`{}`: {e}", path.display()))?;
+        }
+    }
+    Ok(same)
+}
+
+impl Recipe {
+    /// The file.
+    fn text(&self, found: &History) -> String {
+        let mut comments = format!("{HEAD}\nFrom {}\n", self.comment);
+        if !found.unknown.is_empty() {
+            comments += "\nNot judged, since no header declares them:\n";
+            let mut line = String::new();
+            for name in &found.unknown {
+                if line.len() + name.len() > 90 {
+                    comments += &format!("{line}\n");
+                    line.clear();
+                }
+                line += &format!("  {name}")[usize::from(!line.is_empty())..];
+            }
+            comments += &format!("{line}\n");
+        }
+        found.gates.to_text(&comments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use gpustub_core::version::Version;
+
+    use super::*;
+    use text::{Gates, Group, Meaning};
+
+    /// What a plain run of the tests has.
+    const AT_HAND: [Version; 4] = [
+        Version::new(11, 8),
+        Version::new(12, 9),
+        Version::new(13, 0),
+        Version::new(13, 5),
+    ];
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test says where the packages are"
+    )]
+    pub fn components() -> PathBuf {
+        std::env::var("GPUSTUB_TEST_COMPONENTS")
+            .expect("GPUSTUB_TEST_COMPONENTS names the folder of unpacked packages")
+            .into()
+    }
+
+    pub fn shipped(recipe: &Recipe) -> String {
+        let path = root()
+            .join("manifests")
+            .join(recipe.id)
+            .with_extension("gates");
+        std::fs::read_to_string(&path).unwrap()
+    }
+
+    #[test]
+    fn shipped_files_are_in_form() {
+        assert!(RECIPES.is_sorted_by_key(|recipe| recipe.id));
+        for recipe in RECIPES {
+            assert!(recipe.versions.is_sorted());
+            let gates = Gates::parse(&shipped(recipe)).unwrap();
+            let versions: Vec<_> = recipe
+                .versions
+                .iter()
+                .map(|(a, b)| Version::new(*a, *b))
+                .collect();
+            assert_eq!(gates.headers, versions, "{}", recipe.id);
+            let mut seen = BTreeSet::new();
+            for group in &gates.groups {
+                for (name, line) in &group.names {
+                    assert!(seen.insert(name), "{name} stands in two groups");
+                    assert!(line.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{name}");
+                    assert!(line[0].1 != Meaning::Absent, "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+    fn shipped_gates_agree_with_the_headers_at_hand() {
+        let components = components();
+        for recipe in RECIPES {
+            let found = recipe
+                .read(&components, |version| AT_HAND.contains(&version))
+                .unwrap()
+                .gates;
+            let shipped = Gates::parse(&shipped(recipe)).unwrap();
+            agree(&shipped, &found);
+        }
+    }
+
+    /// Whether `all`, from many versions, says of some what `some` says, which is from these.
+    fn agree(all: &Gates, some: &Gates) {
+        let with = |gates: &'_ Gates, name: &str| {
+            gates
+                .groups
+                .iter()
+                .position(|group| group.names.contains_key(name))
+        };
+        for group in &all.groups {
+            let Some(other) = group.names.keys().find_map(|name| with(some, name)) else {
+                continue;
+            };
+            let other = &some.groups[other];
+            // A name that none of the few headers declares is not in `some`.
+            let known = Group {
+                names: (group.names.iter())
+                    .filter(|(name, _)| other.names.contains_key(*name))
+                    .map(|(name, line)| (name.clone(), line.clone()))
+                    .collect(),
+                ..Group::default()
+            };
+            assert_eq!(
+                known.partition(&some.headers),
+                other.partition(&some.headers),
+                "shipped: {:#?}\nfound: {:#?}",
+                group.names,
+                other.names
+            );
+        }
+        for group in some.groups.iter().filter(|group| group.is_listed) {
+            for name in group.names.keys() {
+                assert!(
+                    with(all, name).is_some(),
+                    "{name} should be listed: {group:#?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "needs the headers of all versions: GPUSTUB_TEST_COMPONENTS (tests/run --all)"]
+    fn heavy_shipped_gates_are_those_of_all_headers() {
+        let components = components();
+        for recipe in RECIPES {
+            let found = recipe.read(&components, |_| true).unwrap();
+            let changes = diff::lines(&shipped(recipe), &recipe.text(&found));
+            assert!(
+                changes.is_empty(),
+                "`cargo xtask gates` changes {}:\n{changes}",
+                recipe.id
+            );
+        }
+    }
+}

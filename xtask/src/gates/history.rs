@@ -1,0 +1,293 @@
+//! What each name means from version to version.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::version::Version;
+
+use super::compare::same;
+use super::headers::{self, Declared};
+use super::reviewed::Reviewed;
+use super::text::{Gates, Group, Meaning};
+
+/// What is known of one version.
+pub struct Evidence {
+    pub version: Version,
+    pub headers: headers::Version,
+    /// What the library exports, where it is at hand; what the headers declare otherwise.
+    pub exports: Option<BTreeSet<String>>,
+}
+
+/// All names of a library, in groups.
+pub struct History {
+    pub gates: Gates,
+    /// Exported names that no header declares: nothing is known of them.
+    pub unknown: BTreeSet<String>,
+}
+
+/// Ascending versions in, every group out.
+pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> History {
+    let mut names = BTreeSet::new();
+    for version in evidence {
+        names.extend(exported(version));
+    }
+    let mut unknown = BTreeSet::new();
+    let mut groups: BTreeMap<(String, String), Vec<Name>> = BTreeMap::new();
+    for name in names {
+        match declarations(&name, evidence, reviewed) {
+            Some(known) => {
+                let key = reviewed.group(&name);
+                groups.entry(key).or_default().push(Name { name, known });
+            }
+            None => drop(unknown.insert(name)),
+        }
+    }
+    let groups = groups
+        .values()
+        .map(|names| group(names, evidence, reviewed))
+        .collect();
+    History {
+        gates: Gates {
+            headers: evidence.iter().map(|e| e.version).collect(),
+            groups,
+        },
+        unknown,
+    }
+}
+
+/// A name, and what it is declared as in each version that exports it.
+struct Name {
+    name: String,
+    known: Vec<Option<Declared>>,
+}
+
+fn exported(version: &Evidence) -> BTreeSet<String> {
+    match &version.exports {
+        Some(exports) => exports.clone(),
+        None => version.headers.functions.keys().cloned().collect(),
+    }
+}
+
+/// For each version that exports the name: the declaration there, or the last before it, since a
+/// library keeps an entry point that its header no longer shows; or the first after it.
+pub fn declarations(
+    name: &str,
+    evidence: &[Evidence],
+    reviewed: &Reviewed,
+) -> Option<Vec<Option<Declared>>> {
+    let in_headers = |e: &Evidence| {
+        let declared = e.headers.functions.get(name).cloned();
+        declared.filter(|_| !reviewed.is_misleading(name, e.version))
+    };
+    let mut last = evidence.iter().find_map(in_headers)?;
+    let declared = evidence.iter().map(|version| {
+        last = in_headers(version).unwrap_or(last.clone());
+        exported(version).contains(name).then(|| last.clone())
+    });
+    Some(declared.collect())
+}
+
+/// The meanings that are numbered so far: number `n` is at `n - 1`.
+#[derive(Default)]
+struct Numbers(Vec<Declared>);
+
+impl Numbers {
+    fn add(&mut self, declared: &Declared) -> usize {
+        self.0.push(declared.clone());
+        self.0.len()
+    }
+}
+
+fn group(names: &[Name], evidence: &[Evidence], reviewed: &Reviewed) -> Group {
+    let mut numbers = Numbers::default();
+    // What each name means in the version before.
+    let mut now: BTreeMap<&str, (usize, &Declared, Version)> = BTreeMap::new();
+    let mut lines: BTreeMap<String, Vec<(Version, Meaning)>> = BTreeMap::new();
+    let mut reasons = BTreeMap::new();
+    let mut names: Vec<&Name> = names.iter().collect();
+    names.sort_by_key(|name| (name.name.len(), &name.name));
+    for (index, Evidence { version, .. }) in evidence.iter().enumerate() {
+        let mut changed = Vec::new();
+        for Name { name, known } in names.iter().copied() {
+            let before = now.get(name.as_str()).copied();
+            match (&known[index], before) {
+                (None, before) => {
+                    if before.is_some() {
+                        lines
+                            .entry(name.clone())
+                            .or_default()
+                            .push((*version, Meaning::Absent));
+                    }
+                    now.remove(name.as_str());
+                }
+                (Some(declared), Some((number, last, then))) => {
+                    match reviewed
+                        .follows(name, then, *version)
+                        .map_or(same(last, declared), Err)
+                    {
+                        Ok(()) => drop(now.insert(name, (number, declared, *version))),
+                        Err(reason) => changed.push((name, declared, Some(reason))),
+                    }
+                }
+                (Some(declared), None) => changed.push((name, declared, None)),
+            }
+        }
+        for (name, _, _) in &changed {
+            now.remove(name.as_str());
+        }
+        for (name, declared, reason) in changed {
+            let is_free = |number: usize| {
+                let mut holders = now.iter().filter(|(_, (n, _, _))| *n == number);
+                holders.all(|(other, _)| reviewed.interchangeable(name, other))
+            };
+            let splits = reason.is_some() && reviewed.is_library_bound(name);
+            let found = (1..=numbers.0.len()).rev().find(|&number| {
+                !splits && is_free(number) && same(&numbers.0[number - 1], declared).is_ok()
+            });
+            let number = found.unwrap_or_else(|| numbers.add(declared));
+            let line = lines.entry(name.clone()).or_default();
+            let at = reviewed.since(*version);
+            if line
+                .last()
+                .is_none_or(|(_, last)| *last != Meaning::Number(number))
+            {
+                line.push((at, Meaning::Number(number)));
+            }
+            if let Some(reason) = reason {
+                reasons.insert((name.clone(), at), reason);
+            }
+            now.insert(name, (number, declared, *version));
+        }
+    }
+    let is_listed = reviewed.is_listed(&lines) || source_changes(&lines, evidence);
+    Group {
+        names: lines,
+        reasons,
+        is_listed,
+    }
+}
+
+/// Whether a name in sources means one function of the group with one header and another with the
+/// next.
+fn source_changes(
+    lines: &BTreeMap<String, Vec<(Version, Meaning)>>,
+    evidence: &[Evidence],
+) -> bool {
+    let mut meant: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for version in evidence {
+        let mut here: BTreeSet<&str> = BTreeSet::new();
+        for (source, meanings) in &version.headers.meant {
+            let mut meanings = meanings.iter().filter(|name| lines.contains_key(*name));
+            if let Some(meaning) = meanings.next() {
+                here.insert(source);
+                meant.entry(source).or_default().insert(meaning);
+            }
+        }
+        for name in lines.keys() {
+            if !here.contains(name.as_str()) && version.headers.functions.contains_key(name) {
+                meant.entry(name).or_default().insert(name);
+            }
+        }
+    }
+    meant.values().any(|meanings| meanings.len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::headers::Headers;
+    use super::super::reviewed::NONE;
+    use super::*;
+
+    const HEADERS: Headers = Headers {
+        include: &[],
+        defines: &[],
+        modes: &[],
+        prefixes: &["gpu"],
+    };
+
+    /// Versions 1.0, 2.0, ...: what the header declares, and what the library exports.
+    fn gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
+        let evidence: Vec<_> = (1..)
+            .zip(versions)
+            .map(|(major, (header, exports))| Evidence {
+                version: Version::new(major, 0),
+                headers: headers::Version {
+                    functions: HEADERS.declared(header).unwrap().into_iter().collect(),
+                    ..headers::Version::default()
+                },
+                exports: Some(exports.split(' ').map(String::from).collect()),
+            })
+            .collect();
+        let text = history(&evidence, reviewed).gates.to_text("");
+        let lines = text.lines().skip(3);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn names_take_the_place_of_others() {
+        let one = "int gpuA(int);";
+        let both = "int gpuA(int); int gpuA_v2(long);";
+        let two = "int gpuA(long); int gpuB(void);";
+        assert_eq!(
+            gates(
+                &[
+                    (one, "gpuA gpuB"),
+                    (both, "gpuA gpuA_v2 gpuB"),
+                    (two, "gpuA gpuB")
+                ],
+                &NONE
+            ),
+            "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=2 3.0=-"
+        );
+        // The second header means the other name; the library keeps the first one as it was.
+        assert_eq!(
+            gates(
+                &[
+                    (one, "gpuA"),
+                    ("int gpuA_v2(long);", "gpuA gpuA_v2"),
+                    (two, "gpuA")
+                ],
+                &NONE
+            ),
+            "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=2 3.0=-"
+        );
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn names_side_by_side_are_the_same_only_when_judged_so() {
+        let both = "int gpuA(int); int gpuA_v2(int);";
+        let one = "int gpuA(int);";
+        let versions = [(both, "gpuA gpuA_v2"), (one, "gpuA")];
+        assert_eq!(gates(&versions, &NONE), "");
+        let judged = Reviewed {
+            interchangeable: &[("gpuA", "gpuA_v2")],
+            ..NONE
+        };
+        assert_eq!(gates(&versions, &judged), "gpuA 1.0=1\ngpuA_v2 1.0=1 2.0=-");
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn judgements_decide_what_headers_cannot_say() {
+        let one = "int gpuA(int); int gpuA_ptsz(int);";
+        let versions = [(one, "gpuA gpuA_ptsz"); 2];
+        let bound = Reviewed {
+            library_bound: &["gpuA"],
+            ..NONE
+        };
+        assert_eq!(gates(&versions, &NONE), "");
+        assert_eq!(
+            gates(&versions, &bound),
+            "gpuA 1.0=1 2.0=2\ngpuA_ptsz 1.0=1 2.0=2"
+        );
+        let other = [(one, "gpuA"), ("int gpuA(long);", "gpuA")];
+        let misleading = Reviewed {
+            misleading: &[("gpuA", 2)],
+            ..NONE
+        };
+        assert_eq!(gates(&other, &NONE), "gpuA 1.0=1 2.0=2");
+        assert_eq!(gates(&other, &misleading), "");
+    }
+}

@@ -1,0 +1,193 @@
+//! What headers cannot say, judged by a person, with the reasons.
+
+use std::collections::BTreeMap;
+
+use gpustub_core::version::Version;
+
+use super::text::Meaning;
+
+/// The judgements for one library.
+pub struct Reviewed {
+    /// Other names for a stem: the first belongs to the group of the second.
+    pub aliases: &'static [(&'static str, &'static str)],
+    /// Names that one library exports side by side with the same types, and that mean the same.
+    pub interchangeable: &'static [(&'static str, &'static str)],
+    /// Functions whose results depend on the major of the library, though their types do not.
+    pub library_bound: &'static [&'static str],
+    /// Declarations, by name and major, that are not of what the library exports under the name.
+    pub misleading: &'static [(&'static str, u32)],
+    /// A version whose headers were read, and the one since which they are like that.
+    pub since: &'static [(Version, Version)],
+}
+
+/// Marks of the twins that work on the stream of the calling thread.
+const TWINS: [&str; 3] = ["_ptds", "_ptsz", "_spt"];
+
+impl Reviewed {
+    /// The stem of a name, and the mark of a twin.
+    pub fn group(&self, name: &str) -> (String, String) {
+        let twin = TWINS
+            .iter()
+            .find(|twin| name.ends_with(*twin))
+            .unwrap_or(&"");
+        let name = name.strip_suffix(twin).unwrap_or(name);
+        let stem = stem(name);
+        let alias = self.aliases.iter().find(|(alias, _)| *alias == stem);
+        let stem = alias.map_or(stem, |(_, of)| of);
+        (stem.to_owned(), (*twin).to_owned())
+    }
+
+    pub fn is_library_bound(&self, name: &str) -> bool {
+        let plain = TWINS.iter().find_map(|twin| name.strip_suffix(twin));
+        self.library_bound.contains(&plain.unwrap_or(name))
+    }
+
+    /// Why a name means something else than in a version before, if that is the library's doing.
+    pub fn follows(&self, name: &str, before: Version, version: Version) -> Option<String> {
+        (before.major != version.major && self.is_library_bound(name))
+            .then(|| format!("gives out functions of {}", version.major))
+    }
+
+    pub fn interchangeable(&self, a: &str, b: &str) -> bool {
+        self.interchangeable.contains(&(a, b)) || self.interchangeable.contains(&(b, a))
+    }
+
+    pub fn is_misleading(&self, name: &str, version: Version) -> bool {
+        self.misleading.contains(&(name, version.major))
+    }
+
+    /// Since when what a version's headers say is so.
+    pub fn since(&self, version: Version) -> Version {
+        let known = self.since.iter().find(|(read, _)| *read == version);
+        known.map_or(version, |(_, since)| *since)
+    }
+
+    /// Whether a name changes its meaning, or one takes the place of another.
+    pub fn is_listed(&self, lines: &BTreeMap<String, Vec<(Version, Meaning)>>) -> bool {
+        let changes = |line: &Vec<(Version, Meaning)>| {
+            let mut numbers = line.iter().filter(|(_, m)| *m != Meaning::Absent);
+            let first = numbers.next().map(|(_, m)| m);
+            numbers.any(|(_, m)| Some(m) != first)
+        };
+        let replaced = lines.iter().any(|(name, line)| {
+            line.windows(2).any(|pair| {
+                pair[1].1 == Meaning::Absent
+                    && lines.iter().any(|(other, others)| {
+                        other != name && others.iter().any(|(_, m)| *m == pair[0].1)
+                    })
+            })
+        });
+        replaced || lines.values().any(changes)
+    }
+}
+
+/// A name without the marks of versions: `_v2`, `R0600`.
+fn stem(name: &str) -> &str {
+    let digits = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let count = name.len() - digits.len();
+    match digits.strip_suffix("_v") {
+        Some(stem) if count > 0 => stem,
+        _ => match digits.strip_suffix('R') {
+            Some(stem) if count == 4 => stem,
+            _ => name,
+        },
+    }
+}
+
+pub const CUDA: Reviewed = Reviewed {
+    // cuGraphInstantiate of 12.0 and later is this one, by a macro.
+    aliases: &[("cuGraphInstantiateWithFlags", "cuGraphInstantiate")],
+    // cuda.h 12.8: the second "will supplant this version in CUDA 13.0". They differ in that it may
+    // leave errors of pending work to a later call.
+    interchangeable: &[("cuEventElapsedTime", "cuEventElapsedTime_v2")],
+    ..NONE
+};
+
+pub const CUDART: Reviewed = Reviewed {
+    aliases: &[
+        ("cudaGraphInstantiateWithFlags", "cudaGraphInstantiate"),
+        // cuda_runtime_api.h: "Its functionality is identical to the non-deprecated function", for
+        // cudaThreadSynchronize "similar"; 13.0 has the latter ones only.
+        ("cudaThreadExit", "cudaDeviceReset"),
+        ("cudaThreadGetCacheConfig", "cudaDeviceGetCacheConfig"),
+        ("cudaThreadGetLimit", "cudaDeviceGetLimit"),
+        ("cudaThreadSetCacheConfig", "cudaDeviceSetCacheConfig"),
+        ("cudaThreadSetLimit", "cudaDeviceSetLimit"),
+        ("cudaThreadSynchronize", "cudaDeviceSynchronize"),
+    ],
+    interchangeable: &[
+        // As in the driver; the plain name of 13.0 is the second of 12.8.
+        ("cudaEventElapsedTime", "cudaEventElapsedTime_v2"),
+        // cuda_runtime_api.h 12.0 describes both in the same words.
+        ("cudaGraphInstantiate", "cudaGraphInstantiateWithFlags"),
+        ("cudaThreadExit", "cudaDeviceReset"),
+        ("cudaThreadGetCacheConfig", "cudaDeviceGetCacheConfig"),
+        ("cudaThreadGetLimit", "cudaDeviceGetLimit"),
+        ("cudaThreadSetCacheConfig", "cudaDeviceSetCacheConfig"),
+        ("cudaThreadSetLimit", "cudaDeviceSetLimit"),
+        ("cudaThreadSynchronize", "cudaDeviceSynchronize"),
+    ],
+    // Gives out driver functions as the runtime's own version knows them: cuCtxCreate has other
+    // arguments in 13. cudaGetDriverEntryPointByVersion is told the version, so it is stable.
+    library_bound: &["cudaGetDriverEntryPoint"],
+    // The headers of 12 map the name to cudaGetDeviceProperties_v2. Where they take the macro back
+    // they seem to declare it with the struct of 12, but the symbol keeps that of 11: in 12.9 it
+    // copies 728 bytes, the other 780.
+    misleading: &[("cudaGetDeviceProperties", 12)],
+    ..NONE
+};
+
+pub const HIP: Reviewed = Reviewed {
+    // Takes a version, but minds it for hipGetDeviceProperties and hipChooseDevice only (hipamd's
+    // hip_device.cpp): of all else it gives out what its own version has.
+    library_bound: &["hipGetProcAddress", "hipGetDriverEntryPoint"],
+    // Debian has no headers of the versions between. Those of AMD's releases (5.5, 6.0, 6.1, 6.2,
+    // 6.3) show that all changes come with these; 7.0 by HIP's promise to change no ABI inside a
+    // major. A name that came in between counts from there too, which harms nothing: it is then
+    // looked for and not found.
+    since: &[
+        (Version::new(5, 7), Version::new(5, 5)),
+        (Version::new(6, 4), Version::new(6, 0)),
+        (Version::new(7, 2), Version::new(7, 0)),
+    ],
+    ..NONE
+};
+
+pub const NONE: Reviewed = Reviewed {
+    aliases: &[],
+    interchangeable: &[],
+    library_bound: &[],
+    misleading: &[],
+    since: &[],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_stems() {
+        let group = |name| CUDART.group(name);
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(group("cudaMemAdvise_v2"), pair("cudaMemAdvise", ""));
+        assert_eq!(
+            group("cudaMemPrefetchAsync_v2_ptsz"),
+            pair("cudaMemPrefetchAsync", "_ptsz")
+        );
+        assert_eq!(group("cudaMemcpy_ptds"), pair("cudaMemcpy", "_ptds"));
+        assert_eq!(group("cudaMemcpy2D"), pair("cudaMemcpy2D", ""));
+        assert_eq!(group("cudaThreadExit"), pair("cudaDeviceReset", ""));
+        assert_eq!(
+            group("hipGetDevicePropertiesR0600"),
+            pair("hipGetDeviceProperties", "")
+        );
+        assert_eq!(group("hipMemcpy_spt"), pair("hipMemcpy", "_spt"));
+        assert_eq!(group("_v2"), pair("", ""));
+    }
+
+    #[test]
+    fn twins_are_bound_as_their_originals() {
+        assert!(CUDART.is_library_bound("cudaGetDriverEntryPoint_ptsz"));
+        assert!(!CUDART.is_library_bound("cudaGetDriverEntryPointByVersion"));
+    }
+}

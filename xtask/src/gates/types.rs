@@ -1,0 +1,355 @@
+//! Types of C, read from the debug information that clang writes as text (`-g -S -emit-llvm`).
+//!
+//! Debug information has what decides a call and nothing else: every typedef, struct, union, enum
+//! and bit-field as the compiler laid it out, anonymous ones too, each as one line:
+//!
+//! ```text
+//! !7 = distinct !DICompositeType(tag: DW_TAG_structure_type, name: "int2", size: 64, elements: !8)
+//! !8 = !{!9, !10}
+//! !9 = !DIDerivedType(tag: DW_TAG_member, name: "x", scope: !7, baseType: !2, size: 32)
+//! ```
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Names one type in its [`Types`].
+pub type TypeId = u32;
+
+/// `void`, which has no node.
+pub const VOID: TypeId = u32::MAX;
+
+/// A type without typedefs and qualifiers. Sizes are in bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Type {
+    Void,
+    Integer(u64),
+    Float(u64),
+    Pointer(TypeId),
+    /// What it returns, then the arguments. `VOID` as the last of several: `...`.
+    Function(Vec<TypeId>),
+    Array {
+        element: TypeId,
+        size: u64,
+    },
+    Record {
+        /// Empty for an anonymous one.
+        name: String,
+        size: u64,
+        /// None of an opaque one.
+        members: Option<Vec<Member>>,
+    },
+    Enum {
+        name: String,
+        size: u64,
+        values: BTreeMap<String, i128>,
+    },
+}
+
+/// A field of a struct or union.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Empty for an anonymous struct or union.
+    pub name: String,
+    pub offset: u64,
+    pub size: u64,
+    pub is_bit_field: bool,
+    pub of: TypeId,
+}
+
+/// The types of one compilation.
+#[derive(Debug, Default)]
+pub struct Types {
+    nodes: HashMap<TypeId, Node>,
+    /// Those that say `const`.
+    constants: HashSet<TypeId>,
+    /// Variables of pointer type: what they point to.
+    pub pointees: BTreeMap<String, TypeId>,
+}
+
+#[derive(Debug)]
+enum Node {
+    /// A typedef or a qualifier.
+    Alias(TypeId),
+    Type(Type),
+}
+
+impl Types {
+    pub fn get(&self, mut id: TypeId) -> &Type {
+        loop {
+            match self.nodes.get(&id) {
+                Some(Node::Alias(of)) => id = *of,
+                Some(Node::Type(found)) => return found,
+                None => return &Type::Void,
+            }
+        }
+    }
+
+    /// Whether it may only be read.
+    pub fn is_constant(&self, mut id: TypeId) -> bool {
+        loop {
+            if self.constants.contains(&id) {
+                return true;
+            }
+            match self.nodes.get(&id) {
+                Some(Node::Alias(of)) => id = *of,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Reads the module that clang wrote.
+    pub fn read(module: &str) -> Result<Self, String> {
+        let lines = Lines::new(module);
+        let mut types = Types::default();
+        for (&id, line) in &lines.0 {
+            if line.text("tag") == "DW_TAG_const_type" {
+                types.constants.insert(id);
+            }
+            if let Some(node) = lines.node(line).map_err(|e| format!("!{id}: {e}"))? {
+                types.nodes.insert(id, node);
+            }
+        }
+        for line in lines.0.values() {
+            if line.kind != "DIGlobalVariable" {
+                continue;
+            }
+            if let Type::Pointer(of) = types.get(line.reference("type")?) {
+                let of = *of;
+                types.pointees.insert(line.text("name").to_owned(), of);
+            }
+        }
+        Ok(types)
+    }
+}
+
+/// A line of metadata, `!7 = distinct !DIKind(key: value, ...)` or `!7 = !{!8, null}`.
+struct Line<'a> {
+    /// `DIKind`, or nothing for a list.
+    kind: &'a str,
+    values: Vec<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn value(&self, key: &str) -> Option<&'a str> {
+        self.values
+            .iter()
+            .find_map(|value| value.strip_prefix(key)?.strip_prefix(": "))
+    }
+
+    fn text(&self, key: &str) -> &'a str {
+        self.value(key).unwrap_or("").trim_matches('"')
+    }
+
+    fn number(&self, key: &str) -> Result<u64, String> {
+        self.value(key).map_or(Ok(0), |value| {
+            value.parse().map_err(|e| format!("{key}: {value}: {e}"))
+        })
+    }
+
+    /// `VOID` where there is none.
+    fn reference(&self, key: &str) -> Result<TypeId, String> {
+        self.value(key).map_or(Ok(VOID), reference)
+    }
+}
+
+fn reference(value: &str) -> Result<TypeId, String> {
+    if value == "null" {
+        return Ok(VOID);
+    }
+    value
+        .strip_prefix('!')
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| format!("{value} is no reference"))
+}
+
+struct Lines<'a>(BTreeMap<TypeId, Line<'a>>);
+
+impl<'a> Lines<'a> {
+    fn new(module: &'a str) -> Self {
+        Self(module.lines().filter_map(parse).collect())
+    }
+
+    /// The nodes of a list.
+    fn list(&self, id: TypeId) -> Result<&[&'a str], String> {
+        match self.0.get(&id) {
+            Some(line) if line.kind.is_empty() => Ok(&line.values),
+            Some(_) => Err(format!("!{id} is no list")),
+            None => Ok(&[]),
+        }
+    }
+
+    fn children(&self, id: TypeId) -> Result<Vec<&Line<'a>>, String> {
+        self.list(id)?
+            .iter()
+            .map(|value| {
+                let id = reference(value)?;
+                self.0.get(&id).ok_or_else(|| format!("no !{id}"))
+            })
+            .collect()
+    }
+
+    fn node(&self, line: &Line<'a>) -> Result<Option<Node>, String> {
+        let found = match line.kind {
+            "DIBasicType" => {
+                let size = line.number("size")?;
+                match line.text("encoding") {
+                    "DW_ATE_float" => Type::Float(size),
+                    _ => Type::Integer(size),
+                }
+            }
+            "DISubroutineType" => {
+                let list = self.list(line.reference("types")?)?;
+                Type::Function(
+                    list.iter()
+                        .map(|id| reference(id))
+                        .collect::<Result<_, _>>()?,
+                )
+            }
+            "DIDerivedType" => match line.text("tag") {
+                "DW_TAG_pointer_type" => Type::Pointer(line.reference("baseType")?),
+                "DW_TAG_member" => return Ok(None),
+                _ => return Ok(Some(Node::Alias(line.reference("baseType")?))),
+            },
+            "DICompositeType" => self.composite(line)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(Node::Type(found)))
+    }
+
+    fn composite(&self, line: &Line<'a>) -> Result<Type, String> {
+        let name = line.text("name").to_owned();
+        let size = line.number("size")?;
+        let children = self.children(line.reference("elements")?)?;
+        Ok(match line.text("tag") {
+            "DW_TAG_array_type" => Type::Array {
+                element: line.reference("baseType")?,
+                size,
+            },
+            "DW_TAG_enumeration_type" => Type::Enum {
+                name,
+                size,
+                values: children
+                    .iter()
+                    .map(|child| {
+                        let value = child.text("value");
+                        let value = value.parse().map_err(|e| format!("{value}: {e}"))?;
+                        Ok((child.text("name").to_owned(), value))
+                    })
+                    .collect::<Result<_, String>>()?,
+            },
+            _ => Type::Record {
+                name,
+                size,
+                members: if line.text("flags").contains("DIFlagFwdDecl") {
+                    None
+                } else {
+                    Some(
+                        children
+                            .iter()
+                            .map(|child| member(child))
+                            .collect::<Result<_, _>>()?,
+                    )
+                },
+            },
+        })
+    }
+}
+
+fn member(line: &Line) -> Result<Member, String> {
+    Ok(Member {
+        name: line.text("name").to_owned(),
+        offset: line.number("offset")?,
+        size: line.number("size")?,
+        is_bit_field: line.text("flags").contains("DIFlagBitField"),
+        of: line.reference("baseType")?,
+    })
+}
+
+fn parse(line: &str) -> Option<(TypeId, Line<'_>)> {
+    let (id, rest) = line.strip_prefix('!')?.split_once(" = ")?;
+    let id = id.parse().ok()?;
+    let rest = rest.strip_prefix("distinct ").unwrap_or(rest);
+    let rest = rest.strip_prefix('!')?;
+    let (kind, inner) = rest.split_once(['(', '{'])?;
+    let inner = inner.strip_suffix([')', '}'])?;
+    Some((
+        id,
+        Line {
+            kind,
+            values: split(inner),
+        },
+    ))
+}
+
+/// Splits at the commas that are neither in quotes nor in parentheses.
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut depth, mut quoted) = (0, 0, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            ',' if !quoted && depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    let last = text[start..].trim();
+    if !last.is_empty() {
+        parts.push(last);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_metadata_are_read() {
+        let module = r#"
+@p = dso_local global i32 (%struct.pair*)* null, align 8, !dbg !0
+!0 = distinct !DIGlobalVariable(name: "p", scope: !1, file: !2, line: 1, type: !3, isLocal: false)
+!3 = !DIDerivedType(tag: DW_TAG_pointer_type, baseType: !4, size: 64)
+!4 = !DISubroutineType(types: !5)
+!5 = !{!6, !7, null}
+!6 = !DIBasicType(name: "long, odd (name)", size: 64, encoding: DW_ATE_signed)
+!7 = !DIDerivedType(tag: DW_TAG_typedef, name: "pair", baseType: !8)
+!8 = distinct !DICompositeType(tag: DW_TAG_structure_type, name: "pair", size: 64, elements: !9)
+!9 = !{!10, !11}
+!10 = !DIDerivedType(tag: DW_TAG_member, name: "x", baseType: !12, size: 32)
+!11 = !DIDerivedType(tag: DW_TAG_member, name: "y", baseType: !6, size: 3, offset: 32, flags: DIFlagBitField, extraData: i64 32)
+!12 = !DIBasicType(name: "float", size: 32, encoding: DW_ATE_float)
+!13 = !DICompositeType(tag: DW_TAG_structure_type, name: "hidden", flags: DIFlagFwdDecl)
+!14 = !DICompositeType(tag: DW_TAG_enumeration_type, baseType: !6, size: 32, elements: !15)
+!15 = !{!16}
+!16 = !DIEnumerator(name: "MINUS", value: -1)
+"#;
+        let types = Types::read(module).unwrap();
+        let function = types.pointees["p"];
+        let Type::Function(parts) = types.get(function) else {
+            panic!("{:?}", types.get(function));
+        };
+        assert_eq!(types.get(parts[0]), &Type::Integer(64));
+        assert_eq!(parts[2], VOID);
+        let Type::Record {
+            name,
+            size: 64,
+            members: Some(members),
+        } = types.get(parts[1])
+        else {
+            panic!("{:?}", types.get(parts[1]));
+        };
+        assert_eq!(name, "pair");
+        assert_eq!(members.len(), 2);
+        assert_eq!(types.get(members[0].of), &Type::Float(32));
+        assert!(members[1].is_bit_field && members[1].offset == 32 && members[1].size == 3);
+        assert!(matches!(types.get(13), Type::Record { members: None, .. }));
+        let Type::Enum { values, .. } = types.get(14) else {
+            panic!()
+        };
+        assert_eq!(values["MINUS"], -1);
+    }
+}
