@@ -12,7 +12,8 @@ mod reviewed;
 mod text;
 mod types;
 
-use crate::manifests::{diff, root};
+use crate::manifests::diff;
+use crate::recipes::{Options, root};
 use history::History;
 use recipes::{RECIPES, Recipe};
 
@@ -38,7 +39,9 @@ exported but no longer declared keeps the meaning of its last declaration.
 
 /// `cargo xtask gates`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
-    let (check, components) = crate::manifests::arguments("gates", arguments)?;
+    let Options {
+        check, components, ..
+    } = Options::parse("gates", arguments)?;
     let mut same = true;
     for recipe in RECIPES {
         let path = root()

@@ -1,7 +1,9 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
+mod fallbacks;
 mod gates;
 mod manifests;
+mod recipes;
 
 use std::process::ExitCode;
 
@@ -20,8 +22,14 @@ const TASKS: &[Task] = &[
     Task {
         name: "manifests",
         about: "regenerate manifests/*.symbols from the real packages, or compare them",
-        usage: "[--check] [--components DIR]",
+        usage: "[--check] [--components DIR] [LIBRARY...]",
         run: manifests::run,
+    },
+    Task {
+        name: "fallbacks",
+        about: "compare [fallback] and [zero-out] of manifests/*.toml with the real C headers",
+        usage: "[--components DIR] [LIBRARY...]",
+        run: fallbacks::run,
     },
     Task {
         name: "gates",

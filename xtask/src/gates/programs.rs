@@ -50,7 +50,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         [folder, rest @ ..] if !folder.starts_with("--") => (folder, rest),
         _ => return Err("`gate-programs` takes a folder to write to".into()),
     };
-    let (check, components) = crate::manifests::arguments("gate-programs", rest)?;
+    let crate::recipes::Options {
+        check, components, ..
+    } = crate::recipes::Options::parse("gate-programs", rest)?;
     if check {
         return Err("`gate-programs` does not know `--check`".into());
     }

@@ -8,7 +8,8 @@ use gpustub_core::version::Version;
 use super::headers::Headers;
 use super::history::{Evidence, History, history};
 use super::reviewed::{self, Reviewed};
-use crate::manifests::{find, read};
+use crate::manifests::read;
+use crate::recipes::find;
 
 /// A file, and what it is made from.
 pub struct Recipe {

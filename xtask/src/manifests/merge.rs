@@ -61,8 +61,13 @@ pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
     list
 }
 
+/// What linkers add to the exports of a library without a version script (libcufile, libnccl).
+const ADDED: [&str; 5] = ["__bss_start", "_edata", "_end", "_fini", "_init"];
+
 fn is_api(symbol: &Symbol) -> bool {
-    !symbol.kind.is_data() && !symbol.name.starts_with("_Z") && !symbol.name.starts_with("__gnu_")
+    let name = &symbol.name[..];
+    let helper = name.starts_with("_Z") || name.starts_with("__gnu_") || ADDED.contains(&name);
+    !symbol.kind.is_data() && !helper
 }
 
 /// NVIDIA's libraries have one node, called like the soname, so that it changes with the major.
@@ -137,6 +142,7 @@ mod tests {
         let v = Version::new;
         let mut symbols = vec![("hipInit", Some("hip_4.2")), ("_Z3hipv", None)];
         symbols.push(("__gnu_h2f_ieee", Some("hip_4.2")));
+        symbols.extend([("_init", None), ("_end", None)]);
         let list = merge(vec![(v(5, 2), exports("lib.so.5", &symbols))]);
         assert_eq!(
             list.to_text(),

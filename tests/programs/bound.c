@@ -1,0 +1,94 @@
+/* Which functions of LIBRARY reach the real one, and one call through a stub beside the same call
+ * without. functions.inc: FUNCTION(name) for each function that there is a stub for; CALL_FORM and
+ * CALL name the one that is called. Prints a line for each answer. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpustub.h"
+
+#define text 1
+#define property 2
+#define out 3
+#define pair 4
+#define plain 5
+#define out_text 6
+
+#if CALL_FORM == text
+typedef const char *function_type(int);
+#elif CALL_FORM == property
+typedef int function_type(int, int *);
+#elif CALL_FORM == out
+typedef int function_type(int *);
+#elif CALL_FORM == pair
+typedef int function_type(int *, int *);
+#elif CALL_FORM == out_text
+typedef int function_type(int, const char **);
+#else
+typedef int function_type(void);
+#endif
+
+/* The declaration that matters here must come before those that only give addresses. */
+extern function_type CALL;
+#define FUNCTION(name) extern char stub_##name[] __asm__(#name);
+#include "functions.inc"
+#undef FUNCTION
+
+static const struct {
+    const char *name;
+    const char *address;
+} functions[] = {
+#define FUNCTION(name) {#name, stub_##name},
+#include "functions.inc"
+};
+
+static void call(const char *how, function_type *function)
+{
+    int status = 0, a = -7, b = -7;
+    const char *answer = "";
+#if CALL_FORM == text
+    answer = function(1);
+#elif CALL_FORM == property
+    status = function(0, &a);
+    status += function(1, &b);
+#elif CALL_FORM == out
+    status = function(&a);
+#elif CALL_FORM == pair
+    status = function(&a, &b);
+#elif CALL_FORM == out_text
+    status = function(1, &answer);
+#else
+    status = function();
+#endif
+    printf("%s %d %d %d %s\n", how, status, a, b, answer ? answer : "NULL");
+}
+
+int main(void)
+{
+    int bound = 0, refused = 0, absent = 0;
+    const char *volatile address = "";
+
+    if (gpustub_load(LIBRARY) != GPUSTUB_OK) {
+        printf("unavailable: %s\n%s", gpustub_reason(LIBRARY), gpustub_report(LIBRARY));
+        return 1;
+    }
+    gpustub_counts(LIBRARY, &bound, &refused, &absent);
+    printf("path %s\ncounts %d %d %d\n", gpustub_path(LIBRARY), bound, refused, absent);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        address = functions[i].address; /* keeps the stub */
+        if (!gpustub_has(LIBRARY, functions[i].name))
+            printf("lacks %s\n", functions[i].name);
+    }
+
+    void *handle = dlopen(gpustub_path(LIBRARY), RTLD_LAZY | RTLD_NOLOAD);
+    function_type *direct;
+    void *symbol = handle ? dlsym(handle, CALL_NAME) : NULL;
+    if (!symbol) {
+        printf("no direct call: %s\n", dlerror());
+        return 1;
+    }
+    memcpy(&direct, &symbol, sizeof direct);
+    call("stub", CALL);
+    call("direct", direct);
+    return address == NULL;
+}

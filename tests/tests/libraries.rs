@@ -1,0 +1,383 @@
+//! Stubs of each shipped library, bound to the real one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::library::{Fallback, Library, OutKind, Returns};
+use gpustub_core::symbols::Symbol;
+use gpustub_core::version::Version;
+use gpustub_tests::command::{Ran, succeed};
+use gpustub_tests::components::{component, wheel_libraries};
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Failure, Result, repository, scratch};
+
+/// A library of `libraries.toml`.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    call: Call,
+    versions: Vec<Real>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    form: String,
+    function: String,
+}
+
+/// A version of a library, and where it comes from.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Real {
+    version: String,
+    #[serde(default, rename = "in")]
+    components: Vec<String>,
+    place: Option<String>,
+    installed: Option<PathBuf>,
+    #[serde(default)]
+    all: bool,
+}
+
+fn cases() -> Result<BTreeMap<String, Case>> {
+    let file = repository().join("tests/libraries.toml");
+    let text = fs::read_to_string(&file)?;
+    Ok(toml::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?)
+}
+
+/// Where pip puts packages.
+const SITE: &str = "/env/lib/python3.12/site-packages";
+
+/// A program of one C file with stubs for some libraries, in `dir`. What it does not use is left
+/// out, as in a release build.
+fn build(dir: &Path, ids: &[&str], source: &str, flags: &[String]) -> Result<PathBuf> {
+    let manifest: String = ids.iter().map(|id| format!("[stub.{id}]\n")).collect();
+    let target = Machine::X86_64.target();
+    let plan = plan_or_fail(&format!("schema = 1\n{manifest}"), &[], &target)?;
+    let stubs = Stubs::write(dir, &plan, "cc", &[])?;
+    let program = dir.join("program");
+    let mut command = Command::new("cc");
+    command
+        .args(["-Wall", "-Werror", "-Wl,--gc-sections", "-I"])
+        .arg(&stubs.sources)
+        .args(flags)
+        .arg(repository().join("tests/programs").join(source))
+        .arg(stubs.archive()?);
+    succeed(command.arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+/// The program that asks about every function of a library.
+fn program_of(id: &str, call: &Call, dir: &Path) -> Result<PathBuf> {
+    let library = Library::builtin(id).ok_or("a shipped library")?;
+    let names = library.symbols.functions().map(|symbol| &symbol.name);
+    let text: String = (names.collect::<BTreeSet<_>>().iter())
+        .map(|name| format!("FUNCTION({name})\n"))
+        .collect();
+    fs::write(dir.join("functions.inc"), text)?;
+    let flags = [
+        format!("-I{}", dir.display()),
+        format!("-DLIBRARY=\"{id}\""),
+        format!("-DCALL_FORM={}", call.form),
+        format!("-DCALL={}", call.function),
+        format!("-DCALL_NAME=\"{}\"", call.function),
+    ];
+    build(dir, &[id], "bound.c", &flags)
+}
+
+/// A machine with a program in a site-packages folder, and a version of a library.
+fn machine(program: &Path, real: &Real) -> Result<Isolated> {
+    let machine = Isolated::new()?;
+    machine.install(program, &format!("{SITE}/example/program"))?;
+    if let Some(file) = &real.installed {
+        machine.install(file, &file.to_string_lossy())?;
+    }
+    for name in &real.components {
+        match (&real.place, name.strip_prefix("wheels/")) {
+            (Some(place), _) => machine.install_all(&component(name)?, place)?,
+            (None, Some(wheel)) => {
+                let libraries = wheel_libraries(wheel)?;
+                let inner = libraries.strip_prefix(component(name)?)?.to_owned();
+                machine.install_all(&libraries, &format!("{SITE}/{}", inner.display()))?;
+            }
+            (None, None) => return Err(format!("{name} is no wheel: say its `place`").into()),
+        }
+    }
+    Ok(machine)
+}
+
+/// Runs the program on a machine of its own.
+fn run(program: &Path, real: &Real) -> Result<Ran> {
+    machine(program, real)?
+        .run(&format!("{SITE}/example/program"), &[])?
+        .success()
+}
+
+fn has(symbol: &Symbol, version: Version) -> bool {
+    let mut ranges = symbol.present.iter();
+    symbol.present.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
+}
+
+/// All that the list says a version has is bound, and nothing else; one call is that of the
+/// library itself.
+fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
+    let library = Library::builtin(id).ok_or("a shipped library")?;
+    let version = Version::parse(&real.version).ok_or("a version")?;
+    let ran = run(program, real)?;
+    let lines = |start: &str| -> Vec<&str> {
+        let lines = ran.stdout.lines();
+        lines.filter_map(|line| line.strip_prefix(start)).collect()
+    };
+    let (mut present, mut lacking) = (BTreeSet::new(), BTreeSet::new());
+    for symbol in library.symbols.functions() {
+        let name = &symbol.name[..];
+        if has(symbol, version) {
+            present.insert(name);
+        } else {
+            lacking.insert(name);
+        }
+    }
+    // A name may have several version nodes, of which one is there.
+    lacking.retain(|name| !present.contains(name));
+    let expected = format!("{} 0 {}", present.len(), lacking.len());
+    if lines("counts ") != [expected.as_str()] {
+        return Err(ran.error(&format!("not bound, refused, absent: {expected}")));
+    }
+    let lacks: BTreeSet<&str> = lines("lacks ").into_iter().collect();
+    if lacks != lacking {
+        return Err(ran.error(&format!("should lack {lacking:?}")));
+    }
+    match (&lines("stub ")[..], &lines("direct ")[..]) {
+        ([stub], [direct]) if stub == direct => {
+            println!("{id} {version}: {expected}; {stub}");
+            Ok(())
+        }
+        _ => Err(ran.error("the stub answers otherwise than the library")),
+    }
+}
+
+fn check(all: bool) -> Result<()> {
+    let mut failures = Vec::new();
+    for (id, case) in cases()? {
+        let wanted: Vec<_> = (case.versions.iter())
+            .filter(|real| real.all == all)
+            .collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let dir = scratch()?;
+        let program = program_of(&id, &case.call, dir.path())?;
+        for real in wanted {
+            if let Err(Failure(text)) = is_bound_whole(&id, real, &program) {
+                failures.push(format!("{id} {}: {text}", real.version));
+            }
+        }
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(failures.join("\n\n").into())
+}
+
+#[test]
+#[ignore = "needs the real libraries and user namespaces: ./tests/run"]
+fn real_libraries_are_bound_whole() -> Result<()> {
+    check(false)
+}
+
+#[test]
+#[ignore = "needs the real libraries of all versions: ./tests/run --all"]
+fn heavy_real_libraries_of_other_versions_are_bound_whole() -> Result<()> {
+    check(true)
+}
+
+#[test]
+fn every_library_has_a_case() -> Result<()> {
+    let cases = cases()?;
+    let in_machines_rs = ["cuda", "cudart", "hip", "opencl"];
+    // Debian's need a newer C library than Debian 12 has, or rocSOLVER, half a gigabyte.
+    let only_read = [
+        "hipblas",
+        "hipfft",
+        "hipsolver",
+        "hipsparse",
+        "rocblas",
+        "rocfft",
+    ];
+    for id in Library::builtin_ids() {
+        let elsewhere = in_machines_rs.contains(&id) || only_read.contains(&id);
+        assert!(cases.contains_key(id) != elsewhere, "{id}");
+    }
+    Ok(())
+}
+
+/// The runtime settles the toolkit; libraries whose names two toolkits share must not be refused.
+fn toolkit(version: &str, names: &[&str]) -> Result<()> {
+    let dir = scratch()?;
+    let ids = ["cudart", "cusolver", "cusparse"];
+    let program = build(dir.path(), &ids, "toolkit.c", &[])?;
+    let real = Real {
+        version: version.into(),
+        components: names.iter().map(|name| format!("wheels/{name}")).collect(),
+        place: None,
+        installed: None,
+        all: false,
+    };
+    let ran = run(&program, &real)?;
+    assert_eq!(
+        ran.stdout, "cudart 1\ncusolver 1\ncusparse 1\n",
+        "{}",
+        ran.stderr
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs the real libraries and user namespaces: ./tests/run"]
+fn libraries_of_one_toolkit_go_together() -> Result<()> {
+    toolkit(
+        "12.9",
+        &[
+            "cudart-12.9",
+            "cusolver-12.9",
+            "cusparse-12.9",
+            "cublas",
+            "nvjitlink-12.9",
+        ],
+    )
+}
+
+#[test]
+#[ignore = "needs the real libraries of other versions: ./tests/run --all"]
+fn heavy_libraries_of_other_toolkits_go_together() -> Result<()> {
+    toolkit(
+        "11.8",
+        &[
+            "cudart-11.8",
+            "cusolver-11.8",
+            "cusparse-11.8",
+            "cublas-11.8",
+        ],
+    )?;
+    toolkit(
+        "13.5",
+        &[
+            "cudart-13.5",
+            "cusolver-13.5",
+            "cusparse-13.5",
+            "cublas-13.5",
+            "nvjitlink-13.5",
+        ],
+    )
+}
+
+// ---- no library at all ----------------------------------------------------------------------------
+
+/// One line of the program's table; `None` for structs, whose callers pass a hidden pointer.
+fn row(library: &Library, name: &str) -> Option<String> {
+    let status = Fallback::default();
+    let fallback = library.fallbacks.get(name).unwrap_or(&status);
+    let missing = fallback.missing.unwrap_or(library.codes.library_missing);
+    let (result, number) = match fallback.returns {
+        Returns::Status => ("STATUS", missing),
+        Returns::Value(value) => ("VALUE", value),
+        Returns::Text => ("TEXT", missing),
+        Returns::Null => ("POINTER", missing),
+        Returns::Void => ("NOTHING", missing),
+        Returns::Struct(_) => return None,
+    };
+    let outs = fallback.outs.iter().map(|out| {
+        let (bytes, kind) = match out.kind {
+            OutKind::Zero(0) => (8, "ZERO"),
+            OutKind::Zero(bytes) => (bytes, "ZERO"),
+            OutKind::Status => (4, "CODE"),
+            OutKind::Text => (8, "STRING"),
+        };
+        format!("{{{}, {bytes}, {kind}}}, ", out.arg)
+    });
+    let outs: String = outs.collect();
+    Some(format!(
+        "FUNCTION({name}, {result}, {number}, {{{outs}{{0, 0, 0}}}})\n"
+    ))
+}
+
+/// Every function of every library gives back what its manifest says, and writes nothing else.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn every_function_of_a_missing_library_answers_as_its_manifest_says() -> Result<()> {
+    for id in Library::builtin_ids() {
+        let library = Library::builtin(id).ok_or("a shipped library")?;
+        let names = library.symbols.functions().map(|symbol| &symbol.name[..]);
+        let rows: Vec<_> = (names.collect::<BTreeSet<_>>().into_iter())
+            .filter_map(|name| row(library, name))
+            .collect();
+        let dir = scratch()?;
+        fs::write(dir.path().join("functions.inc"), rows.concat())?;
+        let flags = [
+            format!("-I{}", dir.path().display()),
+            format!("-DLIBRARY=\"{id}\""),
+            format!("-DTEXT_OF_LIBRARY=\"{}\"", library.text),
+        ];
+        let program = build(dir.path(), &[id], "absent-all.c", &flags)?;
+        let machine = Isolated::new()?;
+        machine.install(&program, "/program")?;
+        let ran = machine.run("/program", &[])?.success()?;
+        assert_eq!(ran.stdout, format!("{} functions\n", rows.len()), "{id}");
+    }
+    Ok(())
+}
+
+// ---- work that needs no GPU -----------------------------------------------------------------------
+
+/// The program is compiled with nvJitLink's header, and so calls the names of that version.
+fn links(version: &str) -> Result<()> {
+    let (linker, compiler) = (format!("nvjitlink-{version}"), format!("nvrtc-{version}"));
+    let include = wheel_libraries(&linker)?.with_file_name("include");
+    let dir = scratch()?;
+    let flags = [format!("-I{}", include.display())];
+    let ids = ["nvjitlink", "nvrtc"];
+    let program = build(dir.path(), &ids, "link-device-code.c", &flags)?;
+    let real = Real {
+        version: version.into(),
+        components: [linker, compiler]
+            .map(|name| format!("wheels/{name}"))
+            .into(),
+        place: None,
+        installed: None,
+        all: false,
+    };
+    let expected =
+        format!("nvJitLink {version}\n1 sources: helper is undefined\n2 sources: linked\n");
+    assert_eq!(run(&program, &real)?.stdout, expected);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs nvJitLink, NVRTC and user namespaces: ./tests/run"]
+fn device_code_is_linked_through_stubs() -> Result<()> {
+    links("12.9")
+}
+
+#[test]
+#[ignore = "needs nvJitLink of another version: ./tests/run --all"]
+fn heavy_device_code_is_linked_through_stubs_of_13() -> Result<()> {
+    links("13.5")
+}
+
+/// On the real machine: its compiler reads files that the package installs.
+#[test]
+#[ignore = "needs AMD's HIP: ./tests/run"]
+fn hip_code_is_compiled_through_stubs() -> Result<()> {
+    let dir = scratch()?;
+    let program = build(dir.path(), &["hiprtc"], "compile-hip.c", &[])?;
+    let ran = succeed(&mut Command::new(program))?;
+    ran.expect_in_order(&[
+        "compile: HIPRTC_SUCCESS",
+        "the code is for a GPU",
+        "destroy",
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! What a manifest claims of functions, as assertions in C.
+
+use std::path::PathBuf;
+
+use gpustub_core::library::{Fallback, OutKind, Returns};
+
+use super::declarations::{Function, Parameter, clang};
+
+/// clang's type classes (`__builtin_classify_type`): pointers, floating point, structs and unions.
+const POINTER: u32 = 5;
+const REAL: u32 = 8;
+const RECORD: u32 = 12;
+
+/// Marks our messages among the compiler's.
+const MARK: &str = "claim: ";
+
+/// Claims about the functions of one source.
+pub struct Claims<'s> {
+    source: String,
+    status: &'s [String],
+    assertions: usize,
+    problems: Vec<String>,
+}
+
+impl<'s> Claims<'s> {
+    pub fn new(source: String, status: &'s [String]) -> Self {
+        Self {
+            source,
+            status,
+            assertions: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.assertions
+    }
+
+    /// What the manifest says of one function.
+    pub fn function(&mut self, name: &str, function: &Function, fallback: Option<&Fallback>) {
+        let status = Fallback::default();
+        let fallback = fallback.unwrap_or(&status);
+        self.returns(name, &function.returns, &fallback.returns);
+        for out in &fallback.outs {
+            let size = match out.kind {
+                OutKind::Zero(0) | OutKind::Text => 8,
+                OutKind::Zero(bytes) => bytes,
+                OutKind::Status => 4,
+            };
+            self.out(name, &function.parameters, out.arg, size);
+        }
+    }
+
+    fn returns(&mut self, name: &str, declared: &str, claimed: &Returns) {
+        let class = format!("__builtin_classify_type(*({declared} *)0)");
+        let size = format!("sizeof({declared})");
+        let said = format!("{name} returns {declared}");
+        let is_status = self.status.iter().any(|status| status == declared);
+        match claimed {
+            Returns::Status if is_status => self.assertions += 1,
+            Returns::Status => {
+                let message = format!("{said}, which is no status: it needs a [fallback] row");
+                self.problems.push(message);
+            }
+            Returns::Void if declared == "void" => self.assertions += 1,
+            Returns::Void => self.problems.push(format!("{said}, not nothing")),
+            _ if declared == "void" => self.problems.push(format!("{said}, not a value")),
+            Returns::Text => {
+                let is_text =
+                    format!("_Generic(({declared})0, char *: 1, const char *: 1, default: 0)");
+                self.assert(&is_text, &format!("{said}, not text"));
+            }
+            Returns::Null => {
+                self.assert(
+                    &format!("{class} == {POINTER}"),
+                    &format!("{said}, not a pointer"),
+                );
+            }
+            // Two registers, of integers or vectors: x86-64 and AArch64 alike.
+            Returns::Value(_) => {
+                let fits = format!("{class} != {POINTER} && {size} <= 16");
+                self.assert(&fits, &format!("{said}, not a number or small struct"));
+            }
+            Returns::Struct(bytes) => {
+                let fits = format!("{class} == {RECORD} && {size} == {bytes}");
+                self.assert(&fits, &format!("{said}, not a struct of {bytes} bytes"));
+            }
+        }
+    }
+
+    /// `arg` counts integer and pointer arguments: floating point has registers of its own.
+    fn out(&mut self, name: &str, parameters: &[Parameter], arg: u8, size: u32) {
+        let mut left = arg;
+        for parameter in parameters {
+            let kind = &parameter.kind;
+            let class = format!("__builtin_classify_type(*(__typeof__({kind}) *)0)");
+            let said = format!("{name}, parameter {} ({kind})", parameter.name);
+            if is_real(&parameter.canonical) {
+                let real = format!("{class} == {REAL} || {class} == {RECORD}");
+                self.assert(&real, &format!("{said} is no floating point"));
+                continue;
+            }
+            if left > 0 {
+                left -= 1;
+                let one = format!("{class} != {REAL} && {class} != {RECORD}");
+                self.assert(
+                    &one,
+                    &format!("{said} shifts argument {arg} by an unknown number"),
+                );
+                continue;
+            }
+            let pointee = kind
+                .trim_end_matches("restrict")
+                .trim_end()
+                .strip_suffix('*');
+            if pointee.is_some_and(is_const) {
+                self.problems
+                    .push(format!("{said} points to what is const"));
+            }
+            let enough =
+                format!("{class} == {POINTER} && sizeof(*(__typeof__({kind}))0) >= {size}");
+            self.assert(&enough, &format!("{said} is no pointer to {size} bytes"));
+            return;
+        }
+        let problem = format!("{name} has no argument {arg}");
+        self.problems.push(problem);
+    }
+
+    fn assert(&mut self, condition: &str, message: &str) {
+        self.assertions += 1;
+        self.source += &format!("_Static_assert({condition}, \"{MARK}{message}\");\n");
+    }
+
+    /// The claims that are wrong.
+    pub fn judge(mut self, folders: &[PathBuf]) -> Result<Vec<String>, String> {
+        let output = clang(&self.source, folders, &[])?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        for line in said.lines().filter(|line| line.contains("error: ")) {
+            let message = line.split_once(MARK).map_or(line, |(_, message)| message);
+            self.problems.push(message.trim_end_matches('"').to_owned());
+        }
+        if self.problems.is_empty() && !output.status.success() {
+            return Err(said.into_owned());
+        }
+        Ok(self.problems)
+    }
+}
+
+/// Whether an argument of this type is passed in vector registers, the complex types of CUDA too:
+/// structs of two floats or doubles.
+fn is_real(canonical: &str) -> bool {
+    let vectors = [
+        "float",
+        "double",
+        "struct float2",
+        "struct double2",
+        "float2",
+        "double2",
+    ];
+    vectors.contains(&canonical.trim_start_matches("const ").trim())
+}
+
+/// Whether a pointee's type says const: `const int`, `void *const`, but not `const char *`.
+fn is_const(pointee: &str) -> bool {
+    let pointee = pointee.trim();
+    pointee.ends_with("const") || (pointee.starts_with("const ") && !pointee.ends_with('*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn const_pointees() {
+        assert!(is_const("const int ") && is_const("void *const"));
+        assert!(!is_const("const char *") && !is_const("int"));
+    }
+
+    fn problems(source: &str, name: &str, fallback: &Fallback) -> Vec<String> {
+        let status = ["status".to_owned()];
+        let functions = super::super::declarations::read(source, &[]).unwrap();
+        let mut claims = Claims::new(source.to_owned(), &status);
+        claims.function(name, &functions[name], Some(fallback));
+        claims.judge(&[]).unwrap()
+    }
+
+    const SOURCE: &str = "typedef enum { OK } status; typedef struct x *handle;\n\
+        status create(float f, handle *h, const int *n, char c[3]);\n\
+        const char *text(status s); handle get(void); struct big { int i[5]; } big(void);\n";
+
+    fn fallback(returns: Returns, outs: &[(u8, OutKind)]) -> Fallback {
+        let outs = outs
+            .iter()
+            .map(|&(arg, kind)| gpustub_core::library::Out { arg, kind });
+        Fallback {
+            returns,
+            outs: outs.collect(),
+            missing: None,
+        }
+    }
+
+    #[test]
+    #[ignore = "needs clang: tests/run"]
+    fn right_and_wrong_claims_are_told_apart() {
+        for (name, returns, outs) in [
+            (
+                "create",
+                Returns::Status,
+                &[(0, OutKind::Zero(0)), (2, OutKind::Zero(1))][..],
+            ),
+            ("text", Returns::Text, &[]),
+            ("get", Returns::Null, &[]),
+            ("big", Returns::Struct(20), &[]),
+        ] {
+            let found = problems(SOURCE, name, &fallback(returns, outs));
+            assert_eq!(found, Vec::<String>::new(), "{name}");
+        }
+        for (name, returns, outs, expected) in [
+            (
+                "create",
+                Returns::Status,
+                &[(1, OutKind::Zero(4))][..],
+                "is const",
+            ),
+            (
+                "create",
+                Returns::Status,
+                &[(0, OutKind::Zero(12))],
+                "no pointer to 12",
+            ),
+            (
+                "create",
+                Returns::Status,
+                &[(3, OutKind::Zero(0))],
+                "no argument 3",
+            ),
+            ("text", Returns::Status, &[], "no status"),
+            ("text", Returns::Value(0), &[], "not a number"),
+            ("get", Returns::Text, &[], "not text"),
+            ("big", Returns::Struct(24), &[], "24 bytes"),
+            ("big", Returns::Void, &[], "not nothing"),
+        ] {
+            let found = problems(SOURCE, name, &fallback(returns, outs));
+            assert!(
+                found.len() == 1 && found[0].contains(expected),
+                "{name}: {found:?}"
+            );
+        }
+    }
+}

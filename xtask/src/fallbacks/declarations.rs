@@ -1,0 +1,123 @@
+//! The functions that headers of C declare, by clang's syntax tree.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde::Deserialize;
+
+/// A declared function. Types are as C spells them.
+#[derive(Debug)]
+pub struct Function {
+    pub returns: String,
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of a function.
+#[derive(Debug)]
+pub struct Parameter {
+    pub name: String,
+    pub kind: String,
+    /// Without typedefs, as far as clang tells.
+    pub canonical: String,
+}
+
+/// The part of clang's tree that is of use.
+#[derive(Deserialize)]
+struct Node {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    name: String,
+    #[serde(rename = "type")]
+    ty: Option<Type>,
+    #[serde(rename = "storageClass")]
+    storage: Option<String>,
+    #[serde(default)]
+    inline: bool,
+    #[serde(default)]
+    inner: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Type {
+    #[serde(rename = "qualType")]
+    spelled: String,
+    #[serde(rename = "desugaredQualType")]
+    canonical: Option<String>,
+}
+
+/// A source that includes those of the headers that there are; versions differ in them.
+pub fn source(include: &[String], macros: &[String]) -> String {
+    let mut text: String = macros.iter().map(|m| format!("#define {m}\n")).collect();
+    text += "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n";
+    for header in include {
+        text += &format!("#if __has_include(<{header}>)\n#include <{header}>\n#endif\n");
+    }
+    text
+}
+
+/// Runs clang over a source, with more arguments.
+pub fn clang(source: &str, folders: &[PathBuf], arguments: &[&str]) -> Result<Output, String> {
+    let failed = |reason: std::io::Error| format!("`clang`: {reason}");
+    let mut child = Command::new("clang")
+        .args(["-x", "c", "-fsyntax-only", "-w", "-ferror-limit=0"])
+        .args(arguments)
+        .args(
+            folders
+                .iter()
+                .flat_map(|folder| ["-I".as_ref(), folder.as_os_str()]),
+        )
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut stdin = child.stdin.take().ok_or("`clang` takes no input")?;
+    let source = source.to_owned();
+    // clang writes while it reads.
+    let writer = std::thread::spawn(move || stdin.write_all(source.as_bytes()));
+    let output = child.wait_with_output().map_err(failed)?;
+    // A clang that stops early says so itself.
+    let _ = writer.join();
+    Ok(output)
+}
+
+/// The functions that a source declares and that a library may export.
+pub fn read(source: &str, folders: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
+    let output = clang(source, folders, &["-Xclang", "-ast-dump=json"])?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let tree: Node =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("clang's tree: {e}"))?;
+    let exported = |node: &Node| {
+        node.kind == "FunctionDecl" && node.storage.as_deref() != Some("static") && !node.inline
+    };
+    Ok((tree.inner.into_iter())
+        .filter(exported)
+        .filter_map(|node| Some((node.name.clone(), function(node)?)))
+        .collect())
+}
+
+fn function(node: Node) -> Option<Function> {
+    let spelled = node.ty?.spelled;
+    let parameter = |node: Node| {
+        let ty = node.ty?;
+        Some(Parameter {
+            name: node.name,
+            canonical: ty.canonical.unwrap_or_else(|| ty.spelled.clone()),
+            kind: ty.spelled,
+        })
+    };
+    Some(Function {
+        // `cudaError_t (void **, size_t)`; no function of these returns a function pointer.
+        returns: spelled.split('(').next()?.trim_end().to_owned(),
+        parameters: (node.inner.into_iter())
+            .filter(|node| node.kind == "ParmVarDecl")
+            .filter_map(parameter)
+            .collect(),
+    })
+}

@@ -1,0 +1,200 @@
+//! `recipes.toml`: what the symbol lists are made from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::version::Version;
+use serde::Deserialize;
+
+/// How one library's list is made; the keys are described in `recipes.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Recipe {
+    pub comment: Vec<String>,
+    pub only: Option<String>,
+    #[serde(default)]
+    pub without: Vec<String>,
+    #[serde(default)]
+    pub without_nodes: bool,
+    pub exports: Vec<Exports>,
+    #[serde(default)]
+    pub include: Vec<Vec<String>>,
+    #[serde(default = "no_macros")]
+    pub defines: Vec<Vec<String>>,
+    #[serde(default)]
+    pub headers: Vec<Headers>,
+    #[serde(default)]
+    pub status: Vec<String>,
+    #[serde(default)]
+    pub alike: Vec<String>,
+    #[serde(default)]
+    pub undeclared: Vec<String>,
+}
+
+/// Headers are read once, as they are.
+fn no_macros() -> Vec<Vec<String>> {
+    vec![Vec::new()]
+}
+
+/// Where the functions of one version are read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Exports {
+    #[serde(deserialize_with = "version")]
+    pub version: Version,
+    #[serde(rename = "in")]
+    pub folder: Option<String>,
+    pub file: Option<String>,
+    pub installed: Option<String>,
+    pub cuda_header: Option<String>,
+}
+
+/// The folders that hold the headers of one version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Headers {
+    #[serde(deserialize_with = "version")]
+    pub version: Version,
+    #[serde(rename = "in")]
+    pub folders: Vec<String>,
+}
+
+fn version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Version::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no version")))
+}
+
+/// All recipes, by library.
+pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
+    toml::from_str(include_str!("../recipes.toml")).map_err(|e| format!("recipes.toml: {e}"))
+}
+
+impl Recipe {
+    /// Whether a function belongs to this list.
+    pub fn takes(&self, name: &str) -> bool {
+        (self.only.as_ref()).is_none_or(|prefix| name.starts_with(prefix))
+            && !self.without.iter().any(|prefix| name.starts_with(prefix))
+    }
+}
+
+/// The arguments that tasks on recipes share.
+pub struct Options {
+    pub check: bool,
+    pub components: PathBuf,
+    /// The libraries that were named; empty: all.
+    only: Vec<String>,
+}
+
+impl Options {
+    /// `[--check] [--components DIR] [LIBRARY...]`
+    pub fn parse(task: &str, arguments: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            check: false,
+            components: root().join("target/components"),
+            only: Vec::new(),
+        };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--check" => options.check = true,
+                "--components" => {
+                    options.components = rest.next().ok_or("`--components` takes a folder")?.into();
+                }
+                id if !id.starts_with('-') => options.only.push(id.to_owned()),
+                other => return Err(format!("`{task}` does not know `{other}`")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The recipes that were asked for.
+    pub fn recipes(&self) -> Result<Vec<(String, Recipe)>, String> {
+        let mut recipes = read()?;
+        if self.only.is_empty() {
+            return Ok(recipes.into_iter().collect());
+        }
+        let take = |id: &String| {
+            let recipe = recipes.remove(id).map(|recipe| (id.clone(), recipe));
+            recipe.ok_or_else(|| format!("recipes.toml has no `{id}`"))
+        };
+        self.only.iter().map(take).collect()
+    }
+}
+
+/// The repository's root.
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// All files and folders below `folder` that are wanted, sorted by path.
+pub fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
+    let mut folders = vec![folder.to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|e| {
+            format!(
+                "`{}`: {e}\n  help: `tests/run --all --components-only` unpacks the packages",
+                folder.display()
+            )
+        })?;
+        for entry in entries {
+            let path = entry
+                .map_err(|e| format!("`{}`: {e}", folder.display()))?
+                .path();
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path.clone());
+            }
+            if wanted(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The first file, by path, whose name starts with `prefix`, below `folder`.
+pub fn find(folder: &Path, prefix: &str) -> Result<PathBuf, String> {
+    let named = |path: &Path| {
+        !path.is_dir()
+            && path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+    };
+    let first = walk(folder, named)?.into_iter().next();
+    first.ok_or_else(|| format!("there is no `{prefix}…` below `{}`", folder.display()))
+}
+
+/// Where the C compiler finds a library.
+pub fn installed(file: &str) -> Result<PathBuf, String> {
+    let output = Command::new("cc")
+        .arg(format!("-print-file-name={file}"))
+        .output()
+        .map_err(|e| format!("`cc`: {e}"))?;
+    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end());
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(format!(
+        "`{file}` is not installed\n  help: `tests/run --components-only` installs it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_list_has_a_recipe() {
+        let recipes = read().unwrap();
+        let ids: Vec<_> = recipes.keys().map(String::as_str).collect();
+        let shipped: Vec<_> = gpustub_core::library::Library::builtin_ids().collect();
+        assert_eq!(ids, shipped);
+        for (id, recipe) in &recipes {
+            let sorted = recipe.exports.is_sorted_by(|a, b| a.version < b.version);
+            assert!(sorted, "{id}");
+            assert!(!recipe.exports.is_empty(), "{id}");
+        }
+    }
+}
