@@ -151,7 +151,9 @@ gpustub1_slow:
  .cfi_restore_state
 4: ldr x0, [sp, #RESULT]
  mov x1, xzr
- fmov d0, xzr
+ .irp i, 0, 1, 2, 3            // a struct of up to four floats (AAPCS64 6.9)
+ fmov d\i, xzr
+ .endr
  .cfi_remember_state
  mov sp, x29
  .cfi_def_cfa sp, 16
