@@ -1,6 +1,6 @@
 //! `manifests/*.gates`, from the headers of all versions: what each exported function means.
 //!
-//! The packages are those of `tests/components/install DIR --all`; without `--all` it brings a few
+//! The packages are those of `tests/components/install DIR --headers`; without it, there are a few
 //! versions, which the tests compare with the shipped files.
 
 mod compare;
