@@ -165,25 +165,27 @@ void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
     enum gpustub1_reason reason = GPUSTUB1_UNLOADING;
     int error = errno; /* a first call leaves errno as a later one does */
     enum gpustub1_watching watching = gpustub1_watching();
-    int forced = 0;
+    int forced = 0, answered = 0;
     int32_t code = 0;
     void *target = NULL;
     frame->observe = 0;
     if (watching != GPUSTUB1_OFF)
         forced = gpustub1_watch(info->library, slot, frame, &code);
     if (!forced && !gpustub1_is_exiting()) {
-        if (spec->hook && gpustub1_hook(info->library, slot, spec, frame)) {
-            errno = error;
-            return NULL;
-        }
-        target = gpustub1_target(info->library, slot, &reason);
-        if (spec->hook && gpustub1_hook_loaded(spec, target || reason != GPUSTUB1_ABSENT, frame)) {
-            errno = error;
-            return NULL;
+        answered = spec->hook && gpustub1_hook(info->library, slot, spec, frame);
+        if (!answered) {
+            target = gpustub1_target(info->library, slot, &reason);
+            answered = spec->hook &&
+                       gpustub1_hook_loaded(spec, target || reason != GPUSTUB1_ABSENT, frame);
         }
     }
-    if (!target) {
+    if (answered)
+        target = NULL;
+    else if (!target)
         gpustub1_answer(library, spec, forced ? code : gpustub1_code(library, spec, reason), frame);
+    if (forced && spec->returns == GPUSTUB1_VALUE) /* a fixed value, or codes of another API */
+        frame->result = (uintptr_t)(intptr_t)code;
+    if (!target) {
         if (watching == GPUSTUB1_TRACING)
             gpustub1_answered(slot, spec, frame->result);
     } else if (watching == GPUSTUB1_TRACING && spec->returns != GPUSTUB1_VOID && spec->returns != GPUSTUB1_STRUCT) {

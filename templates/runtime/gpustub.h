@@ -3,7 +3,11 @@
  * The functions live in the stub archive itself. They are hidden: each linked image (program or
  * shared library) that contains the archive has its own, and asks about its own stubs.
  * `library` is the name used in GpuStub.toml: "cudart". Nothing here prints, aborts or throws.
- * Strings stay valid until the process ends. */
+ * Strings stay valid until the process ends.
+ *
+ * With GPUSTUB_TRACE=1 in the environment each call is a line on standard error, with its argument
+ * registers and its result; GPUSTUB_FAIL=cudaMalloc:3=2 makes the third cudaMalloc return 2. Both are
+ * read at the first call, unless the process is set-user-id, and calls cost nothing more without. */
 #ifndef GPUSTUB_H
 #define GPUSTUB_H
 

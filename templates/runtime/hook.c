@@ -186,23 +186,29 @@ static void gpustub1_drain(struct gpustub1_state *state, const struct gpustub1_l
                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
-/* Replays what the library's hooks were given, once. A thread that comes while another is at it
- * waits: a kernel that it launches must be known by then. Not if it is the same thread, called
- * back; nor in a child of a fork, where that thread is not. */
-void gpustub1_replay(int index, const struct gpustub1_outcome *outcome)
+/* Replays what the library's hooks were given, once, before a slot is bound: a bound slot leads past
+ * this. A thread that comes while another is at it waits: a kernel that it launches must be known
+ * by then. Not in a child of a fork, where that thread is not. 0 if this thread is the one that
+ * replays, called back. */
+int gpustub1_replay(int index, const struct gpustub1_outcome *outcome)
 {
     struct gpustub1_state *state = gpustub1_state(index);
-    uintptr_t replayer = GPUSTUB1_LOAD(&state->replayer), me = (uintptr_t)pthread_self();
-    int32_t process = (int32_t)getpid();
-    if (gpustub1_is_closed(state) ||
-        (replayer && GPUSTUB1_LOAD(&state->replayer_process) != process))
-        return;
-    /* The process before the thread: who sees the thread sees the process. */
-    GPUSTUB1_STORE(&state->replayer_process, process);
-    if (!replayer && __atomic_compare_exchange_n(&state->replayer, &replayer, me, 0,
-                                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    int32_t me = (int32_t)getpid(), process = 0;
+    if (gpustub1_is_closed(state))
+        return 1;
+    /* One word decides who replays: with two, a fork between them would leave the child waiting. */
+    if (__atomic_compare_exchange_n(&state->replayer_process, &process, me, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        GPUSTUB1_STORE(&state->replayer, (uintptr_t)pthread_self());
         gpustub1_drain(state, gpustub1_library(index), outcome);
-    else
-        while (replayer != me && !gpustub1_is_closed(state))
-            sched_yield();
+        return 1;
+    }
+    if (process != me) /* what is left to replay lies on the stack of a thread that is not here */
+        GPUSTUB1_STORE(&state->queue, &gpustub1_closed);
+    while (!gpustub1_is_closed(state)) {
+        if (GPUSTUB1_LOAD(&state->replayer) == (uintptr_t)pthread_self())
+            return 0;
+        sched_yield();
+    }
+    return 1;
 }

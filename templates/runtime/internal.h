@@ -3,9 +3,10 @@
  * How threads meet (no lock is ever held, so a fork or a constructor that calls back is harmless):
  *   1. search: each thread that finds a library unsettled makes an outcome of its own;
  *   2. publish: one outcome per library wins a compare-and-swap and is never changed or freed;
- *   3. bind: every such thread writes the slots from the winning outcome, that is, the same values;
- *   4. protect: when all libraries are bound and no thread is in 3, the slots become read-only.
- * One wait there is: for a thread that replays what start-up code registered (hook.c). */
+ *   3. replay: one thread gives the library what start-up code registered (hook.c); others wait;
+ *   4. bind: every such thread writes the slots from the winning outcome, that is, the same values;
+ *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
+ * The wait in 3 is the only one, and a child of a fork does not wait. */
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H
 
@@ -66,8 +67,8 @@ struct gpustub1_state {
                                          before any thread of ours searched, or NULL */
     void *given;                      /* atomic: handle of the program's own */
     struct gpustub1_record *queue;    /* atomic: what hooks were given, the latest first */
-    uintptr_t replayer;               /* atomic: the thread that replays them */
-    int32_t replayer_process;
+    int32_t replayer_process;         /* atomic: that of the thread that replays them */
+    uintptr_t replayer;               /* atomic: that thread; 0: it did not say yet */
     uint32_t *counts;                 /* atomic: calls of each slot, while tracing */
 };
 
@@ -162,7 +163,7 @@ GPUSTUB1_INTERNAL void *gpustub1_resolve(const struct gpustub1_slot *slot,
 /* hook.c */
 GPUSTUB1_INTERNAL int gpustub1_hook(int library, const struct gpustub1_slot *slot,
                                     const struct gpustub1_spec *spec, struct gpustub1_frame *frame);
-GPUSTUB1_INTERNAL void gpustub1_replay(int library, const struct gpustub1_outcome *outcome);
+GPUSTUB1_INTERNAL int gpustub1_replay(int library, const struct gpustub1_outcome *outcome);
 GPUSTUB1_INTERNAL int gpustub1_hook_loaded(const struct gpustub1_spec *spec, int is_there,
                                            struct gpustub1_frame *frame);
 

@@ -14,6 +14,8 @@ pub mod command;
 pub mod components;
 pub mod elf;
 pub mod isolated;
+pub mod nvcc;
+pub mod pair;
 pub mod stubs;
 
 use std::fmt;

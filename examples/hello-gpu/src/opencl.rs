@@ -184,8 +184,8 @@ fn add(device: Object) -> Result<Vec<f32>, String> {
         // SAFETY: writes at most `room` bytes and one size.
         let log = text("clGetProgramBuildInfo", |room, to, size| unsafe {
             clGetProgramBuildInfo(program.0, device, PROGRAM_BUILD_LOG, room, to, size)
-        })?;
-        return Err(format!("{error}: {log}"));
+        });
+        return Err(log.map_or(error.clone(), |log| format!("{error}: {log}")));
     }
     // SAFETY: the program was built; the name is a C string.
     let kernel = Owned::new("clCreateKernel", clReleaseKernel, |status| unsafe {

@@ -223,9 +223,13 @@ impl<'a> Planner<'a> {
 
     fn check_versions(&mut self, stub: &Stub, library: &Library) {
         let id = &library.id;
-        let known = library.majors(&self.target.os);
         if let Some(header) = &stub.header {
             let major = header.value.from.major;
+            // Headers may be older than any library whose symbols were to be had.
+            let mut known = library.majors(&self.target.os);
+            known.extend(library.gates.headers().iter().map(|version| version.major));
+            known.sort_unstable_by(|a, b| b.cmp(a));
+            known.dedup();
             if !known.is_empty() && !known.contains(&major) {
                 let message = format!("nothing is known of `{id}` {major}");
                 let help = format!("known majors are {}", numbers(&known));

@@ -194,6 +194,17 @@ fn targets_without_trampolines_are_errors_where_stubs_are_made() {
         ),
         ("x86_64-pc-windows-msvc", "", None),
         ("x86_64-unknown-freebsd", OWN, Some("no-load-name")),
+        // Drivers of CUDA 11 were not to be had, but its headers were.
+        (
+            "x86_64-unknown-linux-gnu",
+            "[stub.cuda]\nheader = \"11.8\"",
+            None,
+        ),
+        (
+            "x86_64-unknown-linux-gnu",
+            "[stub.cuda]\nheader = \"10\"",
+            Some("unknown-version"),
+        ),
     ] {
         let (_, diagnostics) = plan_for(triple, body, None);
         let found = diagnostics

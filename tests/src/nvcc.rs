@@ -1,0 +1,235 @@
+//! Programs that real versions of nvcc compile, linked with stubs and with libraries themselves.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use crate::command::succeed;
+use crate::components::{component, target_dir, wheel_libraries};
+use crate::stubs::{Machine, Stubs, plan_or_fail};
+use crate::{Result, repository};
+
+/// A toolkit.
+#[derive(Debug, Clone, Copy)]
+pub struct Toolkit {
+    /// Its version, as in `header`.
+    pub version: &'static str,
+    compiler: &'static str,
+    /// A component with headers that lie elsewhere.
+    headers: Option<&'static str>,
+    flags: &'static [&'static str],
+}
+
+/// From wheels, as all of 13.
+pub const TOOLKIT_13: Toolkit = Toolkit {
+    version: "13.5",
+    compiler: "wheels/nvcc-13.5/nvidia/cu13/bin/nvcc",
+    headers: Some("wheels/cudart-13.5/nvidia/cu13/include"),
+    flags: &["-arch=sm_80"],
+};
+
+/// From Debian.
+pub const TOOLKIT_12: Toolkit = Toolkit {
+    version: "12.4",
+    compiler: "toolkit-12.4/bin/nvcc",
+    headers: None,
+    flags: &["-arch=sm_80"],
+};
+
+/// From Debian. It knows gcc up to 11 (crt/host_config.h).
+pub const TOOLKIT_11: Toolkit = Toolkit {
+    version: "11.8",
+    compiler: "toolkit-11.8/bin/nvcc",
+    headers: None,
+    flags: &["-arch=sm_80", "-allow-unsupported-compiler"],
+};
+
+/// What a toolkit compiled out of `tests/startup`, below the target folder.
+#[derive(Debug)]
+pub struct Compiled {
+    folder: PathBuf,
+}
+
+/// With what a program or library is linked.
+#[derive(Debug, Clone, Copy)]
+pub enum With<'a> {
+    /// The stubs.
+    Stubs,
+    /// This library.
+    Library(&'a Path),
+}
+
+fn sources() -> PathBuf {
+    repository().join("tests/startup")
+}
+
+impl Toolkit {
+    /// Compiles all sources, and the stubs for a program with this toolkit's headers: once in the
+    /// life of this process, for all of its tests.
+    pub fn compiled(&self) -> Result<Compiled> {
+        static DONE: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
+        let folder = target_dir().join(format!("startup-{}", self.version));
+        let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let compile = || self.compile(&folder).map_err(|failure| failure.0);
+        done.entry(self.version).or_insert_with(compile).clone()?;
+        Ok(Compiled { folder })
+    }
+
+    fn compile(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)?;
+        for source in ["first", "second", "plugin"] {
+            let mut nvcc = Command::new(component(self.compiler)?);
+            nvcc.args(["-cudart", "shared", "-Xcompiler", "-fPIC,-g1"]);
+            nvcc.args(self.flags);
+            if let Some(headers) = self.headers {
+                nvcc.arg("-I").arg(component(headers)?);
+            }
+            nvcc.arg("-c")
+                .arg(sources().join(source).with_extension("cu"))
+                .arg("-o")
+                .arg(folder.join(source).with_extension("o"));
+            succeed(&mut nvcc)?;
+        }
+        let manifest = format!(
+            "schema = 1\n[stub.cuda]\nheader = \"{0}\"\n[stub.cudart]\nheader = \"{0}\"\n",
+            self.version
+        );
+        let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
+        Stubs::write(folder, &plan, "cc", &[])?.archive()?;
+        Ok(())
+    }
+}
+
+impl Compiled {
+    /// Links the program of two objects with device code.
+    pub fn program(&self, output: &Path, with: With<'_>) -> Result<()> {
+        self.link(output, &["first.o", "second.o"], with)
+    }
+
+    /// Links the shared library with device code.
+    pub fn plugin(&self, output: &Path, with: With<'_>) -> Result<()> {
+        self.link(output, &["plugin.o", "-shared", "-Wl,-z,defs"], with)
+    }
+
+    fn link(&self, output: &Path, words: &[&str], with: With<'_>) -> Result<()> {
+        let mut link = Command::new("c++");
+        link.current_dir(&self.folder).args(words);
+        match with {
+            With::Stubs => link.arg("gpustub/libgpustub_stubs.a"),
+            With::Library(library) => link.arg(library),
+        };
+        succeed(link.args(["-pthread", "-ldl", "-o"]).arg(output))?;
+        Ok(())
+    }
+}
+
+/// The program that loads and unloads the shared library.
+pub fn host(dir: &Path) -> Result<PathBuf> {
+    let program = dir.join("host");
+    let mut cc = Command::new("cc");
+    cc.arg(sources().join("host.c"));
+    succeed(cc.args(["-ldl", "-o"]).arg(&program))?;
+    Ok(program)
+}
+
+/// A runtime of this major that writes down what it is given, alone in a folder of its own.
+pub fn recorder(dir: &Path, major: u32) -> Result<PathBuf> {
+    let version = major * 1000 + 10;
+    let definitions = [format!("-DMAJOR={major}"), format!("-DVERSION={version}")];
+    record(
+        &dir.join(format!("recorder-{major}")),
+        soname(major),
+        &definitions,
+    )
+}
+
+/// The same for HIP.
+pub fn hip_recorder(dir: &Path) -> Result<PathBuf> {
+    let definitions = ["-DHIP", "-DVERSION=60000000"].map(str::to_owned);
+    record(&dir.join("recorder-hip"), "libamdhip64.so.6", &definitions)
+}
+
+/// It stays when a plugin goes that is linked with it, as it does when stubs have loaded it.
+fn record(folder: &Path, soname: &str, definitions: &[String]) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let library = folder.join(soname);
+    let mut cc = Command::new("cc");
+    cc.args([
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Wextra",
+        "-O1",
+        "-Wl,-z,nodelete",
+    ])
+    .args(definitions)
+    .arg(format!("-Wl,-soname,{soname}"))
+    .arg(sources().join("recorder.c"));
+    succeed(cc.args(["-ldl", "-o"]).arg(&library))?;
+    Ok(library)
+}
+
+/// Programs that no nvcc has compiled: `hooks.c` with the stubs of `id`, and with a library.
+pub fn hooks(dir: &Path, id: &str, flags: &[&str], library: &Path) -> Result<[PathBuf; 2]> {
+    let source = sources().join("hooks.c");
+    let object = dir.join("hooks.o");
+    let mut cc = Command::new("cc");
+    cc.args(["-c", "-O1", "-Wall", "-Wextra"]).args(flags);
+    succeed(cc.arg(source).arg("-o").arg(&object))?;
+    both(dir, id, &object, library)
+}
+
+/// The program of `device.hip`, as clang compiles the host's side of it.
+pub fn hip_program(dir: &Path, library: &Path) -> Result<[PathBuf; 2]> {
+    let object = dir.join("device.o");
+    let mut clang = Command::new("clang++");
+    clang.args([
+        "-x",
+        "hip",
+        "--cuda-host-only",
+        "-nogpuinc",
+        "-nogpulib",
+        "-fPIC",
+        "-c",
+    ]);
+    clang
+        .arg(sources().join("device.hip"))
+        .arg("-o")
+        .arg(&object);
+    succeed(&mut clang)?;
+    both(dir, "hip", &object, library)
+}
+
+/// An object linked with the stubs of `id`, and with a library.
+fn both(dir: &Path, id: &str, object: &Path, library: &Path) -> Result<[PathBuf; 2]> {
+    let plan = plan_or_fail(
+        &format!("schema = 1\n[stub.{id}]\n"),
+        &[],
+        &Machine::X86_64.target(),
+    )?;
+    let stubs = Stubs::write(dir, &plan, "cc", &[])?.archive()?;
+    let programs = [dir.join("stubbed"), dir.join("direct")];
+    for (program, with) in programs.iter().zip([stubs.as_path(), library]) {
+        let mut link = Command::new("c++");
+        link.arg(object).arg(with).args(["-pthread", "-ldl", "-o"]);
+        succeed(link.arg(program))?;
+    }
+    Ok(programs)
+}
+
+/// The file of a real runtime, by the version in its component's name.
+pub fn runtime(version: &str) -> Result<PathBuf> {
+    let major = version.split('.').next().unwrap_or(version).parse()?;
+    Ok(wheel_libraries(&format!("cudart-{version}"))?.join(soname(major)))
+}
+
+/// Every 11.x has one soname.
+fn soname(major: u32) -> &'static str {
+    match major {
+        11 => "libcudart.so.11.0",
+        12 => "libcudart.so.12",
+        _ => "libcudart.so.13",
+    }
+}

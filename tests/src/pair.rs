@@ -1,0 +1,161 @@
+//! Two programs of the same objects, one with stubs and one linked with the library, and a library
+//! that writes down what both give it.
+
+use std::path::{Path, PathBuf};
+
+use crate::command::Ran;
+use crate::elf::{Row, needed, symbols};
+use crate::isolated::Isolated;
+use crate::nvcc::{Toolkit, With, recorder};
+use crate::{Result, scratch};
+
+/// Where the libraries of a machine lie.
+const PLACE: &str = "/libraries";
+
+const SEARCH: (&str, &str) = ("LD_LIBRARY_PATH", PLACE);
+
+/// A machine with these libraries and nothing else of CUDA.
+pub fn machine(libraries: &[&Path]) -> Result<Isolated> {
+    let machine = Isolated::new()?;
+    for library in libraries {
+        let name = library.file_name().unwrap_or_default().to_string_lossy();
+        machine.install(library, &format!("{PLACE}/{name}"))?;
+    }
+    Ok(machine)
+}
+
+/// The major of a version.
+pub fn major(version: &str) -> Result<u32> {
+    Ok(version.split('.').next().unwrap_or(version).parse()?)
+}
+
+/// Runs a program that has to succeed, which finds the machine's libraries.
+pub fn run(machine: &Isolated, program: &str, variables: &[(&str, &str)]) -> Result<Ran> {
+    machine
+        .run(program, &[&[SEARCH], variables].concat())?
+        .success()
+}
+
+// ---- what a library was given -------------------------------------------------------------------------
+
+/// What a recording library wrote, with each place in `image` by its symbol: two programs of the
+/// same objects differ in their addresses only.
+pub fn recorded(text: &str, image: &Path) -> Result<Vec<String>> {
+    let rows = symbols("--symbols", image)?;
+    let lines = text.lines().filter_map(|line| line.strip_prefix("record "));
+    let named = |word: &str| match word.split_once("+0x") {
+        Some((_, offset)) => named(&rows, offset),
+        None => Ok(word.to_owned()),
+    };
+    lines
+        .map(|line| {
+            Ok(line
+                .split(' ')
+                .map(named)
+                .collect::<Result<Vec<_>>>()?
+                .join(" "))
+        })
+        .collect()
+}
+
+/// The symbol at an offset, and the place in it. Objects may each have a local one of the same name:
+/// those are numbered by address, which is the order of linking.
+fn named(rows: &[Row], offset: &str) -> Result<String> {
+    let at = u64::from_str_radix(offset, 16)?;
+    let rows = rows
+        .iter()
+        .filter(|row| row.section != "UND" && ["FUNC", "OBJECT"].contains(&&row.kind[..]));
+    let found = rows
+        .clone()
+        .find(|row| (row.value..row.value + row.size).contains(&at));
+    let Row { name, value, .. } = found.ok_or(format!("no symbol at {offset}"))?;
+    let number = rows
+        .filter(|row| row.name == *name && row.value < *value)
+        .count();
+    Ok(format!("{name}#{number}+{}", at - value))
+}
+
+/// How many lines start with a word.
+pub fn count(lines: &[String], word: &str) -> usize {
+    lines
+        .iter()
+        .filter(|line| line.split(' ').next() == Some(word))
+        .count()
+}
+
+/// A toolkit's programs, with stubs and with a recording library of its major.
+#[derive(Debug)]
+pub struct Pair {
+    /// Where they lie.
+    pub dir: tempfile::TempDir,
+    /// The library.
+    pub library: PathBuf,
+    /// The program with stubs.
+    pub stubbed: PathBuf,
+    /// The program that is linked with the library.
+    pub direct: PathBuf,
+}
+
+impl Pair {
+    /// The program of a toolkit.
+    pub fn new(toolkit: Toolkit) -> Result<Self> {
+        let dir = scratch()?;
+        let compiled = toolkit.compiled()?;
+        let library = recorder(dir.path(), major(toolkit.version)?)?;
+        let (stubbed, direct) = (dir.path().join("stubbed"), dir.path().join("direct"));
+        compiled.program(&stubbed, With::Stubs)?;
+        compiled.program(&direct, With::Library(&library))?;
+        // Or the comparison would be one of a program with itself.
+        assert!(
+            needed(&direct)?
+                .iter()
+                .any(|name| name.starts_with("libcudart"))
+        );
+        assert!(!needed(&stubbed)?.iter().any(|name| name.contains("cud")));
+        Ok(Self {
+            dir,
+            library,
+            stubbed,
+            direct,
+        })
+    }
+
+    /// The same for a program that [`crate::nvcc`] links in both ways.
+    pub fn other(
+        make: impl Fn(&Path, &Path) -> Result<[PathBuf; 2]>,
+        library: impl Fn(&Path) -> Result<PathBuf>,
+    ) -> Result<Self> {
+        let dir = scratch()?;
+        let library = library(dir.path())?;
+        let [stubbed, direct] = make(dir.path(), &library)?;
+        Ok(Self {
+            dir,
+            library,
+            stubbed,
+            direct,
+        })
+    }
+
+    /// Runs both programs; they must say the same, and the library must be given the same by both.
+    pub fn same(&self, variables: &[(&str, &str)]) -> Result<(Ran, Vec<String>)> {
+        let direct = self.run(&self.direct, variables)?;
+        let stubbed = self.run(&self.stubbed, variables)?;
+        let expected = recorded(&direct.stderr, &self.direct)?;
+        let found = recorded(&stubbed.stderr, &self.stubbed)?;
+        if found != expected || stubbed.stdout != direct.stdout {
+            let (expected, said) = (expected.join("\n"), &direct.stdout);
+            let found = found.join("\n");
+            let what =
+                format!("not as linked directly; expected:\n{expected}\n{said}\nfound:\n{found}\n");
+            return Err(stubbed.error(&what));
+        }
+        Ok((stubbed, found))
+    }
+
+    /// Runs a program where the library is, and nothing else of CUDA.
+    pub fn run(&self, program: &Path, variables: &[(&str, &str)]) -> Result<Ran> {
+        let machine = machine(&[&self.library])?;
+        machine.install(program, "/app")?;
+        run(&machine, "/app", variables)
+    }
+}

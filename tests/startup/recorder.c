@@ -1,0 +1,298 @@
+/* A CUDA runtime, or with -DHIP HIP's, that writes down what it is given, for objects of compilers of
+ * any version. MAJOR and VERSION say which one it plays; CUDA's of 11.8 has no __cudaGetKernel and
+ * __cudaLaunchKernel. Pointers are written as image+offset, handles as numbers in the order of their
+ * making. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef HIP
+#define START(name) __hip##name
+#define CALL(name) hip##name
+#else
+#define START(name) __cuda##name
+#define CALL(name) cuda##name
+#endif
+
+enum { ROOM = 32, INVALID_SYMBOL = 13, NO_DEVICE_FUNCTION = 98 };
+
+static char handles[ROOM];
+static int opened;
+static struct function {
+    const void *host;
+    int handle;
+} functions[ROOM];
+static const void *variables[ROOM];
+/* Atomic: a call may come from another thread than the registrations. */
+static int known, known_variables;
+
+typedef struct {
+    unsigned x, y, z;
+} dim3;
+static __thread struct {
+    dim3 grid, block;
+    size_t shared;
+    void *stream;
+} pushed;
+
+#define SAY(...) dprintf(2, "record " __VA_ARGS__)
+
+static const char *place(const void *pointer)
+{
+    static __thread char texts[4][4200];
+    static __thread unsigned next;
+    char *text = texts[next++ % 4];
+    Dl_info info;
+    if (!pointer)
+        return "null";
+    if (!dladdr(pointer, &info))
+        return "nowhere";
+    const char *slash = strrchr(info.dli_fname, '/');
+    snprintf(text, sizeof texts[0], "%s+0x%lx", slash ? slash + 1 : info.dli_fname,
+             (unsigned long)((const char *)pointer - (const char *)info.dli_fbase));
+    return text;
+}
+
+static int number(void **handle)
+{
+    const char *at = (const char *)handle;
+    return at >= handles && at < handles + opened ? (int)(at - handles) + 1 : -1;
+}
+
+/* SLOW is how many milliseconds some registrations take. */
+static void slowly(void)
+{
+    const char *slow = getenv("SLOW");
+    if (slow)
+        usleep((unsigned)atoi(slow) * 1000);
+}
+
+/* What fatbinary.h calls a wrapper: magic, version, data; the data's own header has its sizes. HIP's
+ * data has another form. */
+static uint32_t sum(const void *wrapper)
+{
+#ifdef HIP
+    uint32_t magic;
+    memcpy(&magic, wrapper, sizeof magic);
+    return magic;
+#else
+    const unsigned char *data;
+    uint16_t header;
+    uint64_t size;
+    uint32_t hash = 2166136261u;
+    memcpy(&data, (const char *)wrapper + 8, sizeof data);
+    memcpy(&header, data + 6, sizeof header);
+    memcpy(&size, data + 8, sizeof size);
+    for (uint64_t i = 0; i < header + size; i++)
+        hash = (hash ^ data[i]) * 16777619u;
+    return hash;
+#endif
+}
+
+void **START(RegisterFatBinary)(void *wrapper)
+{
+    slowly();
+    void **handle = (void **)(handles + opened++);
+    SAY("open %d %s %08x\n", opened, place(wrapper), sum(wrapper));
+    return handle;
+}
+
+void START(RegisterFatBinaryEnd)(void **handle) { SAY("end %d\n", number(handle)); }
+
+void START(UnregisterFatBinary)(void **handle) { SAY("close %d\n", number(handle)); }
+
+void START(RegisterFunction)(void **handle, const char *host, char *device, const char *name,
+                            int threads, void *a, void *b, void *c, void *d, int *e)
+{
+    slowly();
+    SAY("function %d %s %s %s %d %s %s %s %s %s\n", number(handle), place(host), device, name, threads,
+        place(a), place(b), place(c), place(d), place(e));
+    functions[known] = (struct function){host, number(handle)};
+    __atomic_add_fetch(&known, 1, __ATOMIC_RELEASE);
+}
+
+void START(RegisterVar)(void **handle, char *host, char *device, const char *name, int external,
+                       size_t size, int constant, int global)
+{
+    slowly();
+    SAY("variable %d %s %s %s %d %zu %d %d\n", number(handle), place(host), device, name, external,
+        size, constant, global);
+    variables[known_variables] = host;
+    __atomic_add_fetch(&known_variables, 1, __ATOMIC_RELEASE);
+}
+
+#ifdef HIP
+void __hipRegisterManagedVar(void **handle, void **host, void *initial, const char *name, size_t size,
+                             unsigned align)
+{
+    SAY("managed %d %s %s %s %zu %u\n", number(handle), place(host), place(initial), name, size, align);
+    *host = initial;
+}
+#else
+static struct {
+    void **pointer;
+    int handle;
+    size_t size;
+} managed[ROOM];
+static int managed_count;
+
+void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
+                              int external, size_t size, int constant, int global)
+{
+    SAY("managed %d %s %s %s %d %zu %d %d\n", number(handle), place(host), device, name, external,
+        size, constant, global);
+    managed[managed_count].pointer = host;
+    managed[managed_count].size = size;
+    managed[managed_count++].handle = number(handle);
+}
+
+char __cudaInitModule(void **handle)
+{
+    SAY("init %d\n", number(handle));
+    for (int i = 0; i < managed_count; i++)
+        if (managed[i].handle == number(handle))
+            *managed[i].pointer = calloc(1, managed[i].size);
+    return 1;
+}
+
+void __cudaRegisterHostVar(void **handle, const char *name, char *host, size_t size)
+{
+    SAY("host %d %s %s %zu\n", number(handle), name, place(host), size);
+}
+
+/* As the real one is called: no header declares it. It takes five arguments (disassembled, 12.9). */
+void __cudaRegisterUnifiedTable(void **handle, void *functions_start, size_t functions_size,
+                                void *data_start, size_t data_size)
+{
+    SAY("table %d %s %zu %s %zu\n", number(handle), place(functions_start), functions_size,
+        place(data_start), data_size);
+}
+#endif
+
+void START(RegisterTexture)(void **handle, const void *host, const void **device, const char *name,
+                            int dimensions, int normalised, int external)
+{
+    SAY("texture %d %s %s %s %d %d %d\n", number(handle), place(host), place(device), name, dimensions,
+        normalised, external);
+}
+
+void START(RegisterSurface)(void **handle, const void *host, const void **device, const char *name,
+                            int dimensions, int external)
+{
+    SAY("surface %d %s %s %s %d %d\n", number(handle), place(host), place(device), name, dimensions,
+        external);
+}
+
+/* ---- launches ----------------------------------------------------------------------------------- */
+
+unsigned START(PushCallConfiguration)(dim3 grid, dim3 block, size_t shared, void *stream)
+{
+    pushed.grid = grid;
+    pushed.block = block;
+    pushed.shared = shared;
+    pushed.stream = stream;
+    return 0;
+}
+
+int START(PopCallConfiguration)(dim3 *grid, dim3 *block, size_t *shared, void *stream)
+{
+    *grid = pushed.grid;
+    *block = pushed.block;
+    *shared = pushed.shared;
+    memcpy(stream, &pushed.stream, sizeof pushed.stream);
+    return 0;
+}
+
+static int last;
+
+static int launch(const struct function *function, dim3 grid, dim3 block, void **args, size_t shared,
+                  void *stream)
+{
+    (void)args;
+    SAY("launch %s of %d: %u,%u,%u %u,%u,%u %zu %s\n", place(function->host), function->handle, grid.x,
+        grid.y, grid.z, block.x, block.y, block.z, shared, place(stream));
+    return last = 0;
+}
+
+static const struct function *find(const void *host)
+{
+    for (int i = 0; i < __atomic_load_n(&known, __ATOMIC_ACQUIRE); i++)
+        if (functions[i].host == host)
+            return &functions[i];
+    SAY("UNKNOWN function %s\n", place(host));
+    return NULL;
+}
+
+int CALL(LaunchKernel)(const void *host, dim3 grid, dim3 block, void **args, size_t shared, void *stream)
+{
+    const struct function *function = find(host);
+    return function ? launch(function, grid, block, args, shared, stream)
+                    : (last = NO_DEVICE_FUNCTION);
+}
+
+#if MAJOR >= 12 && !defined(HIP)
+int __cudaGetKernel(const void **kernel, const void *host)
+{
+    *kernel = find(host);
+    return *kernel ? 0 : NO_DEVICE_FUNCTION;
+}
+
+int __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
+                       void *stream)
+{
+    const struct function *function = kernel;
+    if (function < functions || function >= functions + ROOM) {
+        SAY("UNKNOWN kernel\n");
+        return last = NO_DEVICE_FUNCTION;
+    }
+    return launch(function, grid, block, args, shared, stream);
+}
+#endif
+
+/* ---- calls -------------------------------------------------------------------------------------- */
+
+int CALL(GetLastError)(void)
+{
+    int status = last;
+    last = 0;
+    return status;
+}
+
+int CALL(GetDeviceCount)(int *count)
+{
+    *count = 1;
+    return 0;
+}
+
+int CALL(RuntimeGetVersion)(int *version)
+{
+    *version = VERSION;
+    return 0;
+}
+
+int CALL(Malloc)(void **memory, size_t size)
+{
+    return (*memory = malloc(size)) ? 0 : 2;
+}
+
+int CALL(Free)(void *memory)
+{
+    free(memory);
+    return 0;
+}
+
+int CALL(MemcpyToSymbol)(const void *symbol, const void *from, size_t size, size_t offset, int kind)
+{
+    (void)from;
+    for (int i = 0; i < __atomic_load_n(&known_variables, __ATOMIC_ACQUIRE); i++)
+        if (variables[i] == symbol) {
+            SAY("copy %s %zu %zu %d\n", place(symbol), size, offset, kind);
+            return 0;
+        }
+    SAY("UNKNOWN variable %s\n", place(symbol));
+    return INVALID_SYMBOL;
+}

@@ -1,0 +1,264 @@
+//! `GPUSTUB_TRACE` and `GPUSTUB_FAIL`, on the OpenCL part of `hello-gpu`; and what they cost when
+//! they are not set.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::cargo::program;
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
+use gpustub_tests::{Result, repository, scratch};
+
+/// The example with no other library than OpenCL.
+fn opencl(variables: &[(&str, &str)]) -> Result<Ran> {
+    let mut command = Command::new(program("hello-gpu")?);
+    for library in ["CUDA", "CUDART", "NVRTC", "HIP"] {
+        command.env(format!("GPUSTUB_{library}_PATH"), "off");
+    }
+    run(command.envs(variables.iter().copied()))
+}
+
+/// How often each function was called, by the lines of the calls, and by the counts at the end.
+fn counts(ran: &Ran) -> Result<[BTreeMap<String, u32>; 2]> {
+    let mut counts = [BTreeMap::new(), BTreeMap::new()];
+    for line in ran.stderr.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["gpustub:", "called", number, "time" | "times", name] => {
+                counts[1].insert(name.to_owned(), number.parse()?);
+            }
+            // gpustub: THREAD NAME(…)
+            ["gpustub:", _, call, ..] if call.contains('(') => {
+                let name = call.split('(').next().unwrap_or_default();
+                *counts[0].entry(name.to_owned()).or_insert(0) += 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(counts)
+}
+
+#[test]
+#[ignore = "needs PoCL: ./tests/run"]
+fn trace_shows_the_calls_of_the_example_and_counts_them() -> Result<()> {
+    let quiet = opencl(&[])?.success()?;
+    let ran = opencl(&[("GPUSTUB_TRACE", "1")])?.success()?;
+    assert_eq!(quiet.stderr, "");
+    assert_eq!(ran.stdout, quiet.stdout, "what is seen is not changed");
+    let [calls, at_exit] = counts(&ran)?;
+    assert_eq!(calls, at_exit, "{}", ran.stderr);
+    let devices = quiet.stdout.matches(": added ").count() as u32;
+    assert!(devices > 0, "{}", quiet.stdout);
+    for (name, times) in [
+        ("clGetPlatformIDs", 2),
+        ("clBuildProgram", devices),
+        ("clCreateBuffer", 3 * devices),
+        ("clSetKernelArg", 3 * devices),
+        ("clEnqueueReadBuffer", devices),
+        ("clReleaseMemObject", 3 * devices),
+    ] {
+        assert_eq!(calls.get(name), Some(&times), "{name}: {}", ran.stderr);
+    }
+    // In the order of the example: a list, an object, a status; the last thing is the counts.
+    let mut rest = &ran.stderr[..];
+    for part in [
+        " clGetPlatformIDs(0x0, 0x0, 0x",
+        " clGetPlatformIDs = 0\n",
+        " clCreateBuffer(0x",
+        " clCreateBuffer = 0x",
+        " clSetKernelArg(0x",
+        " clSetKernelArg = 0\n",
+        " clReleaseMemObject = 0\n",
+        "\ngpustub: called ",
+    ] {
+        let found = rest.split_once(part);
+        rest = found
+            .ok_or_else(|| ran.error(&format!("no {part:?} here")))?
+            .1;
+    }
+    let is_count = |line: &str| line.starts_with("gpustub: called ");
+    assert!(rest.lines().skip(1).all(is_count), "{rest}");
+    Ok(())
+}
+
+/// The example reports the call and the code, and releases what it had: no call is left open.
+#[test]
+#[ignore = "needs PoCL: ./tests/run"]
+fn fail_makes_the_third_buffer_of_the_example_fail() -> Result<()> {
+    let failing = ("GPUSTUB_FAIL", "clCreateBuffer:3=-61");
+    let ran = opencl(&[failing])?;
+    assert_eq!(ran.status.code(), Some(1), "{}", ran.error("not refused").0);
+    assert_eq!(ran.stderr, "");
+    let line = ran.stdout.lines().last().unwrap_or_default().to_owned();
+    assert!(line.starts_with("  FAILED: "), "{line}");
+    assert!(line.ends_with(": clCreateBuffer: error -61"), "{line}");
+
+    let traced = opencl(&[failing, ("GPUSTUB_TRACE", "1")])?;
+    assert_eq!(traced.stdout, ran.stdout);
+    let [calls, at_exit] = counts(&traced)?;
+    assert_eq!(calls, at_exit);
+    assert_eq!(calls["clCreateBuffer"], 3, "{}", traced.stderr);
+    assert_eq!(calls["clReleaseMemObject"], 2, "{}", traced.stderr);
+    assert!(!calls.contains_key("clSetKernelArg"), "{}", traced.stderr);
+    assert!(
+        traced.stderr.contains(" clCreateBuffer = 0x0\n"),
+        "{}",
+        traced.stderr
+    );
+
+    // A code that no such call gives, for every call.
+    let ran = opencl(&[("GPUSTUB_FAIL", "clBuildProgram=-4711")])?;
+    assert_eq!(ran.status.code(), Some(1));
+    ran.expect_in_order(&["clBuildProgram: error -4711"])?;
+    Ok(())
+}
+
+/// Functions that have a value of their own without a library return the code, too: cudart's version
+/// of the driver, which is 0 then, and hiprtc's, whose codes are not HIP's.
+#[test]
+fn fail_reaches_functions_that_return_a_fixed_value() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.cudart]\n[stub.hip]\n";
+    let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
+    let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+    let source = dir.path().join("values.c");
+    let text = "#include <stdio.h>\nint cudaDriverGetVersion(int *), hiprtcVersion(int *, int *);\n\
+        int main(void) { int a = -7, b = -7, c = -7; int d = cudaDriverGetVersion(&a);\n\
+        printf(\"%d %d\", d, a); d = hiprtcVersion(&b, &c);\n\
+        printf(\" %d %d %d\\n\", d, b, c); return 0; }\n";
+    std::fs::write(&source, text)?;
+    let program = dir.path().join("values");
+    let mut cc = Command::new("cc");
+    succeed(cc.arg(source).arg(stubs).args(["-ldl", "-o"]).arg(&program))?;
+    let told = |fail: &str| -> Result<String> {
+        let mut command = Command::new(&program);
+        command
+            .env("GPUSTUB_CUDART_PATH", "off")
+            .env("GPUSTUB_HIP_PATH", "off");
+        Ok(succeed(command.env("GPUSTUB_FAIL", fail))?.stdout)
+    };
+    assert_eq!(told("other=1")?, "0 0 11 0 0\n");
+    assert_eq!(
+        told("cudaDriverGetVersion=3,hiprtcVersion=5")?,
+        "3 0 5 0 0\n"
+    );
+    Ok(())
+}
+
+/// A line with each address as `0x` and each number as `N`: what of it differs from run to run.
+fn shape(line: &str) -> String {
+    let word = |word: &str| match word.trim_matches(|c| "(),".contains(c)) {
+        number if number.parse::<u32>().is_ok() => word.replace(number, "N"),
+        _ => word.to_owned(),
+    };
+    let mut parts = line.split("0x");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += "0x";
+        text += part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The page's examples are what is printed, but for addresses, numbers and the device's name.
+#[test]
+#[ignore = "needs PoCL: ./tests/run"]
+fn the_page_shows_what_is_printed() -> Result<()> {
+    let page = std::fs::read_to_string(repository().join("docs/watching.md"))?;
+    let blocks: Vec<&str> = page
+        .split("```text\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
+    let [trace, fail] = blocks[..] else {
+        return Err("docs/watching.md has other examples".into());
+    };
+    let printed = opencl(&[("GPUSTUB_TRACE", "1")])?.success()?.stderr;
+    let mut lines = printed.lines().map(shape);
+    for line in trace.lines().filter(|line| *line != "…") {
+        assert!(
+            lines.any(|printed| printed == shape(line)),
+            "{line}\n{printed}"
+        );
+    }
+    let printed = opencl(&[("GPUSTUB_FAIL", "clCreateBuffer:3=-61")])?.stdout;
+    let without_device = |text: &str| {
+        let (head, tail) = text.split_once("FAILED: ").unwrap_or_default();
+        let (_, tail) = tail.split_once(": ").unwrap_or_default();
+        format!(
+            "{}FAILED: {tail}",
+            head.rsplit("\n\n").next().unwrap_or_default()
+        )
+    };
+    assert_eq!(without_device(fail), without_device(&printed));
+    Ok(())
+}
+
+// ---- the cost ------------------------------------------------------------------------------------
+
+/// Instructions of one warm call by a road of `benches/c/percall.c`, with loop and callee.
+fn instructions(dir: &Path, road: &str, variables: &[(&str, &str)]) -> Result<u64> {
+    let count = |calls: &str| -> Result<u64> {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        valgrind
+            .env_remove("GPUSTUB_TRACE")
+            .env_remove("GPUSTUB_FAIL");
+        valgrind
+            .arg(dir.join("percall"))
+            .arg(dir.join("libcallee.so"));
+        let ran = succeed(valgrind.args([road, calls]).envs(variables.iter().copied()))?;
+        let counted = ran
+            .stderr
+            .lines()
+            .find_map(|line| line.split_once("Collected : "));
+        let number = counted
+            .ok_or_else(|| ran.error("no count of instructions"))?
+            .1;
+        Ok(number.trim().parse()?)
+    };
+    let more = count("3000")? - count("2000")?;
+    assert_eq!(more % 1000, 0, "each call takes the same");
+    Ok(more / 1000)
+}
+
+/// A warm call takes the same instructions whether the variables are not set or say no; one more than
+/// through a PLT; and many more when calls are watched, or this would measure nothing.
+#[test]
+#[ignore = "needs valgrind: ./tests/run"]
+fn watching_is_free_when_it_is_off() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.bench]\nload-names = { linux = [\"libbench.so.1\"] }\n\
+                    symbols = \"bench.symbols\"\nfallback = { status = 1 }\n";
+    let lists = [("bench.symbols", list_of(["benchStub"]))];
+    let plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;
+    let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?;
+    let sources = repository().join("tests/benches/c");
+    let library = dir.path().join("libcallee.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-shared", "-fPIC"])
+        .arg(sources.join("callee.c"));
+    succeed(cc.arg("-o").arg(&library))?;
+    let mut cc = Command::new("cc");
+    cc.arg("-O2")
+        .arg(sources.join("percall.c"))
+        .arg("-I")
+        .arg(&stubs.sources);
+    cc.arg(stubs.archive()?).arg(&library);
+    succeed(cc.args(["-ldl", "-o"]).arg(dir.path().join("percall")))?;
+
+    let unset = instructions(dir.path(), "stub", &[])?;
+    let off = instructions(dir.path(), "stub", &[("GPUSTUB_TRACE", "0")])?;
+    let linked = instructions(dir.path(), "plt", &[])?;
+    let watched = instructions(dir.path(), "stub", &[("GPUSTUB_FAIL", "other=1")])?;
+    println!("instructions of a call: {unset}, off {off}, linked {linked}, watched {watched}");
+    assert_eq!(off, unset);
+    assert_eq!(
+        unset,
+        linked + 1,
+        "endbr64, which an older linker's PLT has not"
+    );
+    assert!(watched > unset + 50);
+    Ok(())
+}
