@@ -45,6 +45,7 @@ templates![
     "runtime/report.c",
     "runtime/rt.h",
     "runtime/runtime.c",
+    "runtime/take.c",
     "runtime/text.c",
 ];
 
