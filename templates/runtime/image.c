@@ -178,8 +178,10 @@ static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void
         const struct gpustub1_load_name *name = walk->library->names;
         while (soname && name->name && strcmp(name->name, soname))
             name++;
+        /* Of a library of one's own, a major that its table does not list is another library. */
         if (!soname ||
-            (!name->name && gpustub1_major_of(walk->library, soname) <= walk->library->newest))
+            (!name->name && (!walk->library->family || gpustub1_major_of(walk->library, soname) <=
+                                                           walk->library->newest)))
             return 0;
         char *path = gpustub1_copy(info->dlpi_name);
         struct gpustub1_loaded *images =

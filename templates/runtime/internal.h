@@ -144,6 +144,10 @@ GPUSTUB1_INTERNAL const char *gpustub1_is_impostor(const struct gpustub1_library
                                                    const char *path);
 GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
 
+/* needed.c */
+GPUSTUB1_INTERNAL int32_t gpustub1_told_major(const struct gpustub1_library *library,
+                                              const char *path);
+
 /* take.c */
 struct gpustub1_search {
     int index;

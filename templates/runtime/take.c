@@ -127,6 +127,13 @@ int gpustub1_passes_over_impostor(struct gpustub1_search *search, const char *fi
     return why != NULL;
 }
 
+static void gpustub1_append_unaccepted(struct gpustub1_text *why, int32_t major)
+{
+    gpustub1_append(why, "major ");
+    gpustub1_append_number(why, major);
+    gpustub1_append(why, " is not among those accepted");
+}
+
 /* Why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
  * may be; 0: unknown. */
 static char *gpustub1_objection(struct gpustub1_search *search, void *handle, int32_t major,
@@ -135,9 +142,7 @@ static char *gpustub1_objection(struct gpustub1_search *search, void *handle, in
     const struct gpustub1_library *library = search->library;
     struct gpustub1_text why = {NULL, 0, 0};
     if (!gpustub1_accepts_major(library, major)) {
-        gpustub1_append(&why, "major ");
-        gpustub1_append_number(&why, major);
-        gpustub1_append(&why, " is not among those accepted");
+        gpustub1_append_unaccepted(&why, major);
     } else if (search->toolkit && major && major != search->toolkit->major &&
                !search->outcome->forced) {
         gpustub1_append(&why, search->toolkit->by);
@@ -177,10 +182,14 @@ int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file
         objection = gpustub1_copy(impostor);
     } else {
         version = gpustub1_ask_version(search->library, handle);
-        if (!major)
-            major = version / 1000;
-        if (!major && search->name && !outcome->forced)
-            major = search->name->major;
+        if (*search->library->told_by) { /* then neither soname nor load name tells it */
+            major = path ? gpustub1_told_major(search->library, path) : 0;
+        } else {
+            if (!major)
+                major = version / 1000;
+            if (!major && search->name && !outcome->forced)
+                major = search->name->major;
+        }
         objection = gpustub1_objection(search, handle, major,
                                        version || !major ? version : major * 1000 + 990);
     }
@@ -218,12 +227,32 @@ static char *gpustub1_loader_message(const char *name)
     return gpustub1_copy(message);
 }
 
+/* Whether a file that shares its name with another major's is that one. It has its own turn, if there is
+ * one of its major. */
+static int gpustub1_is_of_other_major(struct gpustub1_search *search, const char *file)
+{
+    int32_t major = search->name ? search->name->major : 0, told;
+    if (!major || search->outcome->forced || !*search->library->told_by ||
+        !(told = gpustub1_told_major(search->library, file)) || told == major)
+        return 0;
+    const struct gpustub1_load_name *name = search->library->names;
+    while (name->name && name->major != told)
+        name++;
+    if (!name->name) {
+        struct gpustub1_text why = {NULL, 0, 0};
+        gpustub1_append_unaccepted(&why, told);
+        gpustub1_note(search, gpustub1_copy(file), why.data);
+    }
+    return 1;
+}
+
 /* Tries a file (absolute) or a name for the loader to search. */
 int gpustub1_open(struct gpustub1_search *search, const char *file, const char *root,
                   const char *found)
 {
     void *handle;
-    if (file[0] == '/' && gpustub1_passes_over_impostor(search, file))
+    if (file[0] == '/' && (gpustub1_passes_over_impostor(search, file) ||
+                           gpustub1_is_of_other_major(search, file)))
         return 0;
     handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     if (handle) {

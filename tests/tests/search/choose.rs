@@ -37,7 +37,7 @@ impl Search {
             let named = process.mapped.iter().filter(|m| m.soname == name.name);
             loaded.extend(named.cloned());
         }
-        let newer = |m: &&Mapped| !known(m) && wanted.major_of(m) > wanted.newest;
+        let newer = |m: &&Mapped| wanted.family && !known(m) && wanted.major_of(m) > wanted.newest;
         loaded.extend(process.mapped.iter().filter(newer).cloned());
         for mapped in loaded {
             let path = mapped.name.clone();
@@ -173,7 +173,7 @@ impl Search {
         // NVIDIA's wheels bring a libOpenCL of their own.
         let foreign = wanted.role == Role::Loader && mapped.file.contains("-packages/nvidia/");
         if is_link_stub(process, path) || foreign || !accepts || fixed || too_old || lacks {
-            self.rejected.insert(mapped.name.clone());
+            self.rejected.insert(path.to_owned());
             if is_new {
                 process.mapped.retain(|other| other.file != mapped.file);
             }
@@ -205,7 +205,7 @@ impl Search {
             }
             let named = |m: &&Mapped| {
                 let known = wanted.names.iter().any(|name| name.name == m.soname);
-                known || wanted.major_of(m) > wanted.newest
+                known || (wanted.family && wanted.major_of(m) > wanted.newest)
             };
             let mapped = process.mapped.iter().filter(named);
             paths.extend(mapped.map(|mapped| mapped.name.clone()));

@@ -4,6 +4,8 @@ mod cases;
 mod choose;
 mod generate;
 mod model;
+mod newer;
+mod shared;
 mod world;
 
 use std::collections::BTreeMap;
