@@ -77,6 +77,15 @@ fn fake(dir: &Path, name: &str, soname: &str, needs: Option<&str>) -> Result<Pat
     Ok(folder)
 }
 
+/// What lies where, what is asked for, the place that is taken, its major, what was loaded.
+type Case<'c> = (
+    &'c [(&'c Path, &'c str)],
+    &'c [&'c str],
+    &'c str,
+    u32,
+    &'c str,
+);
+
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
@@ -91,8 +100,7 @@ fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
     let future = of("future", Some("libbase.so.14"))?;
     let runtime = fake(dir.path(), "runtime", "libcudart.so.12", None)?;
 
-    // (what lies where, what is asked for, the file that is taken, its major, what was loaded)
-    let cases: [(&[(&Path, &str)], &[&str], &str, u32, &str); 9] = [
+    let cases: [Case<'_>; 9] = [
         (
             &[(&twelve, "/a"), (&thirteen, "/b")],
             &["acme"],
