@@ -133,49 +133,7 @@ char *gpustub1_own_path(void)
     return path;
 }
 
-/* ---- libraries that are loaded already ------------------------------------------------------ */
-
-struct gpustub1_loaded {
-    const struct gpustub1_library *library;
-    char **paths;
-};
-
-static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void *context)
-{
-    struct gpustub1_loaded *loaded = context;
-    (void)size;
-    if (!info->dlpi_name || !*info->dlpi_name)
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_DYNAMIC)
-            continue;
-        const void *dynamic = gpustub1_mapped(info->dlpi_addr, info->dlpi_addr + segment->p_vaddr);
-        const char *soname = gpustub1_dynamic(info->dlpi_addr, dynamic).soname;
-        if (!soname)
-            return 0;
-        for (int n = 0; loaded->library->names[n].name; n++)
-            if (!loaded->paths[n] && !strcmp(loaded->library->names[n].name, soname))
-                loaded->paths[n] = gpustub1_copy(info->dlpi_name);
-    }
-    return 0;
-}
-
-/* For each load name the path of the mapped image with that soname, or NULL. */
-char **gpustub1_loaded_names(const struct gpustub1_library *library)
-{
-    size_t count = 0;
-    while (library->names[count].name)
-        count++;
-    struct gpustub1_loaded loaded = {library, calloc(count + 1, sizeof(char *))};
-    if (loaded.paths)
-        dl_iterate_phdr(gpustub1_loaded_callback, &loaded);
-    return loaded.paths;
-}
-
-extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* of this image */
-
-/* ---- what was loaded ------------------------------------------------------------------------ */
+/* ---- what a name tells ---------------------------------------------------------------------- */
 
 /* The toolkit major that a soname or version node tells: by the manifest's own table, else by its
  * number, if the table shows that number and major agree. 0: unknown. */
@@ -196,6 +154,62 @@ static int32_t gpustub1_major_of(const struct gpustub1_library *library, const c
     }
     return 0;
 }
+
+/* ---- libraries that are loaded already ------------------------------------------------------ */
+
+struct gpustub1_loaded_walk {
+    const struct gpustub1_library *library;
+    struct gpustub1_loaded *images;
+    size_t count;
+};
+
+static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct gpustub1_loaded_walk *walk = context;
+    (void)size;
+    if (!info->dlpi_name || !*info->dlpi_name)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_DYNAMIC)
+            continue;
+        const void *dynamic = gpustub1_mapped(info->dlpi_addr, info->dlpi_addr + segment->p_vaddr);
+        const char *soname = gpustub1_dynamic(info->dlpi_addr, dynamic).soname;
+        const struct gpustub1_load_name *name = walk->library->names;
+        while (soname && name->name && strcmp(name->name, soname))
+            name++;
+        /* Of a library of one's own, a major that its table does not list is another library. */
+        if (!soname ||
+            (!name->name && (!walk->library->family || gpustub1_major_of(walk->library, soname) <=
+                                                           walk->library->newest)))
+            return 0;
+        char *path = gpustub1_copy(info->dlpi_name);
+        struct gpustub1_loaded *images =
+            path ? realloc(walk->images, (walk->count + 2) * sizeof *images) : NULL;
+        if (!images) {
+            free(path);
+            return 0;
+        }
+        walk->images = images;
+        images[walk->count].name = name->name ? name : NULL;
+        images[walk->count++].path = path;
+        images[walk->count].path = NULL;
+    }
+    return 0;
+}
+
+/* The mapped images that have a load name as their soname, or would have one in a newer manifest. */
+struct gpustub1_loaded *gpustub1_loaded_images(const struct gpustub1_library *library)
+{
+    struct gpustub1_loaded_walk walk = {library, calloc(1, sizeof *walk.images), 0};
+    if (walk.images)
+        dl_iterate_phdr(gpustub1_loaded_callback, &walk);
+    return walk.images;
+}
+
+/* ---- what was loaded ------------------------------------------------------------------------ */
+
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* of this image */
 
 /* Tells the file and the toolkit major of a handle. 0 if it is that of this very image: an
  * override, or a link of the library's name, may lead to the stubs themselves. */

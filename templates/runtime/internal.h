@@ -60,11 +60,16 @@ struct gpustub1_outcome {
     char *report;               /* atomic, made when asked for */
 };
 
+/* An image with the soname of a library. */
+struct gpustub1_loaded {
+    const struct gpustub1_load_name *name; /* NULL: of a major that the manifest does not know yet */
+    char *path;                            /* NULL ends a list of these */
+};
+
 /* Where one library stands. */
 struct gpustub1_state {
     struct gpustub1_outcome *outcome; /* atomic */
-    char **loaded;                    /* atomic: for each load name the file that had been loaded
-                                         before any thread of ours searched, or NULL */
+    struct gpustub1_loaded *loaded;   /* atomic: what had been loaded before any thread searched */
     void *given;                      /* atomic: handle of the program's own */
     struct gpustub1_record *queue;    /* atomic: what hooks were given, the latest first */
     int32_t replayer_process;         /* atomic: that of the thread that replays them */
@@ -119,7 +124,8 @@ GPUSTUB1_INTERNAL char *gpustub1_join(const char *a, const char *b, const char *
 
 /* image.c */
 GPUSTUB1_INTERNAL char *gpustub1_own_path(void);
-GPUSTUB1_INTERNAL char **gpustub1_loaded_names(const struct gpustub1_library *library);
+GPUSTUB1_INTERNAL struct gpustub1_loaded *
+gpustub1_loaded_images(const struct gpustub1_library *library);
 GPUSTUB1_INTERNAL int gpustub1_inspect(void *handle, const struct gpustub1_library *library,
                                        char **path, int32_t *major);
 GPUSTUB1_INTERNAL int gpustub1_secure(void);
@@ -135,13 +141,37 @@ GPUSTUB1_INTERNAL int gpustub1_places(const struct gpustub1_library *library, co
 GPUSTUB1_INTERNAL int gpustub1_each_file(const char *directory, const char *prefix,
                                          int (*callback)(void *context, const char *path),
                                          void *context);
-GPUSTUB1_INTERNAL int gpustub1_is_link_stub(const char *path);
+GPUSTUB1_INTERNAL const char *gpustub1_is_impostor(const struct gpustub1_library *library,
+                                                   const char *path);
 GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
+
+/* needed.c */
+GPUSTUB1_INTERNAL int32_t gpustub1_told_major(const struct gpustub1_library *library,
+                                              const char *path);
+
+/* take.c */
+struct gpustub1_search {
+    int index;
+    const struct gpustub1_library *library;
+    struct gpustub1_outcome *outcome;
+    const struct gpustub1_toolkit *toolkit; /* what the library's family settled for, or NULL */
+    int32_t driver;                         /* the driver's version; 0: no limit */
+    const struct gpustub1_load_name *name;  /* the name being looked for */
+    int settled;                            /* from now on only note what is passed over */
+};
+
+GPUSTUB1_INTERNAL void gpustub1_note(struct gpustub1_search *search, char *what, char *why);
+GPUSTUB1_INTERNAL int gpustub1_same_file(const char *a, const char *b);
+GPUSTUB1_INTERNAL int gpustub1_passes_over_impostor(struct gpustub1_search *search,
+                                                    const char *file);
+GPUSTUB1_INTERNAL int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file,
+                                    const char *root, const char *found);
+GPUSTUB1_INTERNAL int gpustub1_open(struct gpustub1_search *search, const char *file,
+                                    const char *root, const char *found);
+GPUSTUB1_INTERNAL void gpustub1_discard(struct gpustub1_outcome *outcome);
 
 /* find.c */
 GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_find(int library);
-
-GPUSTUB1_INTERNAL void gpustub1_discard(struct gpustub1_outcome *outcome);
 
 /* load.c */
 GPUSTUB1_INTERNAL struct gpustub1_state *gpustub1_state(int library);

@@ -64,14 +64,20 @@ static int gpustub1_is_in_stubs(const char *path)
     return slash && slash - path >= 6 && !strncmp(slash - 6, "/stubs", 6);
 }
 
-/* A toolkit's `stubs` directory holds libraries that only serve to be linked against; people link
- * to them from elsewhere. */
-int gpustub1_is_link_stub(const char *path)
+/* Whether a file is never the library that it is named after, and then why not. */
+const char *gpustub1_is_impostor(const struct gpustub1_library *library, const char *path)
 {
     char *real = path ? realpath(path, NULL) : NULL;
-    int result = gpustub1_is_in_stubs(path) || gpustub1_is_in_stubs(real);
+    const char *why = NULL;
+    /* A toolkit's `stubs` directory holds libraries that only serve to be linked against; people
+     * link to them from elsewhere. */
+    if (gpustub1_is_in_stubs(path) || gpustub1_is_in_stubs(real))
+        why = "a toolkit's link-time stub, not the library";
+    /* The wheel of the CUDA 11 runtime has a libOpenCL.so.1 beside libcudart. */
+    else if (library->role == GPUSTUB1_LOADER && real && strstr(real, "-packages/nvidia/"))
+        why = "part of NVIDIA's wheel, not the system's";
     free(real);
-    return result;
+    return why;
 }
 
 /* The site-packages directory or toolkit root that a file lies in, by the manifest's layout; NULL

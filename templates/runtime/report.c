@@ -34,16 +34,20 @@ static void gpustub1_append_functions(struct gpustub1_text *text, const char *ti
     }
 }
 
+static int gpustub1_is_newer(const struct gpustub1_library *library,
+                             const struct gpustub1_outcome *outcome)
+{
+    return library->newest && outcome->major > library->newest;
+}
+
 static void gpustub1_append_refusal(struct gpustub1_text *text,
                                     const struct gpustub1_library *library,
                                     const struct gpustub1_outcome *outcome)
 {
-    if (!library->header) {
+    if (gpustub1_is_newer(library, outcome)) {
+        gpustub1_append(text, " (what they mean in a newer major is not known)");
+    } else if (!library->header) {
         gpustub1_append(text, " (GpuStub.toml does not say which headers the program uses: header = …)");
-    } else if (library->newest && outcome->major > library->newest) {
-        gpustub1_append(text, " (newer than this gpustub knows: ");
-        gpustub1_append_number(text, library->newest);
-        gpustub1_append(text, ")");
     } else {
         gpustub1_append(text, " (the program's headers are ");
         gpustub1_append_version(text, library->header);
@@ -93,6 +97,11 @@ static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustu
                 gpustub1_append_version(text, outcome->version);
             else
                 gpustub1_append_number(text, outcome->major);
+        }
+        if (gpustub1_is_newer(library, outcome)) {
+            gpustub1_append(text, ", newer than this gpustub knows (");
+            gpustub1_append_number(text, library->newest);
+            gpustub1_append(text, ")");
         }
         gpustub1_append(text, ", by ");
         gpustub1_append(text, outcome->found ? outcome->found : "search");
@@ -159,6 +168,7 @@ static void gpustub1_append_json_report(struct gpustub1_text *text,
     gpustub1_json_field(text, "reason", outcome->reason);
     gpustub1_json_number(text, "major", outcome->major);
     gpustub1_json_number(text, "version", outcome->exact ? outcome->version : 0);
+    gpustub1_json_number(text, "newest_known", library->newest);
     gpustub1_json_number(text, "bound", GPUSTUB1_READ(&outcome->bound));
     gpustub1_json_number(text, "renamed", GPUSTUB1_READ(&outcome->renamed));
     gpustub1_json_number(text, "refused", GPUSTUB1_READ(&outcome->refused));

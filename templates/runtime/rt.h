@@ -137,6 +137,8 @@ struct gpustub1_library {
     const char *const *dirs_first;  /* before the loader's own search */
     const char *const *dirs;        /* after it */
     const char *const *needs;       /* file-name prefixes of siblings to load too */
+    const char *const *told_by;     /* not empty: two majors share a load name, and the number after
+                                       one of these prefixes among the needed names tells which */
     const struct gpustub1_spec *specs;
     const struct gpustub1_out *outs;
     const struct gpustub1_gate *gates;

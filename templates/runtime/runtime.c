@@ -3,6 +3,8 @@
 #include "text.c"
 #include "image.c"
 #include "place.c"
+#include "needed.c"
+#include "take.c"
 #include "find.c"
 #include "load.c"
 #include "call.c"

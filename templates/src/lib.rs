@@ -41,10 +41,12 @@ templates![
     "runtime/image.c",
     "runtime/internal.h",
     "runtime/load.c",
+    "runtime/needed.c",
     "runtime/place.c",
     "runtime/report.c",
     "runtime/rt.h",
     "runtime/runtime.c",
+    "runtime/take.c",
     "runtime/text.c",
 ];
 

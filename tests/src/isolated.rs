@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,8 +51,13 @@ impl Isolated {
         Ok(())
     }
 
-    /// Large files are linked, not copied, where the file system allows.
-    fn copy(&self, file: &Path, place: &Path) -> Result<()> {
+    /// Where a path of this machine lies on the real one.
+    pub fn path(&self, place: &str) -> PathBuf {
+        self.root.path().join(place.trim_start_matches('/'))
+    }
+
+    /// Puts one file to `place`. Large files are linked, not copied, where the file system allows.
+    pub fn copy(&self, file: &Path, place: &Path) -> Result<()> {
         let to = self.root.path().join(place.strip_prefix("/")?);
         if to.exists() {
             return Ok(());
@@ -66,30 +72,59 @@ impl Isolated {
 
     /// Runs a program of this machine, with these variables and no others.
     pub fn run(&self, program: &str, variables: &[(&str, &str)]) -> Result<Ran> {
-        let mut command = Command::new("unshare");
-        command.args([
-            "--map-root-user",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--mount-proc",
-        ]);
-        command
-            .arg(format!("--root={}", self.root.path().display()))
-            .arg("--wd=/")
-            .arg(program);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        command
-            .env_clear()
-            .env("PATH", path)
-            .envs(variables.iter().copied());
+        self.run_with(program, &[], variables)
+    }
+
+    /// As [`Self::run`], with arguments.
+    pub fn run_with(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Ran> {
+        let mut command = self.command(&["--map-root-user"]);
+        command.arg(program).args(arguments);
+        command.envs(variables.iter().copied());
         run(&mut command)
+    }
+
+    /// As [`Self::run_with`], as a user for whom the program, root's, has the set-user-ID bit. Only
+    /// root can do that.
+    pub fn run_set_user_id(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Ran> {
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        mode(self.root.path(), 0o755)?;
+        let file = self.path(program);
+        let copy = file.with_extension("copy"); // the file itself may be a link to one in use
+        fs::copy(&file, &copy)?;
+        fs::rename(&copy, &file)?;
+        mode(&file, 0o4755)?;
+        let mut command = self.command(&["--setuid=65534", "--setgid=65534"]);
+        command.arg(program).args(arguments);
+        command.envs(variables.iter().copied());
+        run(&mut command)
+    }
+
+    /// What runs a program of this machine.
+    fn command(&self, options: &[&str]) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--mount-proc"]);
+        command.args(options);
+        command.arg(format!("--root={}", self.root.path().display()));
+        command.arg("--wd=/");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.env_clear().env("PATH", path);
+        command
     }
 }
 
 /// The loader and the system's libraries that a file asks for, by `ldd`. What `ldd` does not find
 /// is left out: a library may lie beside the file, or be what a test leaves out.
-fn system_libraries(file: &Path) -> Result<BTreeSet<PathBuf>> {
+pub fn system_libraries(file: &Path) -> Result<BTreeSet<PathBuf>> {
     let listed = succeed(Command::new("ldd").arg(file))?;
     // `name => /path (0x…)`, and `/lib64/ld-linux-x86-64.so.2 (0x…)`.
     let paths = listed.stdout.lines().filter_map(|line| {

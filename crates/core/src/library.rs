@@ -171,6 +171,9 @@ pub struct Library {
     pub dirs: Vec<String>,
     /// File-name prefixes of siblings to load with it: `libnvrtc-builtins.so.`.
     pub needs: Vec<String>,
+    /// Where two toolkit majors share a load name: prefixes of needed names, after which the toolkit's
+    /// major stands (`libcublas.so.`).
+    pub told_by: Vec<String>,
     /// The driver library whose version limits which toolkit majors work: `cuda`.
     pub driver: Option<String>,
     /// The function that tells the version.

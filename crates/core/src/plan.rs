@@ -94,6 +94,8 @@ pub struct LibraryPlan {
     pub dirs: Vec<String>,
     /// As in the library manifest.
     pub needs: Vec<String>,
+    /// As in the library manifest.
+    pub told_by: Vec<String>,
     /// The id of the driver library, which then is in the plan too.
     pub driver: Option<String>,
     /// The function that tells the version.

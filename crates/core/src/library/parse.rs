@@ -12,7 +12,7 @@ use crate::gates::Gates;
 use crate::manifest::values;
 use crate::symbols::SymbolList;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "schema",
     "id",
     "title",
@@ -22,6 +22,7 @@ const KEYS: [&str; 16] = [
     "driver",
     "version",
     "needs",
+    "told-by",
     "load-names",
     "places",
     "status",
@@ -139,6 +140,7 @@ impl Reader<'_, '_> {
             dirs_first: place("dirs-first"),
             dirs: place("dirs"),
             needs: self.strings(top.get("needs")),
+            told_by: self.strings(top.get("told-by")),
             family: match top.get("family") {
                 Some(value) => self.decoder.string(&value)?.value,
                 None => String::new(),

@@ -134,6 +134,7 @@ impl<'a> Planner<'a> {
             dirs_first: local(&library.dirs_first),
             dirs: local(&library.dirs),
             needs: library.needs.clone(),
+            told_by: library.told_by.clone(),
             driver: library.driver.clone(),
             version: library.version.clone(),
             codes: library.codes,

@@ -156,6 +156,7 @@ fn own(id: &str) -> Library {
         dirs_first: Vec::new(),
         dirs: Vec::new(),
         needs: Vec::new(),
+        told_by: Vec::new(),
         driver: None,
         version: None,
         // No library's success: 0 would claim that the call was made.

@@ -89,7 +89,7 @@ fn data(text: &mut String, library: &LibraryPlan) {
 }
 
 /// The lists of strings of a library, by the name of their member.
-fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
+fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 10] {
     [
         ("require", &library.require),
         ("search_dirs", &library.search_dirs),
@@ -100,6 +100,7 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
         ("dirs_first", &library.dirs_first),
         ("dirs", &library.dirs),
         ("needs", &library.needs),
+        ("told_by", &library.told_by),
     ]
 }
 

@@ -1,0 +1,20 @@
+/* Asks for the libraries that its arguments name, in their order, and prints their files. `+FILE` loads a file first, as a
+ * part of a program does that knows nothing of stubs. */
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "gpustub.h"
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '+') {
+            (void)dlopen(argv[i] + 1, RTLD_LAZY | RTLD_LOCAL);
+            continue;
+        }
+        if (gpustub_load(argv[i]) == GPUSTUB_UNKNOWN)
+            return 2;
+        printf("%s %s\n", argv[i], gpustub_path(argv[i]) ? gpustub_path(argv[i]) : "nowhere");
+    }
+    return 0;
+}

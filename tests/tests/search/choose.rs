@@ -1,0 +1,316 @@
+//! The search for one library: the model's half of S3 that says which candidate is taken.
+
+use std::collections::BTreeSet;
+
+use gpustub_core::library::{Library, LoadName, Role};
+
+use crate::model::{Mapped, Place, Places, Process, Wanted};
+use crate::world::World;
+
+pub struct Taken {
+    pub mapped: Mapped,
+    pub root: Option<String>,
+    pub found: String,
+    pub major: u32,
+}
+
+pub struct Search {
+    /// The newest major that the driver supports; 0: no limit.
+    pub limit: u32,
+    pub forced: bool,
+    pub taken: Option<Taken>,
+    pub rejected: BTreeSet<String>,
+}
+
+impl Search {
+    pub fn run(&mut self, process: &mut Process<'_>, wanted: &Wanted) {
+        let variable = format!("GPUSTUB_{}_PATH", wanted.id.to_ascii_uppercase());
+        if let Some(value) = process.variable(&variable) {
+            self.forced = true;
+            self.overridden(process, wanted, value, &variable);
+            return;
+        }
+        // Of the majors that a newer manifest will know, those of which nothing speaks for another.
+        let known = |mapped: &Mapped| wanted.names.iter().any(|n| n.name == mapped.soname);
+        let mut loaded: Vec<Mapped> = Vec::new();
+        for name in &wanted.names {
+            let named = process.mapped.iter().filter(|m| m.soname == name.name);
+            loaded.extend(named.cloned());
+        }
+        let newer = |m: &&Mapped| wanted.family && !known(m) && wanted.major_of(m) > wanted.newest;
+        loaded.extend(process.mapped.iter().filter(newer).cloned());
+        for mapped in loaded {
+            let path = mapped.name.clone();
+            self.consider(
+                process,
+                wanted,
+                Some((mapped, false)),
+                &path,
+                None,
+                "already loaded",
+            );
+            if self.taken.is_some() {
+                return;
+            }
+        }
+        if wanted.driver {
+            self.limit = process.settle("cuda") / 1000;
+        }
+        let fixed = match &process.toolkit {
+            Some((major, _)) if wanted.family && wanted.role == Role::Toolkit => Some(*major),
+            _ => None,
+        };
+        let turn = |name: &LoadName| match name.major {
+            None => 2,
+            Some(major) => u8::from(self.limit != 0 && major > self.limit),
+        };
+        let mut names: Vec<(u8, &LoadName)> = wanted.names.iter().map(|n| (turn(n), n)).collect();
+        names.sort_by_key(|(turn, _)| *turn);
+        for (_, name) in names {
+            if fixed.is_some_and(|fixed| name.major.is_some_and(|major| major != fixed)) {
+                continue;
+            }
+            for place in process.places(wanted) {
+                self.at(process, wanted, &name.name, &place);
+                if self.taken.is_some() {
+                    return;
+                }
+            }
+        }
+    }
+
+    pub fn overridden(
+        &mut self,
+        process: &mut Process<'_>,
+        wanted: &Wanted,
+        value: &str,
+        variable: &str,
+    ) {
+        if value == "off" || !value.starts_with('/') {
+            return;
+        }
+        if process.world.file(value).is_some() {
+            let opened = self.open(process, value);
+            self.consider(process, wanted, opened, value, None, variable);
+            return;
+        }
+        for name in &wanted.names {
+            let place = Place {
+                directory: Some(value.to_owned()),
+                root: None,
+                found: variable.to_owned(),
+            };
+            if self.taken.is_none() {
+                self.at(process, wanted, &name.name, &place);
+            }
+        }
+    }
+
+    /// Loads a file, unless it only serves to be linked against.
+    pub fn open(&self, process: &mut Process<'_>, path: &str) -> Option<(Mapped, bool)> {
+        (!is_link_stub(process, path)).then(|| process.open_file(path))?
+    }
+
+    pub fn at(&mut self, process: &mut Process<'_>, wanted: &Wanted, name: &str, place: &Place) {
+        let (opened, path) = match &place.directory {
+            Some(directory) => {
+                let path = format!("{directory}/{name}");
+                (self.open(process, &path), path)
+            }
+            None => {
+                let opened = process.open_name(name);
+                let path = opened.as_ref().map(|(mapped, _)| mapped.name.clone());
+                (opened, path.unwrap_or_default())
+            }
+        };
+        self.consider(
+            process,
+            wanted,
+            opened,
+            &path,
+            place.root.clone(),
+            &place.found,
+        );
+    }
+
+    /// Takes a loaded library, or does without it: then it leaves the process as it was.
+    pub fn consider(
+        &mut self,
+        process: &mut Process<'_>,
+        wanted: &Wanted,
+        opened: Option<(Mapped, bool)>,
+        path: &str,
+        root: Option<String>,
+        found: &str,
+    ) {
+        let Some((mapped, is_new)) = opened else {
+            self.rejected.insert(path.to_owned());
+            return;
+        };
+        let major = wanted.major_of(&mapped);
+        let choice = &wanted.choice;
+        let fixed = match &process.toolkit {
+            Some((fixed, _)) if wanted.family && wanted.role == Role::Toolkit => {
+                !self.forced && major != 0 && *fixed != major
+            }
+            _ => false,
+        };
+        let newest = wanted
+            .names
+            .iter()
+            .any(|name| name.major == Some(wanted.newest));
+        let accepts = major == 0
+            || (major > wanted.newest && newest)
+            || wanted.names.iter().any(|name| name.major == Some(major))
+            || wanted.names.iter().all(|name| name.major.is_none());
+        let too_old = match choice.min_version {
+            Some((major, minor)) => {
+                wanted.is(&mapped) && mapped.version < major * 1000 + minor * 10
+            }
+            None => false,
+        };
+        let lacks = choice.require && (mapped.lacks || !wanted.is(&mapped));
+        // NVIDIA's wheels bring a libOpenCL of their own.
+        let foreign = wanted.role == Role::Loader && mapped.file.contains("-packages/nvidia/");
+        if is_link_stub(process, path) || foreign || !accepts || fixed || too_old || lacks {
+            self.rejected.insert(path.to_owned());
+            if is_new {
+                process.mapped.retain(|other| other.file != mapped.file);
+            }
+            return;
+        }
+        self.taken = Some(Taken {
+            mapped,
+            root,
+            found: found.to_owned(),
+            major,
+        });
+    }
+
+    /// Every file of an accepted name at a place of the order, but for the one that was taken.
+    pub fn explained(&self, process: &Process<'_>, wanted: &Wanted) -> BTreeSet<String> {
+        let mut directories: BTreeSet<String> = BTreeSet::new();
+        let mut paths: BTreeSet<String> = BTreeSet::new();
+        let variable = format!("GPUSTUB_{}_PATH", wanted.id.to_ascii_uppercase());
+        if self.forced {
+            // The user's word: what lies elsewhere was not asked for.
+            directories.extend(process.variable(&variable).map(str::to_owned));
+            paths.extend(self.rejected.iter().cloned());
+        } else {
+            for place in process.places(wanted) {
+                match place.directory {
+                    Some(directory) => drop(directories.insert(directory)),
+                    None => directories.extend(process.loader_directories()),
+                }
+            }
+            let named = |m: &&Mapped| {
+                let known = wanted.names.iter().any(|name| name.name == m.soname);
+                known || (wanted.family && wanted.major_of(m) > wanted.newest)
+            };
+            let mapped = process.mapped.iter().filter(named);
+            paths.extend(mapped.map(|mapped| mapped.name.clone()));
+        }
+        for directory in &directories {
+            paths.extend(
+                wanted
+                    .names
+                    .iter()
+                    .map(|n| format!("{directory}/{}", n.name)),
+            );
+        }
+        let taken = self.taken.as_ref().map(|taken| taken.mapped.file.clone());
+        paths.retain(|path| match process.world.file(path) {
+            Some((file, _)) => path.starts_with('/') && Some(file) != taken,
+            None => false,
+        });
+        paths
+    }
+}
+
+impl Wanted {
+    /// Whether it is this library at all.
+    pub fn is(&self, mapped: &Mapped) -> bool {
+        mapped.soname.starts_with(&format!("lib{}.so", self.id))
+    }
+
+    /// 0: unknown, as of any file that an override may name.
+    pub fn major_of(&self, mapped: &Mapped) -> u32 {
+        if !self.is(mapped) {
+            return 0;
+        }
+        let named = self.names.iter().find(|name| name.name == mapped.soname);
+        match named.and_then(|name| name.major) {
+            Some(major) => major,
+            None if self.newest == 0 => mapped.version / 1000,
+            None => LoadName::new(&mapped.soname[..]).major.unwrap_or(0),
+        }
+    }
+}
+
+/// Whether the file lies in a folder named `stubs`, or is a link to one that does.
+pub fn is_link_stub(process: &Process<'_>, path: &str) -> bool {
+    let real = process.world.file(path).map(|(file, _)| file);
+    [Some(path), real.as_deref()]
+        .into_iter()
+        .flatten()
+        .any(|path| parent(path).ends_with("/stubs"))
+}
+
+/// The root that a file lies below, by the layouts that the manifest knows.
+pub fn root_of(places: &Places, path: &str) -> Option<String> {
+    let folder = parent(path);
+    let mut below = places.wheels.iter().chain(&places.root_dirs);
+    below.find_map(|below| {
+        let root = folder.strip_suffix(below.as_str())?.strip_suffix('/')?;
+        (!root.is_empty()).then(|| root.to_owned())
+    })
+}
+
+pub fn parent(path: &str) -> &str {
+    path.rfind('/').map_or("", |at| &path[..at])
+}
+
+/// The library with this program's choices: the majors in the order of `majors`, else the headers'
+/// own first and then the newest first; names without a major last.
+pub fn wanted(world: &World, id: &str) -> Wanted {
+    let choice = world.config.stubs.get(id).cloned().unwrap_or_default();
+    let arch = |dirs: &[String]| -> Vec<String> {
+        dirs.iter()
+            .map(|dir| dir.replace("{arch}", "x86_64"))
+            .collect()
+    };
+    let own = ["libacme.so.3", "libacme.so.2", "libacme.so"];
+    let known = Library::builtin(id);
+    let mut names = match known {
+        Some(library) => library.load_names.get("linux").cloned().unwrap_or_default(),
+        None => own.into_iter().map(LoadName::new).collect(),
+    };
+    let newest = names.iter().filter_map(|name| name.major).max();
+    let rank = |name: &LoadName| match (name.major, &choice.majors[..]) {
+        (None, _) => usize::MAX,
+        (major, []) => usize::from(major != choice.header),
+        (Some(major), majors) => majors
+            .iter()
+            .position(|m| *m == major)
+            .unwrap_or(usize::MAX),
+    };
+    names.retain(|name| name.major.is_none() || rank(name) != usize::MAX);
+    names.sort_by_key(|name| (rank(name), name.major.is_none()));
+    Wanted {
+        id: id.to_owned(),
+        role: known.map_or(Role::Toolkit, |library| library.role),
+        family: known.is_some_and(|library| !library.family.is_empty()),
+        driver: known.is_some_and(|library| library.driver.is_some()),
+        names,
+        newest: newest.unwrap_or(0),
+        places: known.map_or_else(Places::default, |library| Places {
+            wheels: library.wheel_dirs.clone(),
+            variables: library.root_variables.clone(),
+            roots: library.roots.clone(),
+            root_dirs: arch(&library.root_dirs),
+            first: arch(&library.dirs_first),
+            last: arch(&library.dirs),
+        }),
+        choice,
+    }
+}

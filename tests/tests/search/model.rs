@@ -1,0 +1,295 @@
+//! Which file each library must be taken from, by S3's order alone: written from the contract and
+//! from what manifests say, without a look at the run time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::library::{LoadName, Role};
+
+use crate::choose::{Search, parent, root_of, wanted};
+use crate::world::{Choice, Content, World};
+
+/// What must come of one library.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    pub path: Option<String>,
+    pub found: Option<String>,
+    pub major: u32,
+    /// Files that are there and were passed over: the report must name each.
+    pub explained: BTreeSet<String>,
+}
+
+/// A library as this program looks for it.
+pub struct Wanted {
+    pub id: String,
+    pub role: Role,
+    pub family: bool,
+    pub driver: bool,
+    pub names: Vec<LoadName>,
+    pub newest: u32,
+    pub choice: Choice,
+    pub places: Places,
+}
+
+#[derive(Default)]
+pub struct Places {
+    pub wheels: Vec<String>,
+    pub variables: Vec<String>,
+    pub roots: Vec<String>,
+    pub root_dirs: Vec<String>,
+    pub first: Vec<String>,
+    pub last: Vec<String>,
+}
+
+/// A directory that has its turn; `None`: the loader's own search.
+pub struct Place {
+    pub directory: Option<String>,
+    pub root: Option<String>,
+    pub found: String,
+}
+
+/// A mapped library: the name that the loader gave it, where it lies, its soname and version.
+#[derive(Clone)]
+pub struct Mapped {
+    pub name: String,
+    pub file: String,
+    pub soname: String,
+    pub version: u32,
+    pub lacks: bool,
+}
+
+/// A process on the machine.
+pub struct Process<'w> {
+    pub world: &'w World,
+    /// Where the loader looks without being told to.
+    pub system: &'w [String],
+    pub mapped: Vec<Mapped>,
+    /// The major and root that the first toolkit library fixed.
+    pub toolkit: Option<(u32, Option<String>)>,
+    pub settled: BTreeMap<String, (Expected, u32)>,
+}
+
+impl<'w> Process<'w> {
+    pub fn new(world: &'w World, system: &'w [String]) -> Self {
+        let mut process = Self {
+            world,
+            system,
+            mapped: Vec::new(),
+            toolkit: None,
+            settled: BTreeMap::new(),
+        };
+        for path in &world.preloads {
+            let _ = process.open_file(path);
+        }
+        process
+    }
+
+    /// What must come of all libraries that were asked for, or asked for their version.
+    pub fn run(mut self) -> BTreeMap<String, Expected> {
+        for id in &self.world.order {
+            self.settle(id);
+        }
+        let settled = self.settled.into_iter();
+        settled.map(|(id, (expected, _))| (id, expected)).collect()
+    }
+
+    /// Settles a library; returns its version, 0 if there is none.
+    pub fn settle(&mut self, id: &str) -> u32 {
+        if let Some((_, version)) = self.settled.get(id) {
+            return *version;
+        }
+        let wanted = wanted(self.world, id);
+        let mut search = Search {
+            limit: 0,
+            forced: false,
+            taken: None,
+            rejected: BTreeSet::new(),
+        };
+        search.run(self, &wanted);
+        let explained = search.explained(self, &wanted);
+        let mut expected = Expected {
+            explained,
+            ..Expected::default()
+        };
+        let mut version = 0;
+        if let Some(taken) = search.taken {
+            let root = taken
+                .root
+                .or_else(|| root_of(&wanted.places, &taken.mapped.name));
+            if wanted.is(&taken.mapped) {
+                version = taken.mapped.version;
+            }
+            let fixes = wanted.family && wanted.role == Role::Toolkit && taken.major != 0;
+            if fixes && self.toolkit.is_none() {
+                self.toolkit = Some((taken.major, root));
+            }
+            expected.path = Some(taken.mapped.name);
+            expected.found = Some(taken.found);
+            expected.major = taken.major;
+        }
+        self.settled.insert(id.to_owned(), (expected, version));
+        version
+    }
+
+    // ---- the loader -------------------------------------------------------------------------------
+
+    /// `dlopen` with a path. Whether the library is new to the process comes with it.
+    pub fn open_file(&mut self, path: &str) -> Option<(Mapped, bool)> {
+        let (file, content) = self.world.file(path)?;
+        if let Some(mapped) = self.mapped.iter().find(|mapped| mapped.file == file) {
+            return Some((mapped.clone(), false));
+        }
+        let Content::Library {
+            soname,
+            version,
+            lacks,
+        } = content
+        else {
+            return None;
+        };
+        let mapped = Mapped {
+            name: path.to_owned(),
+            file,
+            soname: soname.clone(),
+            version: *version,
+            lacks: *lacks,
+        };
+        self.mapped.push(mapped.clone());
+        Some((mapped, true))
+    }
+
+    /// `dlopen` with a name: what has the soname already, else the first file of that name that is
+    /// for this machine; one that is broken in another way ends the search.
+    pub fn open_name(&mut self, name: &str) -> Option<(Mapped, bool)> {
+        if let Some(mapped) = self.mapped.iter().find(|mapped| mapped.soname == name) {
+            return Some((mapped.clone(), false));
+        }
+        for directory in self.loader_directories() {
+            let path = format!("{directory}/{name}");
+            match self.world.file(&path) {
+                None | Some((_, Content::WrongMachine)) => {}
+                Some(_) => return self.open_file(&path),
+            }
+        }
+        None
+    }
+
+    pub fn loader_directories(&self) -> Vec<String> {
+        let listed = self.variable("LD_LIBRARY_PATH").unwrap_or_default();
+        let listed = listed.split(':').filter(|entry| !entry.is_empty());
+        listed
+            .map(str::to_owned)
+            .chain(self.system.iter().cloned())
+            .collect()
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&'w str> {
+        let value = self.world.variables.get(name)?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    // ---- places, in S3's order -----------------------------------------------------------------------
+
+    pub fn places(&self, wanted: &Wanted) -> Vec<Place> {
+        let mut places = Vec::new();
+        let known = &wanted.places;
+        let add = &mut |root: &str, below: &[String], found: &str| {
+            add_below(&mut places, root, below, found)
+        };
+        let here = [String::new()];
+        let is_toolkit = wanted.role == Role::Toolkit;
+        if let (true, true, Some((_, Some(root)))) = (is_toolkit, wanted.family, &self.toolkit) {
+            add(root, &here, "same toolkit");
+            add(root, &known.wheels, "same toolkit");
+            add(root, &known.root_dirs, "same toolkit");
+        }
+        let folder = parent(&self.world.program);
+        for dir in &wanted.choice.search_dirs {
+            add(&dir.replace("$ORIGIN", folder), &here, "search-dirs");
+        }
+        if is_toolkit {
+            for name in ["/site-packages/", "/dist-packages/"] {
+                if let Some(at) = self.world.program.rfind(name) {
+                    let site = &self.world.program[..at + name.len() - 1];
+                    add(site, &known.wheels, "site-packages around the program");
+                }
+            }
+            if let Some(environment) = self.variable("VIRTUAL_ENV") {
+                let lib = format!("{environment}/lib");
+                for python in self.newest_first(&lib, "python3") {
+                    let site = format!("{python}/site-packages");
+                    add(&site, &known.wheels, "VIRTUAL_ENV");
+                }
+            }
+            if let Some(conda) = self.variable("CONDA_PREFIX") {
+                add(conda, &["lib".to_owned()], "CONDA_PREFIX");
+            }
+        }
+        for dir in &known.first {
+            add(dir, &here, "driver directory");
+        }
+        places.push(Place {
+            directory: None,
+            root: None,
+            found: "the loader's search".to_owned(),
+        });
+        let add = &mut |root: &str, below: &[String], found: &str| {
+            add_below(&mut places, root, below, found)
+        };
+        if is_toolkit {
+            for name in &known.variables {
+                if let Some(root) = self.variable(name) {
+                    add(root, &known.root_dirs, name);
+                }
+            }
+            for root in &known.roots {
+                match root.split_once('*') {
+                    None => add(root, &known.root_dirs, "well-known directory"),
+                    Some((prefix, _)) => {
+                        let name = &prefix[parent(prefix).len() + 1..];
+                        for root in self.newest_first(parent(prefix), name) {
+                            add(&root, &known.root_dirs, "well-known directory");
+                        }
+                    }
+                }
+            }
+        }
+        let found = match wanted.role {
+            Role::Driver => "driver directory",
+            _ => "well-known directory",
+        };
+        for dir in &known.last {
+            add(dir, &here, found);
+        }
+        places
+    }
+
+    /// The entries of a folder with a prefix, the highest version first.
+    pub fn newest_first(&self, folder: &str, prefix: &str) -> Vec<String> {
+        if !folder.starts_with('/') {
+            return Vec::new();
+        }
+        let entries = self.world.entries(&self.world.place(folder));
+        let mut entries: Vec<_> = entries.iter().filter(|e| e.starts_with(prefix)).collect();
+        let version = |entry: &str| -> Vec<u32> {
+            let digits = entry.split(|c: char| !c.is_ascii_digit());
+            digits.filter_map(|part| part.parse().ok()).collect()
+        };
+        entries.sort_by_key(|entry| std::cmp::Reverse(version(entry)));
+        let paths = entries.iter().map(|entry| format!("{folder}/{entry}"));
+        paths.collect()
+    }
+}
+
+/// Adds what lies below a root, which must be absolute.
+fn add_below(places: &mut Vec<Place>, root: &str, below: &[String], found: &str) {
+    if root.starts_with('/') {
+        places.extend(below.iter().map(|below| Place {
+            directory: Some(match &below[..] {
+                "" => root.to_owned(),
+                below => format!("{root}/{below}"),
+            }),
+            root: Some(root.to_owned()),
+            found: found.to_owned(),
+        }));
+    }
+}

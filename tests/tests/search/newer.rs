@@ -1,0 +1,97 @@
+//! A major that came after this gpustub: what is stable works, what may have changed is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::command::succeed;
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, repository, scratch};
+
+/// The gated functions end the program: they must not be called.
+const FOURTEEN: &str = r#"
+#include <stddef.h>
+void abort(void);
+int cudaGetDeviceCount(int *count) { *count = 7; return 0; }
+int cudaMalloc(void **memory, size_t size) { *memory = (void *)size; return 0; }
+int cudaRuntimeGetVersion(int *version) { *version = 14000; return 0; }
+int cudaGraphInstantiate(void) { abort(); return 0; }
+int cudaGraphInstantiateWithFlags(void) { abort(); return 0; }
+int cudaGetDeviceProperties(void) { abort(); return 0; }
+int cudaGetDeviceProperties_v2(void) { abort(); return 0; }
+"#;
+
+/// A fake of the next runtime; `soname`, and whether it tells its version by a function.
+fn fourteen(dir: &Path, soname: &str, tells: bool) -> Result<PathBuf> {
+    let source = dir.join("fourteen.c");
+    let text = match tells {
+        true => FOURTEEN.to_owned(),
+        false => FOURTEEN.replace("cudaRuntimeGetVersion", "cudaRuntimeGetVersionOfOld"),
+    };
+    fs::write(&source, text)?;
+    let map = dir.join("map");
+    fs::write(&map, "libcudart.so.14 { global: cuda*; local: *; };\n")?;
+    let file = dir.join("libcudart.so.14");
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC"]).arg(source);
+    command.arg(format!("-Wl,--version-script={}", map.display()));
+    if !soname.is_empty() {
+        command.arg(format!("-Wl,-soname,{soname}"));
+    }
+    succeed(command.arg("-o").arg(&file))?;
+    Ok(file)
+}
+
+fn program(dir: &Path, header: &str) -> Result<PathBuf> {
+    let manifest = format!("schema = 1\n[stub.cudart]\n{header}\n");
+    let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
+    let stubs = Stubs::write(dir, &plan, "cc", &[])?;
+    let program = dir.join("program");
+    let mut command = Command::new("cc");
+    command.arg("-I").arg(&stubs.sources);
+    command.arg(repository().join("tests/programs/newer.c"));
+    succeed(command.arg(stubs.archive()?).arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn major_newer_than_the_manifest_keeps_what_is_stable() -> Result<()> {
+    for header in ["header = \"13\"", "header = \"11\"", ""] {
+        let dir = scratch()?;
+        let program = program(dir.path(), header)?;
+        // Its major is in the soname; in the version node, where there is no soname or no function.
+        for (soname, tells) in [("libcudart.so.14", true), ("", true), ("", false)] {
+            let library = fourteen(dir.path(), soname, tells)?;
+            let machine = Isolated::new()?;
+            machine.install(&program, "/program")?;
+            machine.install(&library, "/opt/libcudart.so.14")?;
+            let named = [("GPUSTUB_CUDART_PATH", "/opt/libcudart.so.14")];
+            let by_override = machine.run_with("/program", &[], &named)?;
+            let mut runs = vec![(by_override, "GPUSTUB_CUDART_PATH")];
+            if !soname.is_empty() {
+                let loaded = machine.run_with("/program", &["/opt/libcudart.so.14"], &[])?;
+                runs.push((loaded, "already loaded"));
+            }
+            for (ran, found) in runs {
+                let ran = ran.success()?;
+                let (code, version) = if tells { (0, 14000) } else { (302, 0) };
+                let shown = if tells { "version 14.0" } else { "major 14" };
+                let version = format!("cudaRuntimeGetVersion {code} {version}\n");
+                let newer = format!(
+                    "cudart: /opt/libcudart.so.14, {shown}, newer than this gpustub knows (13), by {found}: "
+                );
+                ran.expect_in_order(&[
+                    "cudaGetDeviceCount 0 7\ncudaMalloc 0 1\n",
+                    &version,
+                    "cudaGraphInstantiate 801\ncudaGetDeviceProperties 801\nhas 1 0 0\n",
+                    &newer,
+                    "\n  refused: ",
+                    " (what they mean in a newer major is not known)",
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,334 @@
+//! A load name that two majors share: libcusparse.so.12 is of CUDA 12 and of CUDA 13. Which of them a
+//! file is, is read from it before it is loaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::library::LoadName;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
+use gpustub_tests::{Result, repository, scratch};
+
+use crate::reports;
+
+/// A stub of `libacme.so.12`, which CUDA 12 and 13 have, in the family of cudart.
+fn program(dir: &Path) -> Result<PathBuf> {
+    let manifest = "schema = 1\n[stub.cudart]\n[stub.acme]\nsymbols = \"acme.symbols\"\n\
+                    load-names = { linux = [\"libacme.so.12\"] }\nsearch-dirs = [\"/a\", \"/b\"]\n";
+    let lists = [("acme.symbols", list_of(["acme_function"]))];
+    let mut plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;
+    // What a shipped manifest would say.
+    for library in plan.libraries.iter_mut().filter(|l| l.id == "acme") {
+        let name = |major, name: &str| LoadName {
+            major,
+            name: name.to_owned(),
+        };
+        library.load_names = vec![
+            name(Some(13), "libacme.so.12"),
+            name(Some(12), "libacme.so.12"),
+            name(Some(11), "libacme.so.11"),
+            name(None, "libacme.so"),
+        ];
+        library.newest_major = 13;
+        library.family = "cuda".to_owned();
+        library.wheel_dirs = vec!["nvidia/cu13/lib".to_owned(), "nvidia/acme/lib".to_owned()];
+        library.told_by = vec!["libbase.so.".to_owned(), "libnvJitLink.so.".to_owned()];
+    }
+    let stubs = Stubs::write(dir, &plan, "cc", &[])?;
+    let program = dir.join("program");
+    let mut command = Command::new("cc");
+    command.arg("-I").arg(&stubs.sources);
+    command.arg(repository().join("tests/programs/search.c"));
+    succeed(command.arg(stubs.archive()?).arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+/// A library that prints its name when it is loaded, and needs another one beside it.
+fn fake(dir: &Path, name: &str, soname: &str, needs: Option<&str>) -> Result<PathBuf> {
+    let folder = dir.join(name);
+    fs::create_dir_all(&folder)?;
+    let shared = |file: &Path, source: &str, more: &[String]| -> Result<()> {
+        let text = folder.join("source.c");
+        fs::write(&text, source)?;
+        let mut command = Command::new("cc");
+        command.args([
+            "-shared",
+            "-fPIC",
+            "-Wl,--no-as-needed",
+            "-Wl,-rpath,$ORIGIN",
+        ]);
+        command.arg("-o").arg(file).arg(text).args(more);
+        let soname = file.file_name().unwrap_or_default().to_string_lossy();
+        succeed(command.arg(format!("-Wl,-soname,{soname}")))?;
+        Ok(())
+    };
+    let mut more = Vec::new();
+    if let Some(needs) = needs {
+        shared(&folder.join(needs), "int base_function;\n", &[])?;
+        more.push(folder.join(needs).display().to_string());
+    }
+    let source = format!(
+        "#include <stdio.h>\nint acme_function(void) {{ return 0; }}\n\
+         __attribute__((constructor)) static void say(void) {{ puts(\"loaded {name}\"); }}\n"
+    );
+    shared(&folder.join(soname), &source, &more)?;
+    Ok(folder)
+}
+
+/// What lies where, what is asked for, the place that is taken, its major, what was loaded.
+type Case<'c> = (
+    &'c [(&'c Path, &'c str)],
+    &'c [&'c str],
+    &'c str,
+    u32,
+    &'c str,
+);
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
+    let dir = scratch()?;
+    let program = program(dir.path())?;
+    let of = |name: &str, needs| fake(dir.path(), name, "libacme.so.12", needs);
+    let twelve = of("twelve", Some("libnvJitLink.so.12"))?;
+    let thirteen = of("thirteen", Some("libbase.so.13"))?;
+    let silent = of("silent", None)?;
+    // Other libraries of the same toolkit have majors of their own: they tell nothing.
+    let misleading = of("misleading", Some("libother.so.11"))?;
+    let future = of("future", Some("libbase.so.14"))?;
+    let runtime = fake(dir.path(), "runtime", "libcudart.so.12", None)?;
+
+    let cases: [Case<'_>; 9] = [
+        (
+            &[(&twelve, "/a"), (&thirteen, "/b")],
+            &["acme"],
+            "/b",
+            13,
+            "thirteen",
+        ),
+        (
+            &[
+                (&twelve, "/a"),
+                (&thirteen, "/b"),
+                (&runtime, "/usr/local/cuda/lib64"),
+            ],
+            &["cudart", "acme"],
+            "/a",
+            12,
+            "runtime twelve",
+        ),
+        (&[(&twelve, "/a")], &["acme"], "/a", 12, "twelve"),
+        (&[(&silent, "/a")], &["acme"], "/a", 0, "silent"),
+        (&[(&misleading, "/a")], &["acme"], "/a", 0, "misleading"),
+        (
+            &[(&future, "/a"), (&twelve, "/b")],
+            &["acme"],
+            "/b",
+            12,
+            "twelve",
+        ),
+        // Where nothing needed tells it, the place does.
+        (
+            &[
+                (&silent, "/site-packages/nvidia/cu13/lib"),
+                (&runtime, "/site-packages/nvidia/cuda_runtime/lib"),
+            ],
+            &["cudart", "acme"],
+            "",
+            0,
+            "runtime",
+        ),
+        (
+            &[(&silent, "/site-packages/nvidia/cu13/lib")],
+            &["acme"],
+            "/site-packages/nvidia/cu13/lib",
+            13,
+            "silent",
+        ),
+        (
+            &[
+                (&twelve, "/site-packages/nvidia/acme/lib"),
+                (&silent, "/site-packages/nvidia/cu13/lib"),
+            ],
+            &["acme"],
+            "/site-packages/nvidia/cu13/lib",
+            13,
+            "silent",
+        ),
+    ];
+    for (files, order, place, major, loaded) in cases {
+        let machine = Isolated::new()?;
+        machine.install(&program, "/site-packages/pkg/program")?;
+        for (folder, place) in files {
+            machine.install_all(folder, place)?;
+        }
+        let variables = [("GPUSTUB_LOG", "json")];
+        let ran = machine.run_with("/site-packages/pkg/program", order, &variables)?;
+        let ran = ran.success()?;
+        let report = &reports(&ran)?["acme"];
+        let what = format!("{files:?}: {}", ran.stderr);
+        let path = format!("{place}/libacme.so.12");
+        let wanted = (!place.is_empty()).then_some(&path[..]);
+        assert_eq!(report["path"].as_str(), wanted, "{what}");
+        assert_eq!(report["major"], major, "{what}");
+        let said = ran
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("loaded "));
+        assert_eq!(said.collect::<Vec<_>>().join(" "), loaded, "{what}");
+        // Every other file is explained.
+        for (_, other) in files
+            .iter()
+            .filter(|(from, at)| *at != place && **from != *runtime)
+        {
+            let other = format!("{other}/libacme.so.12");
+            let tried = report["tried"].as_array().into_iter().flatten();
+            let mut why = tried
+                .filter(|one| one["what"] == other[..])
+                .map(|one| &one["why"]);
+            assert!(why.any(|why| *why != "no such file"), "{other}: {what}");
+        }
+    }
+    Ok(())
+}
+
+/// The loader's own choice, and what is loaded already, are judged by the same rule.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn loader_does_not_decide_which_of_two_majors_it_is() -> Result<()> {
+    let dir = scratch()?;
+    let program = program(dir.path())?;
+    let twelve = fake(dir.path(), "twelve", "libacme.so.12", Some("libbase.so.12"))?;
+    let thirteen = fake(
+        dir.path(),
+        "thirteen",
+        "libacme.so.12",
+        Some("libbase.so.13"),
+    )?;
+    let runtime = fake(dir.path(), "runtime", "libcudart.so.13", None)?;
+    let machine = Isolated::new()?;
+    machine.install(&program, "/program")?;
+    machine.install_all(&twelve, "/ld/twelve")?;
+    machine.install_all(&thirteen, "/ld/thirteen")?;
+    let check =
+        |words: &[&str], variable: (&str, &str), path: Option<&str>, major: u32| -> Result<()> {
+            let variables = [("GPUSTUB_LOG", "json"), variable];
+            let ran = machine.run_with("/program", words, &variables)?.success()?;
+            let report = &reports(&ran)?["acme"];
+            assert_eq!(report["path"].as_str(), path, "{}", ran.stderr);
+            assert_eq!(report["major"], major, "{}", ran.stderr);
+            Ok(())
+        };
+    let (of_12, of_13) = ("/ld/twelve/libacme.so.12", "/ld/thirteen/libacme.so.12");
+    check(
+        &["acme"],
+        ("LD_LIBRARY_PATH", "/ld/twelve"),
+        Some(of_12),
+        12,
+    )?;
+    check(
+        &["acme"],
+        ("LD_LIBRARY_PATH", "/ld/thirteen"),
+        Some(of_13),
+        13,
+    )?;
+    check(&["acme"], ("GPUSTUB_ACME_PATH", of_12), Some(of_12), 12)?;
+    check(
+        &["acme"],
+        ("GPUSTUB_ACME_PATH", "/ld/thirteen"),
+        Some(of_13),
+        13,
+    )?;
+    check(
+        &["+/ld/twelve/libacme.so.12", "acme"],
+        ("LD_LIBRARY_PATH", ""),
+        Some(of_12),
+        12,
+    )?;
+    machine.install_all(&runtime, "/usr/local/cuda/lib64")?;
+    check(
+        &["cudart", "acme"],
+        ("LD_LIBRARY_PATH", "/ld/twelve"),
+        None,
+        0,
+    )?;
+    check(
+        &["cudart", "acme"],
+        ("LD_LIBRARY_PATH", "/ld/thirteen"),
+        Some(of_13),
+        13,
+    )?;
+    Ok(())
+}
+
+/// Files that are no libraries, or broken ones, are read without harm: under the sanitizers.
+#[test]
+fn broken_files_are_read_without_harm() -> Result<()> {
+    let dir = scratch()?;
+    let reader = dir.path().join("reader");
+    let mut command = Command::new("cc");
+    command.args([
+        "-g",
+        "-O1",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+    ]);
+    command
+        .arg("-I")
+        .arg(repository().join("templates/runtime"));
+    command.arg(repository().join("tests/programs/told.c"));
+    succeed(command.arg("-o").arg(&reader))?;
+
+    let whole = fake(dir.path(), "whole", "libacme.so.12", Some("libbase.so.13"))?;
+    let whole = whole.join("libacme.so.12");
+    let bytes = fs::read(&whole)?;
+    let header = |at: usize| -> usize {
+        bytes[at..at + 8]
+            .iter()
+            .rev()
+            .fold(0, |value, byte| value << 8 | usize::from(*byte))
+    };
+    // Every byte of the header, the segments and the dynamic section: where reading goes by them.
+    let segments = header(32);
+    let count = usize::from(bytes[56]);
+    let dynamic = (0..count)
+        .map(|i| segments + 56 * i)
+        .find(|&at| bytes[at] == 2);
+    let dynamic = dynamic.ok_or("no dynamic section")?;
+    let (start, size) = (header(dynamic + 8), header(dynamic + 32));
+    let places = (0..segments + 56 * count).chain(start..start + size);
+    let mut files = vec![whole, dir.path().to_owned(), dir.path().join("nothing")];
+    let mut add = |bytes: &[u8]| -> Result<()> {
+        let file = dir.path().join(format!("f{}", files.len()));
+        fs::write(&file, bytes)?;
+        files.push(file);
+        Ok(())
+    };
+    for at in places.clone() {
+        for value in [0x00, 0x7f, 0xff] {
+            let mut broken = bytes.clone();
+            broken[at] = value;
+            add(&broken[..start + size + 1])?;
+        }
+    }
+    for at in places.clone().step_by(13) {
+        add(&bytes[..at])?;
+        let mut broken = bytes.clone();
+        broken[at..(at + 8).min(bytes.len())].fill(0xff);
+        add(&broken)?;
+    }
+    for files in files.chunks(500) {
+        let ran = run(Command::new(&reader).args(files))?.success()?;
+        let lines: Vec<&str> = ran.stdout.lines().collect();
+        assert_eq!(lines.len(), files.len(), "a major for each file");
+        for line in lines {
+            let major: u32 = line.parse().map_err(|e| format!("{line}: {e}"))?;
+            assert!(major < 10_000, "{line}");
+        }
+    }
+    let ran = run(Command::new(&reader).args(&files[..3]))?.success()?;
+    assert_eq!(ran.stdout, "13\n0\n0\n");
+    Ok(())
+}

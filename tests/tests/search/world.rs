@@ -1,0 +1,344 @@
+//! A machine as data: what `GpuStub.toml` says, which files lie where, which variables are set,
+//! what is loaded before, and in which order the program asks. And its building and running.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::{Ran, succeed};
+use gpustub_tests::isolated::{Isolated, system_libraries};
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
+
+/// What `GpuStub.toml` says of one library.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Choice {
+    pub majors: Vec<u32>,
+    pub header: Option<u32>,
+    pub search_dirs: Vec<String>,
+    pub require: bool,
+    pub min_version: Option<(u32, u32)>,
+}
+
+/// A `GpuStub.toml`: the libraries in it, by id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    pub stubs: BTreeMap<String, Choice>,
+}
+
+impl Config {
+    fn text(&self) -> String {
+        let mut text = String::from("schema = 1\n");
+        for (id, choice) in &self.stubs {
+            text += &format!("[stub.{id}]\nsymbols = \"{id}.symbols\"\n");
+            if id == "acme" {
+                text += "load-names = { linux = [\"libacme.so.3\", \"libacme.so.2\", \"libacme.so\"] }\n";
+            }
+            let majors: Vec<String> = choice.majors.iter().map(ToString::to_string).collect();
+            if !majors.is_empty() {
+                text += &format!("majors = {majors:?}\n");
+            }
+            if let Some(header) = choice.header {
+                text += &format!("header = \"{header}\"\n");
+            }
+            if !choice.search_dirs.is_empty() {
+                text += &format!("search-dirs = {:?}\n", choice.search_dirs);
+            }
+            if choice.require {
+                text += &format!("require = [\"{}\"]\n", required(id));
+            }
+            if let Some((major, minor)) = choice.min_version {
+                text += &format!("min-version = \"{major}.{minor}\"\n");
+            }
+        }
+        text
+    }
+}
+
+/// What a file is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Content {
+    /// A library with this soname that tells this version (12090; 0: it has no such function), and
+    /// perhaps lacks the required function.
+    Library {
+        soname: String,
+        version: u32,
+        lacks: bool,
+    },
+    /// A library for another processor.
+    WrongMachine,
+    /// The start of a library.
+    Short,
+    /// No library at all.
+    Text,
+    /// A link to this path.
+    Link(String),
+}
+
+/// A machine, and what happens on it.
+#[derive(Clone, Default)]
+pub struct World {
+    pub config: Config,
+    /// Where the program lies.
+    pub program: String,
+    /// Links to folders; they come before the files.
+    pub links: Vec<(String, String)>,
+    /// Of two at one place the first counts.
+    pub files: Vec<(String, Content)>,
+    pub variables: BTreeMap<String, String>,
+    /// Loaded by the program by their paths, before it asks.
+    pub preloads: Vec<String>,
+    /// The libraries that the program asks for.
+    pub order: Vec<String>,
+}
+
+/// One thing a line: what people read when a test fails.
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}", self.config.text())?;
+        for (link, to) in &self.links {
+            writeln!(f, "{link} -> {to}")?;
+        }
+        for (path, content) in &self.files {
+            writeln!(f, "{path}: {content:?}")?;
+        }
+        writeln!(f, "{:?}", self.variables)?;
+        let Self {
+            program,
+            preloads,
+            order,
+            ..
+        } = self;
+        writeln!(f, "{program} preloads {preloads:?}, asks for {order:?}")
+    }
+}
+
+impl World {
+    /// The path without `..` and without links to folders on the way: where a file really lies, but
+    /// for links at its end.
+    pub fn place(&self, path: &str) -> String {
+        let mut parts: Vec<&str> = Vec::new();
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            match part {
+                ".." => drop(parts.pop()),
+                _ => parts.push(part),
+            }
+        }
+        let mut path = format!("/{}", parts.join("/"));
+        while let Some((link, to)) = self
+            .links
+            .iter()
+            .find(|(link, _)| path.starts_with(&format!("{link}/")))
+        {
+            path = format!("{to}{}", &path[link.len()..]);
+        }
+        path
+    }
+
+    /// The file behind a path, through all links: where it lies, and what it is.
+    pub fn file(&self, path: &str) -> Option<(String, &Content)> {
+        let mut path = self.place(path);
+        for _ in 0..8 {
+            let (_, content) = self.files.iter().find(|(at, _)| self.place(at) == path)?;
+            match content {
+                Content::Link(to) => path = self.place(to),
+                content => return Some((path, content)),
+            }
+        }
+        None
+    }
+
+    /// The program's arguments.
+    pub fn arguments(&self) -> Vec<String> {
+        let preloads = self.preloads.iter().map(|path| format!("+{path}"));
+        preloads.chain(self.order.iter().cloned()).collect()
+    }
+
+    /// Whether there is a link that leads nowhere.
+    pub fn is_dangling(&self, path: &str) -> bool {
+        let path = self.place(path);
+        let found = self.files.iter().find(|(at, _)| self.place(at) == path);
+        matches!(found, Some((_, Content::Link(_)))) && self.file(&path).is_none()
+    }
+
+    /// The names of a folder's entries.
+    pub fn entries(&self, folder: &str) -> BTreeSet<String> {
+        let inside = format!("{folder}/");
+        let paths = self.files.iter().map(|(path, _)| self.place(path));
+        let paths = paths.chain(self.links.iter().map(|(link, _)| link.clone()));
+        paths
+            .filter_map(|path| Some(path.strip_prefix(&inside)?.split('/').next()?.to_owned()))
+            .collect()
+    }
+}
+
+/// Compiles what worlds are made of, each thing once.
+pub struct Workshop {
+    dir: tempfile::TempDir,
+    libraries: BTreeMap<Content, PathBuf>,
+    programs: Vec<(Config, PathBuf)>,
+    system: BTreeSet<PathBuf>,
+}
+
+impl Workshop {
+    pub fn new() -> Result<Self> {
+        Ok(Self {
+            dir: gpustub_tests::scratch()?,
+            libraries: BTreeMap::new(),
+            programs: Vec::new(),
+            system: BTreeSet::new(),
+        })
+    }
+
+    /// The program that asks for what its arguments name, with the stubs of this configuration.
+    pub fn program(&mut self, config: &Config) -> Result<PathBuf> {
+        if let Some((_, program)) = self.programs.iter().find(|(other, _)| other == config) {
+            return Ok(program.clone());
+        }
+        let dir = self.dir.path().join(format!("c{}", self.programs.len()));
+        fs::create_dir(&dir)?;
+        let files: Vec<String> = config
+            .stubs
+            .keys()
+            .map(|id| format!("{id}.symbols"))
+            .collect();
+        let lists = config.stubs.keys().map(|id| {
+            let own = format!("{id}_function");
+            list_of([&own, version_function(id), &required(id)])
+        });
+        let lists: Vec<(&str, String)> = files.iter().map(|f| &f[..]).zip(lists).collect();
+        let plan = plan_or_fail(&config.text(), &lists, &Machine::X86_64.target())?;
+        let stubs = Stubs::write(&dir, &plan, "cc", &[])?;
+        let program = dir.join("program");
+        let mut command = Command::new("cc");
+        command.arg("-I").arg(&stubs.sources);
+        command.arg(gpustub_tests::repository().join("tests/programs/search.c"));
+        succeed(command.arg(stubs.archive()?).arg("-o").arg(&program))?;
+        self.system.extend(system_libraries(&program)?);
+        self.programs.push((config.clone(), program.clone()));
+        Ok(program)
+    }
+
+    /// The file of a content that is no link.
+    fn content(&mut self, content: &Content) -> Result<PathBuf> {
+        if let Some(file) = self.libraries.get(content) {
+            return Ok(file.clone());
+        }
+        let whole = match content {
+            Content::Library { .. } => Vec::new(),
+            _ => fs::read(self.content(&Content::Library {
+                soname: "libcudart.so.13".to_owned(),
+                version: 13000,
+                lacks: false,
+            })?)?,
+        };
+        let file = self.dir.path().join(format!("l{}", self.libraries.len()));
+        match content {
+            Content::Library {
+                soname,
+                version,
+                lacks,
+            } => {
+                let source = file.with_extension("c");
+                fs::write(&source, library_source(soname, *version, *lacks))?;
+                let mut command = Command::new("cc");
+                command.args(["-shared", "-fPIC", "-nostdlib", "-o"]);
+                command.arg(&file).arg(source);
+                succeed(command.arg(format!("-Wl,-soname,{soname}")))?;
+            }
+            Content::WrongMachine => {
+                let mut bytes = whole;
+                bytes[18] = 183; // e_machine: EM_AARCH64
+                fs::write(&file, bytes)?;
+            }
+            Content::Short => fs::write(&file, &whole[..300])?,
+            Content::Text => fs::write(&file, "INPUT(libsomething.so)\n".repeat(9))?,
+            Content::Link(_) => return Err("a link is no file".into()),
+        }
+        self.libraries.insert(content.clone(), file.clone());
+        Ok(file)
+    }
+
+    /// Builds the machine.
+    pub fn build(&mut self, world: &World) -> Result<Isolated> {
+        let program = self.program(&world.config)?;
+        let machine = Isolated::new()?;
+        let at = |place: &str| -> Result<PathBuf> {
+            let path = machine.path(place);
+            fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            Ok(path)
+        };
+        for library in &self.system {
+            machine.copy(library, library)?;
+        }
+        machine.copy(&program, Path::new(&world.program))?;
+        for (link, to) in &world.links {
+            fs::create_dir_all(machine.path(to))?;
+            symlink(to, at(link)?).map_err(|e| format!("{link}: {e}"))?;
+        }
+        for (place, content) in &world.files {
+            let path = at(&world.place(place))?;
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            match content {
+                Content::Link(to) => symlink(to, &path)?,
+                // A copy: of two links to one file the loader keeps the first.
+                content => drop(fs::copy(self.content(content)?, &path)?),
+            }
+        }
+        Ok(machine)
+    }
+
+    /// Builds the machine and runs the program.
+    pub fn run(&mut self, world: &World) -> Result<Ran> {
+        let machine = self.build(world)?;
+        let words = world.arguments();
+        let words: Vec<&str> = words.iter().map(|word| &word[..]).collect();
+        let mut variables = vec![("GPUSTUB_LOG", "json")];
+        variables.extend(world.variables.iter().map(|(name, v)| (&name[..], &v[..])));
+        machine
+            .run_with(&world.program, &words, &variables)?
+            .success()
+    }
+}
+
+/// The function of a library that `require` may ask for. One image has one function of a name.
+fn required(id: &str) -> String {
+    format!("{id}_required")
+}
+
+fn version_function(id: &str) -> &'static str {
+    match id {
+        "cuda" => "cuDriverGetVersion",
+        "cudart" => "cudaRuntimeGetVersion",
+        "nvrtc" => "nvrtcVersion",
+        "opencl" => "clVersion",
+        _ => "acmeVersion",
+    }
+}
+
+fn library_source(soname: &str, version: u32, lacks: bool) -> String {
+    let id = soname.trim_start_matches("lib").split('.').next();
+    let id = id.unwrap_or_default().to_ascii_lowercase();
+    let mut source = format!("int {id}_function(void) {{ return 0; }}\n");
+    let function = version_function(&id);
+    if version != 0 {
+        source += &match &id[..] {
+            "nvrtc" => format!(
+                "int {function}(int *a, int *b) {{ *a = {}; *b = {}; return 0; }}\n",
+                version / 1000,
+                version % 1000 / 10
+            ),
+            _ => format!("int {function}(int *v) {{ *v = {version}; return 0; }}\n"),
+        };
+    }
+    if !lacks {
+        source += &format!("int {}(void) {{ return 0; }}\n", required(&id));
+    }
+    source
+}
