@@ -50,9 +50,24 @@ static void gpustub1_pass_over(struct gpustub1_search *search, const char *direc
         gpustub1_note(search, file, gpustub1_too_late(search));
 }
 
-/* The loader's own search cannot be asked without loading, but where it looks can. (ld.so.cache is
- * not among that; what it names lies in directories that most systems have in the list too. musl cannot tell.) */
-static void gpustub1_pass_over_loader(struct gpustub1_search *search, int by_loader)
+static void gpustub1_try_file(struct gpustub1_search *search, const char *directory,
+                              const char *root, const char *found)
+{
+    char *file = gpustub1_join(directory, "/", search->name->name);
+    struct stat status;
+    if (file && stat(file, &status))
+        gpustub1_note(search, gpustub1_copy(file), NULL);
+    else if (file)
+        search->settled = gpustub1_open(search, file, root, found);
+    free(file);
+}
+
+enum gpustub1_visit { GPUSTUB1_LATE, GPUSTUB1_BY_LOADER, GPUSTUB1_TRY };
+
+/* Visits where the loader looks, since its search cannot be asked without loading. (ld.so.cache is not
+ * among that; what it names lies in directories that most systems have in the list too. musl cannot
+ * tell.) */
+static void gpustub1_at_loader(struct gpustub1_search *search, enum gpustub1_visit visit)
 {
 #if defined(__GLIBC__) || defined(__FreeBSD__)
     Dl_serinfo size, *places = NULL;
@@ -64,14 +79,18 @@ static void gpustub1_pass_over_loader(struct gpustub1_search *search, int by_loa
         if (dlinfo(program, RTLD_DI_SERINFO, places))
             places->dls_cnt = 0;
     }
-    for (unsigned i = 0; places && i < places->dls_cnt; i++)
-        if (places->dls_serpath[i].dls_name[0] == '/')
-            gpustub1_pass_over(search, places->dls_serpath[i].dls_name, by_loader);
+    for (unsigned i = 0; places && i < places->dls_cnt; i++) {
+        const char *directory = places->dls_serpath[i].dls_name;
+        if (directory[0] != '/')
+            continue;
+        if (visit == GPUSTUB1_TRY && !search->settled)
+            gpustub1_try_file(search, directory, NULL, "the loader's search");
+        else
+            gpustub1_pass_over(search, directory, visit != GPUSTUB1_LATE);
+    }
     free(places);
-    if (program)
-        dlclose(program);
 #else
-    (void)search, (void)by_loader;
+    (void)search, (void)visit;
 #endif
 }
 
@@ -79,27 +98,20 @@ static int gpustub1_try_place(void *context, const char *directory, const char *
                               const char *found)
 {
     struct gpustub1_search *search = context;
-    if (search->settled) {
-        if (directory)
-            gpustub1_pass_over(search, directory, 0);
-        else
-            gpustub1_pass_over_loader(search, 0);
-        return 0;
+    if (directory && search->settled) {
+        gpustub1_pass_over(search, directory, 0);
+    } else if (directory) {
+        gpustub1_try_file(search, directory, root, found);
+    } else if (search->settled) {
+        gpustub1_at_loader(search, GPUSTUB1_LATE);
+    } else {
+        /* A library stays loaded even if it is not taken: unloading what started threads or hooks is
+         * not safe. The loader then answers its soname with it, and we look in its stead. */
+        const char *name = search->name->name;
+        int was_there = dlopen(name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+        search->settled = gpustub1_open(search, name, NULL, found);
+        gpustub1_at_loader(search, was_there && !search->settled ? GPUSTUB1_TRY : GPUSTUB1_BY_LOADER);
     }
-    if (!directory) {
-        search->settled = gpustub1_open(search, search->name->name, NULL, found);
-        gpustub1_pass_over_loader(search, 1);
-        return 0;
-    }
-    char *file = gpustub1_join(directory, "/", search->name->name);
-    struct stat status;
-    if (!file)
-        return 0;
-    if (stat(file, &status))
-        gpustub1_note(search, gpustub1_copy(file), NULL);
-    else
-        search->settled = gpustub1_open(search, file, root, found);
-    free(file);
     return 0;
 }
 
@@ -183,14 +195,10 @@ static void gpustub1_try_images(struct gpustub1_search *search, const struct gpu
     for (; image->path; image++) {
         void *handle =
             image->name == name ? dlopen(image->path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-        int taken = 0;
         if (handle && search->settled)
             gpustub1_note(search, gpustub1_copy(image->path), gpustub1_too_late(search));
         else if (handle && !gpustub1_passes_over_impostor(search, image->path))
-            taken = gpustub1_take(search, handle, image->path, NULL, "already loaded");
-        search->settled |= taken;
-        if (handle && !taken)
-            dlclose(handle);
+            search->settled = gpustub1_take(search, handle, image->path, NULL, "already loaded");
     }
 }
 

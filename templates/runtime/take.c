@@ -164,7 +164,7 @@ static char *gpustub1_objection(struct gpustub1_search *search, void *handle, in
     return why.data;
 }
 
-/* Takes a loaded library if nothing speaks against it; the caller closes one that is not taken.
+/* Takes a loaded library if nothing speaks against it.
  * `file`: what was loaded, if we chose it by its path. */
 int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file,
                   const char *root, const char *found)
@@ -255,13 +255,8 @@ int gpustub1_open(struct gpustub1_search *search, const char *file, const char *
                            gpustub1_is_of_other_major(search, file)))
         return 0;
     handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-    if (handle) {
-        if (gpustub1_take(search, handle, file[0] == '/' ? file : NULL, root, found))
-            return 1;
-        /* While it stays, the loader answers its soname with it, and looks no further. */
-        dlclose(handle);
-        return 0;
-    }
+    if (handle)
+        return gpustub1_take(search, handle, file[0] == '/' ? file : NULL, root, found);
     char *why = gpustub1_loader_message(file);
     struct stat status;
     if (!why && file[0] == '/' && !stat(file, &status)) /* glibc's words for that are the same */

@@ -112,6 +112,7 @@ impl Search {
     }
 
     pub fn at(&mut self, process: &mut Process<'_>, wanted: &Wanted, name: &str, place: &Place) {
+        let mut was_there = false;
         let (opened, path) = match &place.directory {
             Some(directory) => {
                 let path = format!("{directory}/{name}");
@@ -119,21 +120,25 @@ impl Search {
             }
             None => {
                 let opened = process.open_name(name);
+                was_there = opened.as_ref().is_some_and(|(_, is_new)| !is_new);
                 let path = opened.as_ref().map(|(mapped, _)| mapped.name.clone());
                 (opened, path.unwrap_or_default())
             }
         };
-        self.consider(
-            process,
-            wanted,
-            opened,
-            &path,
-            place.root.clone(),
-            &place.found,
-        );
+        let root = place.root.clone();
+        self.consider(process, wanted, opened, &path, root, &place.found);
+        // What was not taken stays loaded, and the loader answers its name with it: then the search
+        // goes where the loader would have gone.
+        for directory in process.loader_directories() {
+            let path = format!("{directory}/{name}");
+            if was_there && self.taken.is_none() && process.world.file(&path).is_some() {
+                let opened = self.open(process, &path);
+                self.consider(process, wanted, opened, &path, None, &place.found);
+            }
+        }
     }
 
-    /// Takes a loaded library, or does without it: then it leaves the process as it was.
+    /// Takes a loaded library, or does without it.
     pub fn consider(
         &mut self,
         process: &mut Process<'_>,
@@ -143,7 +148,7 @@ impl Search {
         root: Option<String>,
         found: &str,
     ) {
-        let Some((mapped, is_new)) = opened else {
+        let Some((mapped, _)) = opened else {
             self.rejected.insert(path.to_owned());
             return;
         };
@@ -174,9 +179,6 @@ impl Search {
         let foreign = wanted.role == Role::Loader && mapped.file.contains("-packages/nvidia/");
         if is_link_stub(process, path) || foreign || !accepts || fixed || too_old || lacks {
             self.rejected.insert(path.to_owned());
-            if is_new {
-                process.mapped.retain(|other| other.file != mapped.file);
-            }
             return;
         }
         self.taken = Some(Taken {
