@@ -147,8 +147,7 @@ impl<'f> Decoder<'f> {
         match document::parse(text) {
             Ok(entries) => Some(Document(entries)),
             Err(error) => {
-                let span = error.span.unwrap_or(text.len()..text.len());
-                self.error(&TOML_SYNTAX, span, error.message);
+                self.error(&TOML_SYNTAX, error.span, error.message);
                 None
             }
         }

@@ -1,16 +1,15 @@
-//! A TOML text as a tree with places. `toml_parser` knows the grammar; what tables, dotted keys
-//! and headers mean together (TOML 1.1, "Table") is here.
+//! A TOML text as a tree with places, read in one pass. Quoted headings are those of the
+//! specification, TOML 1.1 (toml.io/en/v1.1.0), of which every TOML 1.0 text is one too.
+//!
+//! No library does this: whoever builds with gpustub compiles what reads its manifest.
+
+mod scalar;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use toml_parser::decoder::ScalarKind;
-use toml_parser::parser::{
-    Event, EventKind, RecursionGuard, ValidateWhitespace, parse_document as grammar,
-};
-use toml_parser::{ErrorSink as _, Expected, ParseError, Source, Span};
-
-/// How deep values may be nested, and how many parts a dotted key may have.
+/// How deep values may be nested, each part of a dotted key counted, and how many parts a header
+/// may have: neither reading nor dropping a tree may run out of stack, whatever the text.
 const DEEPEST: usize = 80;
 
 /// A value and its place.
@@ -59,36 +58,28 @@ pub(crate) struct Entries<'t> {
 /// Why a text is not TOML.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
-    pub message: String,
-    pub span: Option<Range<usize>>,
+    pub message: &'static str,
+    pub span: Range<usize>,
 }
 
+type Read<T> = Result<T, SyntaxError>;
+
 /// Reads a whole text, or tells of the first thing that is wrong.
-pub(crate) fn parse(text: &str) -> Result<Entries<'_>, SyntaxError> {
-    let source = Source::new(text);
-    let tokens = source.lex().into_vec();
-    let mut events = Vec::with_capacity(tokens.len());
-    let mut error = None;
-    grammar(
-        &tokens,
-        &mut RecursionGuard::new(
-            &mut ValidateWhitespace::new(&mut events, source),
-            DEEPEST as u32,
-        ),
-        &mut error,
-    );
-    if let Some(error) = error {
-        return Err(syntax_error(&error));
+pub(crate) fn parse(text: &str) -> Read<Entries<'_>> {
+    let mut reader = Reader { text, at: 0 };
+    if text.starts_with('\u{feff}') {
+        reader.at = '\u{feff}'.len_utf8();
     }
-    let mut builder = Builder {
-        source,
-        events: &events,
-        error: None,
-    };
-    let root = builder.document();
-    match builder.error {
-        Some(error) => Err(syntax_error(&error)),
-        None => Ok(root),
+    let mut root = Entries::default();
+    let mut table = &mut root;
+    loop {
+        reader.lines(true)?;
+        match reader.peek() {
+            None => return Ok(root),
+            Some(b'[') => table = reader.header(&mut root)?,
+            Some(_) => reader.key_value(table, 0)?,
+        }
+        reader.line_end()?;
     }
 }
 
@@ -107,315 +98,334 @@ impl<'t> Entries<'t> {
     }
 }
 
-/// `[a.b.c]` or `[[a.b.c]]`.
-struct Header<'t> {
-    path: Vec<Key<'t>>,
-    key: Key<'t>,
-    span: Range<usize>,
-    array: bool,
+struct Reader<'t> {
+    text: &'t str,
+    /// The next byte.
+    at: usize,
 }
 
-struct Builder<'e, 't> {
-    source: Source<'t>,
-    /// What comes next; the grammar has been checked.
-    events: &'e [Event],
-    /// The first error.
-    error: Option<ParseError>,
-}
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
 
-impl<'e, 't> Builder<'e, 't> {
-    /// The next event that is not white space or a comment.
-    fn next(&mut self) -> Option<&'e Event> {
-        while let [event, rest @ ..] = self.events {
-            self.events = rest;
-            match event.kind() {
-                EventKind::Whitespace | EventKind::Comment | EventKind::Newline => {}
-                _ => return Some(event),
-            }
+    /// Passes over a byte if it is the next one.
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// An error before the next character.
+    fn wrong_here<T>(&self, message: &'static str) -> Read<T> {
+        wrong(message, self.at..self.at)
+    }
+
+    /// An error that is the next character.
+    fn wrong_character<T>(&self, message: &'static str) -> Read<T> {
+        let next = self.text[self.at..].chars().next();
+        wrong(message, self.at..self.at + next.map_or(0, char::len_utf8))
+    }
+
+    /// "Spec": white space.
+    fn spaces(&mut self) {
+        while let Some(b' ' | b'\t') = self.peek() {
+            self.at += 1;
         }
-        None
     }
 
-    fn fail(&mut self, what: impl Into<Cow<'static, str>>, place: &Range<usize>) {
-        let span = Span::new_unchecked(place.start, place.end);
-        self.error
-            .report_error(ParseError::new(what).with_unexpected(span));
-    }
-
-    fn document(&mut self) -> Entries<'t> {
-        let mut root = Entries::default();
-        let mut header = None;
-        let mut table = Entries::default();
-        while let Some(event) = self.next() {
-            match event.kind() {
-                EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
-                    self.attach(&mut root, header, table);
-                    header = self.header(event);
-                    table = match &header {
-                        Some(header) => self.start(&mut root, header),
-                        None => Entries::default(),
-                    };
-                }
-                EventKind::SimpleKey => self.key_value(event, &mut table),
-                _ => {}
-            }
+    /// "Spec": a newline, which is LF or CRLF.
+    fn newline(&mut self) -> Read<()> {
+        self.take(b'\r');
+        match self.take(b'\n') {
+            true => Ok(()),
+            false => self.wrong_here("carriage return without a newline, expected newline"),
         }
-        self.attach(&mut root, header, table);
-        root
     }
 
-    /// The parts of a key; the last is apart. `None` if there are too many.
-    fn key(&mut self, first: &Event) -> Option<(Vec<Key<'t>>, Key<'t>)> {
-        let mut path = Vec::new();
-        let mut key = self.simple_key(first);
+    /// "Comment".
+    fn comment(&mut self) -> Read<()> {
         loop {
-            let here = self.events;
-            if self.next().map(Event::kind) != Some(EventKind::KeySep) {
-                self.events = here;
-                break;
-            }
-            let Some(event) = self.next() else { break };
-            path.push(key);
-            key = self.simple_key(event);
-        }
-        if path.len() >= DEEPEST {
-            self.error.report_error(ParseError::new("recursion limit"));
-            return None;
-        }
-        Some((path, key))
-    }
-
-    fn simple_key(&mut self, event: &Event) -> Key<'t> {
-        let mut text = Cow::Borrowed("");
-        if let Some(raw) = self.source.get(event) {
-            raw.decode_key(&mut text, &mut self.error);
-        }
-        Key {
-            text,
-            span: range(event),
-        }
-    }
-
-    /// `key = value`.
-    fn key_value(&mut self, first: &Event, table: &mut Entries<'t>) {
-        let Some((path, key)) = self.key(first) else {
-            self.events = &[];
-            return;
-        };
-        self.next(); // the `=`
-        let Some(event) = self.next() else { return };
-        let value = self.value(event);
-        let dotted = !path.is_empty();
-        let Some(table) = self.descend(table, &path, dotted) else {
-            return;
-        };
-        match table.find(&key.text) {
-            // "using dotted keys to redefine tables already defined in [table] form is not allowed"
-            _ if dotted && !table.implicit => self.fail("duplicate key", &key.span),
-            Ok(_) => self.fail("duplicate key", &key.span),
-            Err(index) => table.entries.insert(index, (key, value)),
-        }
-    }
-
-    fn value(&mut self, event: &Event) -> Node<'t> {
-        let mut span = range(event);
-        let data = match event.kind() {
-            EventKind::ArrayOpen => {
-                let mut list = Vec::new();
-                while let Some(event) = self.next() {
-                    span.end = range(event).end;
-                    match event.kind() {
-                        EventKind::ArrayClose => break,
-                        EventKind::ValueSep => {}
-                        _ => list.push(self.value(event)),
-                    }
+            match self.peek() {
+                None | Some(b'\n' | b'\r') => return Ok(()),
+                Some(byte) if is_control(byte) => {
+                    return self.wrong_character("control character in a comment, expected text");
                 }
-                Data::List(list)
-            }
-            EventKind::InlineTableOpen => {
-                let mut table = Entries {
-                    inline: true,
-                    ..Entries::default()
-                };
-                while let Some(event) = self.next() {
-                    span.end = range(event).end;
-                    match event.kind() {
-                        EventKind::InlineTableClose => break,
-                        EventKind::SimpleKey => self.key_value(event, &mut table),
-                        _ => {}
-                    }
-                }
-                Data::Table(table)
-            }
-            _ => self.scalar(event),
-        };
-        Node { span, data }
-    }
-
-    fn scalar(&mut self, event: &Event) -> Data<'t> {
-        let Some(raw) = self.source.get(event) else {
-            return Data::Boolean(false);
-        };
-        let mut text = Cow::Borrowed("");
-        match raw.decode_scalar(&mut text, &mut self.error) {
-            ScalarKind::String => Data::String(text),
-            ScalarKind::Boolean(truth) => Data::Boolean(truth),
-            ScalarKind::DateTime => Data::Date,
-            ScalarKind::Float => Data::Float(text),
-            ScalarKind::Integer(radix) => Data::Integer {
-                digits: text,
-                radix: radix.value(),
-            },
-        }
-    }
-
-    fn header(&mut self, open: &Event) -> Option<Header<'t>> {
-        let first = self.next()?;
-        let (path, key) = self.key(first)?;
-        let close = self.next()?;
-        Some(Header {
-            path,
-            key,
-            span: range(open).start..range(close).end,
-            array: open.kind() == EventKind::ArrayTableOpen,
-        })
-    }
-
-    /// The table that a header opens: a new one, or one that other headers led through.
-    fn start(&mut self, root: &mut Entries<'t>, header: &Header<'t>) -> Entries<'t> {
-        let new = Entries::default();
-        if header.array {
-            return new;
-        }
-        let Some(parent) = self.descend(root, &header.path, false) else {
-            return new;
-        };
-        let Ok(index) = parent.find(&header.key.text) else {
-            return new;
-        };
-        match parent.entries.remove(index).1.data {
-            Data::Table(table) if table.implicit && !table.dotted => Entries {
-                implicit: false,
-                ..table
-            },
-            _ => {
-                self.fail("duplicate key", &header.key.span);
-                new
+                Some(_) => self.at += 1,
             }
         }
     }
 
-    /// Puts a table that has been read to where its header says.
-    fn attach(&mut self, root: &mut Entries<'t>, header: Option<Header<'t>>, table: Entries<'t>) {
-        let Some(header) = header else {
-            *root = table;
-            return;
-        };
-        let Some(parent) = self.descend(root, &header.path, false) else {
-            return;
-        };
-        let node = Node {
-            span: header.span.clone(),
-            data: Data::Table(table),
-        };
-        match parent.find(&header.key.text) {
-            Ok(index) => match &mut parent.entries[index].1.data {
-                Data::Tables(tables) if header.array => tables.push(node),
-                _ => self.fail("duplicate key", &header.key.span),
-            },
+    /// White space and newlines, and comments if they may stand here.
+    fn lines(&mut self, comments: bool) -> Read<()> {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t') => self.at += 1,
+                Some(b'\n' | b'\r') => self.newline()?,
+                Some(b'#') if comments => self.comment()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// What may follow a header or a value: "there must be a newline (or EOF)".
+    fn line_end(&mut self) -> Read<()> {
+        self.spaces();
+        match self.peek() {
+            Some(b'#') => self.comment(),
+            None | Some(b'\n' | b'\r') => Ok(()),
+            Some(_) => self.wrong_here("unexpected text, expected newline or `#`"),
+        }
+    }
+
+    /// "Table" and "Array of Tables": a header. The table that it opens is a new one, or one that
+    /// other headers led through.
+    fn header<'a>(&mut self, root: &'a mut Entries<'t>) -> Read<&'a mut Entries<'t>> {
+        let start = self.at;
+        self.at += 1;
+        let array = self.take(b'[');
+        let (path, key) = self.key()?;
+        if !self.take(b']') {
+            let message = match array {
+                true => "unclosed table, expected `]]`",
+                false => "unclosed table, expected `]`",
+            };
+            return self.wrong_here(message);
+        }
+        if array && !self.take(b']') {
+            return self.wrong_here("unclosed table, expected `]]` without a space");
+        }
+        let span = start..self.at;
+
+        let parent = descend(root, path, false)?;
+        let index = match parent.find(&key.text) {
+            Ok(index) => index,
             Err(index) => {
-                let node = match header.array {
-                    true => Node {
-                        span: header.span,
-                        data: Data::Tables(vec![node]),
-                    },
-                    false => node,
+                let data = match array {
+                    true => Data::Tables(Vec::new()),
+                    false => Data::Table(Entries {
+                        implicit: true,
+                        ..Entries::default()
+                    }),
                 };
-                parent.entries.insert(index, (header.key, node));
+                let span = span.clone();
+                let entry = (key.clone(), Node { span, data });
+                parent.entries.insert(index, entry);
+                index
+            }
+        };
+        let (old_key, old) = &mut parent.entries[index];
+        match &mut old.data {
+            Data::Tables(tables) if array => {
+                let data = Data::Table(Entries::default());
+                tables.push(Node { span, data });
+                if let Some(Data::Table(table)) = tables.last_mut().map(|node| &mut node.data) {
+                    return Ok(table);
+                }
+            }
+            Data::Table(table) if !array && table.implicit && !table.dotted => {
+                *old_key = key;
+                old.span = span;
+                table.implicit = false;
+                return Ok(table);
+            }
+            _ => {}
+        }
+        wrong("duplicate key", key.span)
+    }
+
+    /// "Keys": the parts of a key, the last apart, and the white space after them.
+    fn key(&mut self) -> Read<(Vec<Key<'t>>, Key<'t>)> {
+        let mut path = Vec::new();
+        loop {
+            self.spaces();
+            let key = self.simple_key()?;
+            self.spaces();
+            if !self.take(b'.') {
+                return Ok((path, key));
+            }
+            if path.len() + 1 == DEEPEST {
+                return wrong("a key of too many parts, expected 80 at most", key.span);
+            }
+            path.push(key);
+        }
+    }
+
+    fn simple_key(&mut self) -> Read<Key<'t>> {
+        let start = self.at;
+        if let Some(quote @ (b'"' | b'\'')) = self.peek() {
+            if self.quotes(quote) >= 3 {
+                let message = "a key in triple quotes, expected one quote on each side";
+                return wrong(message, start..start + 3);
+            }
+            let text = self.string(quote)?;
+            let span = start..self.at;
+            return Ok(Key { text, span });
+        }
+        while let Some(b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-') = self.peek() {
+            self.at += 1;
+        }
+        match self.peek() {
+            // What may follow a key here or there; the caller sees to it.
+            None
+            | Some(b' ' | b'\t' | b'\r' | b'\n' | b'#' | b'.' | b',' | b'=')
+            | Some(b'[' | b']' | b'{' | b'}' | b'"' | b'\'') => {}
+            Some(_) => {
+                return self.wrong_character(
+                    "invalid key, expected letters, digits, `-`, `_`, or quotes around it",
+                );
+            }
+        }
+        if self.at == start {
+            return self.wrong_here("missing key, expected letters, digits, `-`, `_` or a quote");
+        }
+        let span = start..self.at;
+        let text = Cow::Borrowed(&self.text[span.clone()]);
+        Ok(Key { text, span })
+    }
+
+    /// "Key/Value Pair". `depth`: how many values are open around it.
+    fn key_value(&mut self, table: &mut Entries<'t>, depth: usize) -> Read<()> {
+        let (path, key) = self.key()?;
+        if !self.take(b'=') {
+            return self.wrong_here("key with no value, expected `=`");
+        }
+        self.spaces();
+        let value = self.value(depth + path.len())?;
+        let dotted = !path.is_empty();
+        let table = descend(table, path, dotted)?;
+        match table.find(&key.text) {
+            // "Table": dotted keys cannot add to a table that has a header or braces of its own.
+            Err(index) if table.implicit || !dotted => {
+                table.entries.insert(index, (key, value));
+                Ok(())
+            }
+            _ => wrong("duplicate key", key.span),
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Read<Node<'t>> {
+        let start = self.at;
+        let data = match self.peek() {
+            Some(quote @ (b'"' | b'\'')) => Data::String(self.string(quote)?),
+            Some(b'[' | b'{') if depth >= DEEPEST => {
+                return self
+                    .wrong_character("values nested too deeply, expected 80 levels at most");
+            }
+            Some(b'[') => Data::List(self.list(depth + 1)?),
+            Some(b'{') => Data::Table(self.inline_table(depth + 1)?),
+            _ => self.bare()?,
+        };
+        let span = start..self.at;
+        Ok(Node { span, data })
+    }
+
+    /// "Array".
+    fn list(&mut self, depth: usize) -> Read<Vec<Node<'t>>> {
+        let open = self.at..self.at + 1;
+        self.at += 1;
+        let mut list = Vec::new();
+        loop {
+            self.lines(true)?;
+            if self.take(b']') {
+                return Ok(list);
+            }
+            if self.peek().is_none() {
+                return wrong("unclosed list, expected `]`", open);
+            }
+            list.push(self.value(depth)?);
+            self.lines(true)?;
+            if !self.take(b',') && !matches!(self.peek(), None | Some(b']')) {
+                return self.wrong_here("unclosed list, expected `,` or `]`");
             }
         }
     }
 
-    /// The table that `path` leads to; what is not there is made. `dotted`: the path is of a
-    /// dotted key, else of a header.
-    fn descend<'a>(
-        &mut self,
-        mut table: &'a mut Entries<'t>,
-        path: &[Key<'t>],
-        dotted: bool,
-    ) -> Option<&'a mut Entries<'t>> {
-        let inline = table.inline;
-        for key in path {
-            let index = table.find(&key.text).unwrap_or_else(|index| {
-                let made = Entries {
+    /// "Inline Table".
+    fn inline_table(&mut self, depth: usize) -> Read<Entries<'t>> {
+        let open = self.at..self.at + 1;
+        self.at += 1;
+        let mut table = Entries {
+            inline: true,
+            ..Entries::default()
+        };
+        loop {
+            self.lines(true)?;
+            if self.take(b'}') {
+                return Ok(table);
+            }
+            if self.peek().is_none() {
+                return wrong("unclosed inline table, expected `}`", open);
+            }
+            self.key_value(&mut table, depth)?;
+            self.lines(true)?;
+            if !self.take(b',') && !matches!(self.peek(), None | Some(b'}')) {
+                return self.wrong_here("unclosed inline table, expected `,` or `}`");
+            }
+        }
+    }
+}
+
+fn wrong<T>(message: &'static str, span: Range<usize>) -> Read<T> {
+    Err(SyntaxError { message, span })
+}
+
+/// "Comment", "String": what no text may contain as it is.
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
+}
+
+/// The table that `path` leads to; what is not there is made. `dotted`: the path is of a dotted
+/// key, else of a header.
+fn descend<'a, 't>(
+    mut table: &'a mut Entries<'t>,
+    path: Vec<Key<'t>>,
+    dotted: bool,
+) -> Read<&'a mut Entries<'t>> {
+    let inline = table.inline;
+    for key in path {
+        let span = key.span.clone();
+        let index = match table.find(&key.text) {
+            Ok(index) => index,
+            Err(index) => {
+                let data = Data::Table(Entries {
                     entries: Vec::new(),
                     implicit: true,
                     dotted,
                     inline,
-                };
+                });
                 let node = Node {
-                    span: key.span.clone(),
-                    data: Data::Table(made),
+                    span: span.clone(),
+                    data,
                 };
-                table.entries.insert(index, (key.clone(), node));
+                table.entries.insert(index, (key, node));
                 index
-            });
-            let wrong = match &mut table.entries[index].1.data {
-                Data::Tables(tables) => match &mut tables.last_mut()?.data {
-                    Data::Table(last) => {
-                        table = last;
-                        continue;
-                    }
-                    _ => return None,
-                },
-                Data::Table(inner) if inner.inline && !inline => "inline table",
-                Data::Table(inner) if dotted && !inner.implicit => {
-                    self.fail("duplicate key", &key.span);
-                    return None;
-                }
-                Data::Table(inner) => {
-                    inner.dotted |= dotted;
-                    table = inner;
-                    continue;
-                }
-                Data::String(_) => "string",
-                Data::Integer { .. } => "integer",
-                Data::Float(_) => "float",
-                Data::Boolean(_) => "boolean",
-                Data::Date => "datetime",
-                Data::List(_) => "array",
-            };
-            let message = format!("cannot extend value of type {wrong} with a dotted key");
-            self.fail(message, &key.span);
-            return None;
-        }
-        Some(table)
+            }
+        };
+        table = match &mut table.entries[index].1.data {
+            // "any reference to an array of tables points to the most recently defined element"
+            Data::Tables(tables) => match tables.last_mut().map(|last| &mut last.data) {
+                Some(Data::Table(last)) => last,
+                _ => return wrong("duplicate key", span),
+            },
+            Data::Table(inner) if inner.inline && !inline => {
+                return wrong(
+                    "cannot add to an inline table, expected it in its braces",
+                    span,
+                );
+            }
+            Data::Table(inner) if dotted && !inner.implicit => {
+                return wrong("duplicate key", span);
+            }
+            Data::Table(inner) => {
+                inner.dotted |= dotted;
+                inner
+            }
+            Data::List(_) => return wrong("cannot add keys to a list, expected a table", span),
+            _ => return wrong("cannot add keys to a value, expected a table", span),
+        };
     }
-}
-
-fn range(event: &Event) -> Range<usize> {
-    event.span().start()..event.span().end()
-}
-
-fn syntax_error(error: &ParseError) -> SyntaxError {
-    let mut message = error.description().to_owned();
-    for (index, expected) in error.expected().unwrap_or_default().iter().enumerate() {
-        message.push_str(if index == 0 { ", expected " } else { ", " });
-        match expected {
-            Expected::Literal("\n") => message.push_str("newline"),
-            Expected::Literal("`") => message.push_str("'`'"),
-            Expected::Literal(text) => message.push_str(&format!("`{text}`")),
-            Expected::Description(text) => message.push_str(text),
-            _ => message.push_str("etc"),
-        }
-    }
-    if error.expected().is_some_and(<[_]>::is_empty) {
-        message.push_str(", expected nothing");
-    }
-    SyntaxError {
-        message,
-        span: error.unexpected().map(|span| span.start()..span.end()),
-    }
+    Ok(table)
 }
 
 #[cfg(test)]
