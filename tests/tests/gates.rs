@@ -52,6 +52,18 @@ const CUDART: Programs = Programs {
     off: &["cuda"],
 };
 
+const CUDA: Programs = Programs {
+    id: "cuda",
+    versions: &[
+        ("11.8", "libcuda.so.1"),
+        ("12.9", "libcuda.so.1"),
+        ("13.5", "libcuda.so.1"),
+    ],
+    headers: ("wheels/cudart-", "cuda.h"),
+    off: &[],
+    ..CUDART
+};
+
 const HIP: Programs = Programs {
     id: "hip",
     versions: &[
@@ -334,6 +346,15 @@ fn every_gated_function_is_understood_or_not_called() -> Result<()> {
         own > 300 && other > 100 && refused > 300 && absent > 30,
         "{counts:?}"
     );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and the headers of three majors: ./tests/run"]
+fn every_gated_function_of_the_driver_is_understood_or_not_called() -> Result<()> {
+    let counts = understood_or_not_called(&CUDA)?;
+    // The driver gives what is new a new name, as a rule.
+    assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
     Ok(())
 }
 

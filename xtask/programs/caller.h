@@ -90,13 +90,6 @@ static inline void value(int at, void *to, unsigned long size)
                        sum(to, size));
 }
 
-/* An enumerator. */
-static inline unsigned int named(int at, unsigned int number, const char *name)
-{
-    length += snprintf(line + length, sizeof line - length, " %d:%s", at, name);
-    return number;
-}
-
 static inline void *input(int at, unsigned long size, const struct mark *marks)
 {
     unsigned char *place = guarded(size), *copy = malloc(size);

@@ -64,12 +64,6 @@ static const char *name_of(unsigned long number, const struct enumerator *names)
     return "?";
 }
 
-/* An enumerator. */
-static inline void named(int at, unsigned int value, const struct enumerator *names)
-{
-    length += snprintf(line + length, sizeof line - length, " %d:%s", at, name_of(value, names));
-}
-
 static inline void input(int at, const void *from, unsigned long size, const struct mark *marks)
 {
     length += snprintf(line + length, sizeof line - length, " %d:%p/in/%lu/%#lx", at, from, size,

@@ -13,8 +13,6 @@ use super::super::types::{Type, TypeId, Types};
 /// What is done with an argument. Sizes are in bytes.
 pub enum Argument {
     Integer(u64),
-    /// An enumerator that has not one number in all versions.
-    Named(u64, Mark),
     /// A struct by value.
     Value(u64),
     /// A handle, text or buffer, which is passed and not looked at.
@@ -43,8 +41,8 @@ impl Argument {
         match self {
             Self::Integer(1) => "unsigned char".into(),
             Self::Integer(2) => "unsigned short".into(),
-            Self::Integer(4) | Self::Named(4, _) => "unsigned int".into(),
-            Self::Integer(_) | Self::Named(..) => "unsigned long".into(),
+            Self::Integer(4) => "unsigned int".into(),
+            Self::Integer(_) => "unsigned long".into(),
             Self::Value(size) => format!("struct value{size}"),
             _ => "void *".into(),
         }
@@ -89,6 +87,9 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
     (of, found)
 }
 
+/// The size of a struct; where a field lies in it, and its size; in bits.
+type Place = (u64, u64, u64);
+
 /// What differs under one name between the versions of some functions, and bytes do not show.
 #[derive(Default)]
 pub struct Differences {
@@ -100,7 +101,7 @@ pub struct Differences {
 impl Differences {
     pub fn new(all: &[Declared]) -> Self {
         let mut numbers: BTreeMap<String, Vec<i128>> = BTreeMap::new();
-        let mut places: BTreeMap<(usize, String), Vec<(u64, u64, u64)>> = BTreeMap::new();
+        let mut places: BTreeMap<(usize, String), Vec<Place>> = BTreeMap::new();
         for declared in all {
             let types = &declared.types;
             let mut here = BTreeMap::new();
@@ -120,10 +121,11 @@ impl Differences {
             }
         }
         let differ = |numbers: &[i128]| numbers.iter().any(|n| *n != numbers[0]);
-        let moves = |places: &[(u64, u64, u64)]| {
+        let moves = |places: &[Place]| {
             let (whole, offset, bits) = places[0];
             let fits = |bits: u64| [8, 16, 32, 64].contains(&bits);
-            let comparable = |(w, o, b): &(u64, u64, u64)| *w == whole && o % 8 == 0 && fits(*b);
+            // Another size is shown by the bytes.
+            let comparable = |(w, o, b): &Place| *w == whole && o % 8 == 0 && fits(*b);
             places.iter().all(comparable)
                 && places.iter().any(|(_, o, b)| (*o, *b) != (offset, bits))
         };
@@ -150,17 +152,11 @@ impl Differences {
     }
 
     fn argument(&self, types: &Types, at: usize, id: TypeId) -> Argument {
-        let mut marks = self.marks(types, at, id);
+        let marks = self.marks(types, at, id);
         let pointee = match types.get(id) {
             Type::Pointer(pointee) => *pointee,
             Type::Record { size, .. } => return Argument::Value(size / 8),
-            other => {
-                let size = size(other) / 8;
-                return match marks.pop() {
-                    Some(mark) => Argument::Named(size, mark),
-                    None => Argument::Integer(size),
-                };
-            }
+            other => return Argument::Integer(size(other) / 8),
         };
         match (types.get(pointee), types.is_constant(pointee)) {
             // Text, or the buffer for one.

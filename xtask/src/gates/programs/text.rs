@@ -133,13 +133,6 @@ pub fn fake(version: Version, ask: &(String, VersionForm), functions: &[Function
             body += "    ";
             body += &match argument {
                 Argument::Integer(_) => format!("integer({at}, a{at});\n"),
-                Argument::Named(_, mark) => {
-                    let names = match &mark.part {
-                        Part::Enumerator(name, values) => names(name, values),
-                        Part::Field(_) => "0".into(),
-                    };
-                    format!("named({at}, a{at}, {names});\n")
-                }
                 Argument::Value(size) => format!("value({at}, &a{at}, {size});\n"),
                 Argument::Address => format!("address({at}, a{at});\n"),
                 Argument::Input(size, marks) => {
@@ -206,10 +199,6 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
             let spelled = argument.spelled();
             let value = match argument {
                 Argument::Integer(size) => format!("integer({at}, {size})"),
-                Argument::Named(_, mark) => match &mark.part {
-                    Part::Enumerator(name, _) => format!("named({at}, {name}, \"{name}\")"),
-                    Part::Field(_) => "0".into(),
-                },
                 Argument::Value(size) => {
                     let _ = writeln!(
                         text,
