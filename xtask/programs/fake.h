@@ -3,12 +3,27 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define FILLED 0xa5
 
 static char line[4096];
 static int length;
+
+/* What a number is called. */
+struct enumerator {
+    const char *name;
+    long number;
+};
+
+/* A part of a struct: what it is called, where the library's header has it, what an output gets, and
+   what its numbers are called. A list ends with one of no size. */
+struct mark {
+    const char *label;
+    unsigned long offset, size, number;
+    const struct enumerator *names;
+};
 
 static void begin(const char *name)
 {
@@ -41,16 +56,34 @@ static inline void value(int at, const void *from, unsigned long size)
                        sum(from, size));
 }
 
-static inline void input(int at, const void *from, unsigned long size)
+static const char *name_of(unsigned long number, const struct enumerator *names)
+{
+    for (; names->name; names++)
+        if ((unsigned int)names->number == number)
+            return names->name;
+    return "?";
+}
+
+static inline void input(int at, const void *from, unsigned long size, const struct mark *marks)
 {
     length += snprintf(line + length, sizeof line - length, " %d:%p/in/%lu/%#lx", at, from, size,
                        sum(from, size));
+    for (; marks && marks->size; marks++) {
+        unsigned long number = 0;
+        memcpy(&number, (const char *)from + marks->offset, marks->size);
+        length += snprintf(line + length, sizeof line - length, "/%s=", marks->label);
+        length += marks->names ? snprintf(line + length, sizeof line - length, "%s",
+                                          name_of(number, marks->names))
+                               : snprintf(line + length, sizeof line - length, "%#lx", number);
+    }
 }
 
-static inline void output(int at, void *to, unsigned long size)
+static inline void output(int at, void *to, unsigned long size, const struct mark *marks)
 {
     for (unsigned long i = 0; i < size; i++)
         ((volatile unsigned char *)to)[i] = FILLED;
+    for (; marks && marks->size; marks++)
+        memcpy((char *)to + marks->offset, &marks->number, marks->size);
     length += snprintf(line + length, sizeof line - length, " %d:%p/out/%lu", at, to, size);
 }
 

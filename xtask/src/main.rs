@@ -40,7 +40,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "gate-programs",
         about: "write fake libraries, and callers that see when they are misunderstood, as C",
-        usage: "OUT [--components DIR]",
+        usage: "OUT [--components DIR] [LIBRARY...]",
         run: gates::programs::run,
     },
 ];

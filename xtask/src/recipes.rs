@@ -83,7 +83,7 @@ pub struct Options {
     pub check: bool,
     pub components: PathBuf,
     /// The libraries that were named; empty: all.
-    only: Vec<String>,
+    pub only: Vec<String>,
 }
 
 impl Options {

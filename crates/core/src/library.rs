@@ -231,7 +231,7 @@ impl Library {
         LIBRARIES.iter().map(|l| l.id)
     }
 
-    /// The majors that it has a load name on `os` or a symbol list for, newest first.
+    /// The majors that it has a load name on `os`, a symbol list or gates for, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
         let mut add = |major: u32| {
@@ -242,7 +242,7 @@ impl Library {
         for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
             name.major.map(&mut add);
         }
-        for version in &self.symbols.versions {
+        for version in self.symbols.versions.iter().chain(self.gates.headers()) {
             add(version.major);
         }
         majors

@@ -159,16 +159,16 @@ impl Pair<'_> {
 }
 
 /// A field that is no record itself.
-struct Leaf {
+pub struct Leaf {
     /// With the names of the structs and unions around it, but for anonymous ones.
-    path: String,
-    offset: u64,
-    size: u64,
-    of: TypeId,
+    pub path: String,
+    pub offset: u64,
+    pub size: u64,
+    pub of: TypeId,
 }
 
 impl Leaf {
-    fn place(&self) -> (u64, u64) {
+    pub fn place(&self) -> (u64, u64) {
         (self.offset, self.size)
     }
 
@@ -189,7 +189,7 @@ impl Leaf {
     }
 }
 
-fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
+pub fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
     fn add(types: &Types, record: &Type, path: &str, offset: u64, found: &mut Vec<Leaf>) {
         let Type::Record {
             members: Some(members),
@@ -234,7 +234,7 @@ fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
 const HANDLES: [&str; 2] = ["hipArray", "hipMipmappedArray"];
 
 /// Whether the enumerator is no value but tells how many there are.
-fn counts_others(name: &str) -> bool {
+pub fn counts_others(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let ends = [
         "MAX",

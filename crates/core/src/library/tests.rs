@@ -52,6 +52,13 @@ acmeCount = "acmeSize"
 "#;
 
 #[test]
+fn majors_are_known_by_headers_too() {
+    // No driver of 11 was at hand, but its headers were.
+    let cuda = Library::builtin("cuda").unwrap();
+    assert_eq!(cuda.majors("linux"), [13, 12, 11]);
+}
+
+#[test]
 fn reads_a_whole_manifest() {
     let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, GATES);
     assert_eq!(diagnostics, []);

@@ -1,0 +1,195 @@
+//! What callers pass and fake libraries look at.
+//!
+//! All is passed as bytes, which show another size. Two changes they do not show, and for these
+//! there are marks: an enumerator that has another number in another version is passed by its name,
+//! and a field that lies elsewhere in a struct of the same size holds a number made of its name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::compare::{Leaf, counts_others, leaves};
+use super::super::headers::Declared;
+use super::super::types::{Type, TypeId, Types};
+
+/// What is done with an argument. Sizes are in bytes.
+pub enum Argument {
+    Integer(u64),
+    /// A struct by value.
+    Value(u64),
+    /// A handle, text or buffer, which is passed and not looked at.
+    Address,
+    Input(u64, Vec<Mark>),
+    Output(u64, Vec<Mark>),
+}
+
+/// A part of what an argument points to.
+pub struct Mark {
+    pub offset: u64,
+    pub size: u64,
+    pub part: Part,
+}
+
+pub enum Part {
+    /// The name that is passed, and what the numbers are called.
+    Enumerator(String, BTreeMap<String, i128>),
+    /// With the names around it.
+    Field(String),
+}
+
+impl Argument {
+    /// How C spells a type that is passed in the same way.
+    pub fn spelled(&self) -> String {
+        match self {
+            Self::Integer(1) => "unsigned char".into(),
+            Self::Integer(2) => "unsigned short".into(),
+            Self::Integer(4) => "unsigned int".into(),
+            Self::Integer(_) => "unsigned long".into(),
+            Self::Value(size) => format!("struct value{size}"),
+            _ => "void *".into(),
+        }
+    }
+}
+
+/// In bits; 0 of what is not known.
+fn size(of: &Type) -> u64 {
+    match of {
+        Type::Integer(size) | Type::Float(size) => *size,
+        Type::Array { size, .. } | Type::Enum { size, .. } => *size,
+        Type::Record { size, members, .. } => members.as_ref().map_or(0, |_| *size),
+        Type::Pointer(_) => 64,
+        Type::Void | Type::Function(_) => 0,
+    }
+}
+
+/// The types of the arguments.
+fn ids(declared: &Declared) -> &[TypeId] {
+    match declared.types.get(declared.function) {
+        Type::Function(parts) => parts.get(1..).unwrap_or_default(),
+        _ => &[],
+    }
+}
+
+/// What an argument is, or points to; and as what it lies there.
+fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
+    let (of, id) = match types.get(id) {
+        Type::Pointer(pointee) => (types.get(*pointee), *pointee),
+        of => (of, id),
+    };
+    let found = match of {
+        Type::Record { .. } => leaves(types, of),
+        Type::Enum { size, .. } => vec![Leaf {
+            path: String::new(),
+            offset: 0,
+            size: *size,
+            of: id,
+        }],
+        _ => Vec::new(),
+    };
+    (of, found)
+}
+
+/// The size of a struct; where a field lies in it, and its size; in bits.
+type Place = (u64, u64, u64);
+
+/// What differs under one name between the versions of some functions, and bytes do not show.
+#[derive(Default)]
+pub struct Differences {
+    enumerators: BTreeSet<String>,
+    /// With the numbers of the arguments that point to them.
+    fields: BTreeSet<(usize, String)>,
+}
+
+impl Differences {
+    pub fn new(all: &[Declared]) -> Self {
+        let mut numbers: BTreeMap<String, Vec<i128>> = BTreeMap::new();
+        let mut places: BTreeMap<(usize, String), Vec<Place>> = BTreeMap::new();
+        for declared in all {
+            let types = &declared.types;
+            let mut here = BTreeMap::new();
+            for (at, id) in ids(declared).iter().enumerate() {
+                let (of, leaves) = parts(types, *id);
+                for leaf in leaves {
+                    if let Type::Enum { values, .. } = types.get(leaf.of) {
+                        here.extend(values.clone());
+                    }
+                    let (offset, bits) = leaf.place();
+                    let place = (size(of), offset, bits);
+                    places.entry((at, leaf.path)).or_default().push(place);
+                }
+            }
+            for (name, number) in here {
+                numbers.entry(name).or_default().push(number);
+            }
+        }
+        let differ = |numbers: &[i128]| numbers.iter().any(|n| *n != numbers[0]);
+        let moves = |places: &[Place]| {
+            let (whole, offset, bits) = places[0];
+            let fits = |bits: u64| [8, 16, 32, 64].contains(&bits);
+            // Another size is shown by the bytes.
+            let comparable = |(w, o, b): &Place| *w == whole && o % 8 == 0 && fits(*b);
+            places.iter().all(comparable)
+                && places.iter().any(|(_, o, b)| (*o, *b) != (offset, bits))
+        };
+        // A name with `_V1` keeps what the number means.
+        let keeps = |name: &str| numbers.contains_key(&format!("{name}_V1"));
+        let enumerators = numbers.iter().filter(|(name, numbers)| {
+            numbers.len() == all.len() && differ(numbers) && !counts_others(name) && !keeps(name)
+        });
+        let fields = places
+            .iter()
+            .filter(|(_, places)| places.len() == all.len() && moves(places));
+        Self {
+            enumerators: enumerators.map(|(name, _)| name.clone()).collect(),
+            fields: fields.map(|(field, _)| field.clone()).collect(),
+        }
+    }
+
+    pub fn arguments(&self, declared: &Declared) -> Vec<Argument> {
+        let types = &declared.types;
+        let arguments = ids(declared).iter().enumerate();
+        arguments
+            .map(|(at, id)| self.argument(types, at, *id))
+            .collect()
+    }
+
+    fn argument(&self, types: &Types, at: usize, id: TypeId) -> Argument {
+        let marks = self.marks(types, at, id);
+        let pointee = match types.get(id) {
+            Type::Pointer(pointee) => *pointee,
+            Type::Record { size, .. } => return Argument::Value(size / 8),
+            other => return Argument::Integer(size(other) / 8),
+        };
+        match (types.get(pointee), types.is_constant(pointee)) {
+            // Text, or the buffer for one.
+            (Type::Integer(8), _) => Argument::Address,
+            (of, constant) => match (size(of) / 8, constant) {
+                (0, _) => Argument::Address,
+                (size, true) => Argument::Input(size, marks),
+                (size, false) => Argument::Output(size, marks),
+            },
+        }
+    }
+
+    fn marks(&self, types: &Types, at: usize, id: TypeId) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = Vec::new();
+        for leaf in parts(types, id).1 {
+            let (offset, size) = (leaf.offset / 8, leaf.size / 8);
+            let part = match types.get(leaf.of) {
+                Type::Enum { values, .. } => values
+                    .keys()
+                    .find(|name| self.enumerators.contains(*name))
+                    .map(|name| Part::Enumerator(name.clone(), values.clone())),
+                _ => None,
+            };
+            let part = part.or_else(|| {
+                let field = (at, leaf.path);
+                self.fields.contains(&field).then_some(Part::Field(field.1))
+            });
+            // Of the members of a union the first.
+            let is_new = marks.iter().all(|mark| mark.offset != offset);
+            if let Some(part) = part.filter(|_| is_new) {
+                marks.push(Mark { offset, size, part });
+            }
+        }
+        marks
+    }
+}

@@ -1,0 +1,234 @@
+//! The C of callers and fake libraries.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use gpustub_core::library::VersionForm;
+use gpustub_core::version::Version;
+
+use super::arguments::{Argument, Mark, Part};
+
+/// A function of a fake library, or a call of one.
+pub struct Function {
+    /// The name in sources.
+    pub source: String,
+    pub name: String,
+    pub arguments: Vec<Argument>,
+}
+
+fn head(version: Version, header: &str) -> String {
+    format!("/* Made by `cargo xtask gate-programs`: {version}. */\n#include \"{header}\"\n\n")
+}
+
+/// `struct valueN`, for structs that are passed by value: their bytes go where its go.
+fn values(functions: &[Function]) -> String {
+    let sizes: BTreeSet<u64> = functions
+        .iter()
+        .flat_map(|function| &function.arguments)
+        .filter_map(|argument| match argument {
+            Argument::Value(size) => Some(*size),
+            _ => None,
+        })
+        .collect();
+    let lines = sizes.iter().map(|size| {
+        // The alignment of its integers decides the registers that a struct is passed in.
+        format!(
+            "struct value{size} {{ unsigned int of[{}]; }};\n",
+            size.div_ceil(4)
+        )
+    });
+    lines.collect()
+}
+
+/// A number of the size of a field, made of its name.
+fn number(field: &str, size: u64) -> u64 {
+    let mixed = field
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
+            (mixed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+    mixed >> (64 - 8 * size)
+}
+
+/// A list that ends with an empty one; the C for none.
+fn list(of: &str, items: Vec<String>) -> String {
+    if items.is_empty() {
+        return "0".into();
+    }
+    format!("(const struct {of}[]){{{}, {{0}}}}", items.join(", "))
+}
+
+/// What numbers are called. A number with several names is called by the wanted one.
+fn names(wanted: &str, values: &BTreeMap<String, i128>) -> String {
+    let mut names: Vec<_> = values.iter().collect();
+    names.sort_by_key(|(name, _)| *name != wanted);
+    let items = names
+        .iter()
+        .map(|(name, number)| format!("{{\"{name}\", {number}}}"));
+    list("enumerator", items.collect())
+}
+
+/// The marks as a fake library reads and fills them.
+fn library_marks(marks: &[Mark]) -> String {
+    let items = marks.iter().map(|Mark { offset, size, part }| match part {
+        Part::Enumerator(name, values) => format!(
+            "{{\"@{offset}\", {offset}, {size}, {}, {}}}",
+            values[name],
+            names(name, values)
+        ),
+        Part::Field(path) => format!(
+            "{{\"{path}\", {offset}, {size}, {:#x}, 0}}",
+            number(path, *size)
+        ),
+    });
+    list("mark", items.collect())
+}
+
+/// The marks as a caller fills and expects them: enumerators as its header has them.
+fn caller_marks(marks: &[Mark]) -> String {
+    let items = marks.iter().map(|Mark { offset, size, part }| match part {
+        Part::Enumerator(name, _) => {
+            format!("{{\"@{offset}={name}\", {offset}, {size}, {name}}}")
+        }
+        Part::Field(path) => {
+            let number = number(path, *size);
+            format!("{{\"{path}={number:#x}\", {offset}, {size}, {number:#x}}}")
+        }
+    });
+    list("mark", items.collect())
+}
+
+/// `void` for none.
+fn parameters(list: Vec<String>) -> String {
+    match list.is_empty() {
+        true => "void".into(),
+        false => list.join(", "),
+    }
+}
+
+/// The number that a library gives as its version.
+fn code(form: VersionForm, version: Version) -> u32 {
+    match form {
+        VersionForm::Hip => 10_000_000 * version.major + 100_000 * version.minor,
+        _ => version.code(),
+    }
+}
+
+/// A library.
+pub fn fake(version: Version, ask: &(String, VersionForm), functions: &[Function]) -> String {
+    let mut text = head(version, "fake.h") + &values(functions);
+    let (function, form) = ask;
+    let code = code(*form, version);
+    let _ = write!(
+        text,
+        "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",
+    );
+    for Function {
+        name, arguments, ..
+    } in functions
+    {
+        let (mut list, mut body) = (Vec::new(), String::new());
+        for (at, argument) in arguments.iter().enumerate() {
+            list.push(format!("{} a{at}", argument.spelled()));
+            body += "    ";
+            body += &match argument {
+                Argument::Integer(_) => format!("integer({at}, a{at});\n"),
+                Argument::Value(size) => format!("value({at}, &a{at}, {size});\n"),
+                Argument::Address => format!("address({at}, a{at});\n"),
+                Argument::Input(size, marks) => {
+                    format!("input({at}, a{at}, {size}, {});\n", library_marks(marks))
+                }
+                Argument::Output(size, marks) => {
+                    format!("output({at}, a{at}, {size}, {});\n", library_marks(marks))
+                }
+            };
+        }
+        let list = parameters(list);
+        let _ = write!(
+            text,
+            "\nint {name}({list})\n{{\n    begin(\"{name}\");\n{body}    return end();\n}}\n"
+        );
+    }
+    text
+}
+
+/// The linker script that gives a library's functions the version nodes that the real ones have.
+pub fn nodes<'a>(names: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> String {
+    let mut nodes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, node) in names {
+        if let Some(node) = node {
+            nodes.entry(node).or_default().push(name);
+        }
+    }
+    if nodes.is_empty() {
+        return "{ global: *; };\n".into();
+    }
+    let lines = nodes
+        .iter()
+        .map(|(node, names)| format!("{node} {{ global: {}; }};\n", names.join("; ")));
+    lines.collect()
+}
+
+/// A program for one set of macros, out of the headers as they are with these.
+pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String {
+    let mut text = head(version, "caller.h");
+    for header in headers {
+        let _ = writeln!(text, "#include <{header}>");
+    }
+    text += "\n";
+    text += &values(calls);
+    // So that a library that lacks some can be tried without stubs.
+    text += "\n#ifdef WEAK\n";
+    let names: BTreeSet<&String> = calls.iter().map(|call| &call.name).collect();
+    for name in names {
+        let _ = writeln!(text, "#pragma weak {name}");
+    }
+    text += "#endif\n";
+    let mut table = String::new();
+    for (number, call) in calls.iter().enumerate() {
+        let Function {
+            source,
+            name,
+            arguments,
+        } = call;
+        let _ = write!(
+            text,
+            "\nstatic void call_{number}(void)\n{{\n    begin(\"{name}\");\n"
+        );
+        for (at, argument) in arguments.iter().enumerate() {
+            let spelled = argument.spelled();
+            let value = match argument {
+                Argument::Integer(size) => format!("integer({at}, {size})"),
+                Argument::Value(size) => {
+                    let _ = writeln!(
+                        text,
+                        "    {spelled} a{at};\n    value({at}, &a{at}, {size});"
+                    );
+                    continue;
+                }
+                Argument::Address => format!("address({at})"),
+                Argument::Input(size, marks) => {
+                    format!("input({at}, {size}, {})", caller_marks(marks))
+                }
+                Argument::Output(size, marks) => {
+                    format!("output({at}, {size}, {})", caller_marks(marks))
+                }
+            };
+            let _ = writeln!(text, "    {spelled} a{at} = {value};");
+        }
+        let types = parameters(arguments.iter().map(Argument::spelled).collect());
+        let names: Vec<_> = (0..arguments.len()).map(|at| format!("a{at}")).collect();
+        let names = names.join(", ");
+        let _ = write!(
+            text,
+            // GCC would trap a call through the cast name itself.
+            "    int (*function)({types}) = (void *){source};\n    ready((void *)function);\n    done(function({names}));\n}}\n"
+        );
+        let _ = writeln!(table, "    {{\"{source} {name}\", call_{number}}},");
+    }
+    let _ = write!(
+        text,
+        "\nstatic const struct call calls[] = {{\n{table}}};\n\nint main(void)\n{{\n    return run(calls, sizeof calls / sizeof *calls);\n}}\n"
+    );
+    text
+}
