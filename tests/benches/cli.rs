@@ -296,7 +296,7 @@ fn build_script(package: &Path) -> Result<()> {
         ),
         (
             "of it: ar",
-            tool("ar", &["rcsD", "x.a", "stubs.o", "runtime.o"]),
+            tool("ar", &["rcSD", "x.a", "stubs.o", "runtime.o"]),
         ),
         ("a shell that makes the folder, and nothing else", nothing),
     ])?;
