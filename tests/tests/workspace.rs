@@ -1,6 +1,7 @@
 //! The rules of the house that can be read off the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -201,6 +202,24 @@ fn tracked(places: &[&str]) -> Result<Vec<PathBuf>> {
     let listed = succeed(&mut command)?.stdout;
     let paths = listed.lines().map(|line| repository().join(line));
     Ok(paths.filter(|path| path.is_file()).collect())
+}
+
+/// What is linked into a user's program: unloading a library that may have started threads ends the
+/// process, and so does `abort`.
+#[test]
+fn run_time_unloads_nothing_and_never_ends_the_process() -> Result<()> {
+    let sources = tracked(&["templates/runtime"])?;
+    assert!(sources.len() > 10);
+    for path in sources {
+        let text = fs::read_to_string(&path)?;
+        for call in ["dlclose(", "abort(", "exit(", "assert(", "raise("] {
+            let calls = text.match_indices(call).filter(|(at, _)| {
+                !text[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            });
+            assert_eq!(calls.count(), 0, "{} has {call}", path.display());
+        }
+    }
+    Ok(())
 }
 
 #[test]
