@@ -80,7 +80,7 @@ fn arrows_go_down_only() -> Result<()> {
 /// takes just the versions that it was made with.
 #[test]
 fn the_face_of_the_helper_is_small() -> Result<()> {
-    let source = std::fs::read_to_string(repository().join("gpustub-build/src/lib.rs"))?;
+    let source = fs::read_to_string(repository().join("gpustub-build/src/lib.rs"))?;
     let lines: Vec<&str> = source.lines().collect();
     let public = lines
         .windows(2)

@@ -20,6 +20,8 @@ pub struct Search {
     pub forced: bool,
     pub taken: Option<Taken>,
     pub rejected: BTreeSet<String>,
+    /// What had been loaded when the search began.
+    pub loaded: Vec<String>,
 }
 
 impl Search {
@@ -39,6 +41,7 @@ impl Search {
         }
         let newer = |m: &&Mapped| wanted.family && !known(m) && wanted.major_of(m) > wanted.newest;
         loaded.extend(process.mapped.iter().filter(newer).cloned());
+        self.loaded = loaded.iter().map(|mapped| mapped.name.clone()).collect();
         for mapped in loaded {
             let path = mapped.name.clone();
             self.consider(
@@ -205,12 +208,7 @@ impl Search {
                     None => directories.extend(process.loader_directories()),
                 }
             }
-            let named = |m: &&Mapped| {
-                let known = wanted.names.iter().any(|name| name.name == m.soname);
-                known || (wanted.family && wanted.major_of(m) > wanted.newest)
-            };
-            let mapped = process.mapped.iter().filter(named);
-            paths.extend(mapped.map(|mapped| mapped.name.clone()));
+            paths.extend(self.loaded.iter().cloned());
         }
         for directory in &directories {
             paths.extend(

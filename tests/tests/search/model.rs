@@ -103,6 +103,7 @@ impl<'w> Process<'w> {
             forced: false,
             taken: None,
             rejected: BTreeSet::new(),
+            loaded: Vec::new(),
         };
         search.run(self, &wanted);
         let explained = search.explained(self, &wanted);
