@@ -175,7 +175,7 @@ fn core_reads_no_environment_file_or_clock() -> Result<()> {
     let files = tracked(&["crates/core/src"])?;
     assert!(files.len() > 10, "{files:?}");
     for file in files {
-        let text = std::fs::read_to_string(&file)?;
+        let text = fs::read_to_string(&file)?;
         for (index, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -225,7 +225,7 @@ fn run_time_unloads_nothing_and_never_ends_the_process() -> Result<()> {
 #[test]
 fn no_file_is_too_long_to_be_about_one_thing() -> Result<()> {
     for file in tracked(&["*.rs", "*.c", "*.h", "*.S", "*.sh"])? {
-        let lines = std::fs::read_to_string(&file)?.lines().count();
+        let lines = fs::read_to_string(&file)?.lines().count();
         assert!(lines <= 700, "{}: {lines} lines", file.display());
     }
     Ok(())
@@ -246,7 +246,7 @@ fn no_file_holds_the_path_of_this_checkout() -> Result<()> {
 fn every_package_follows_the_workspace() -> Result<()> {
     for package in packages()? {
         let manifest = package["manifest_path"].as_str().ok_or("no path")?;
-        let text = std::fs::read_to_string(manifest)?;
+        let text = fs::read_to_string(manifest)?;
         assert!(
             text.contains("[lints]\nworkspace = true"),
             "{manifest}: lints of the workspace"
@@ -278,8 +278,8 @@ fn scripts_are_bash_and_executable() -> Result<()> {
 /// Each invariant of ARCHITECTURE.md names tests and traps that exist.
 #[test]
 fn invariants_name_tests_that_exist() -> Result<()> {
-    let architecture = std::fs::read_to_string(repository().join("ARCHITECTURE.md"))?;
-    let traps = std::fs::read_to_string(repository().join("tests/traps/cases.toml"))?;
+    let architecture = fs::read_to_string(repository().join("ARCHITECTURE.md"))?;
+    let traps = fs::read_to_string(repository().join("tests/traps/cases.toml"))?;
     let mut code = String::new();
     for file in tracked(&["*.rs"])? {
         code += &std::fs::read_to_string(&file)?;
