@@ -236,7 +236,7 @@ fn no_file_is_too_long_to_be_about_one_thing() -> Result<()> {
 fn no_file_holds_the_path_of_this_checkout() -> Result<()> {
     let here = repository().to_string_lossy().into_owned();
     for file in tracked(&[])? {
-        let text = String::from_utf8_lossy(&std::fs::read(&file)?).into_owned();
+        let text = String::from_utf8_lossy(&fs::read(&file)?).into_owned();
         assert!(!text.contains(&here), "{} holds {here}", file.display());
     }
     Ok(())
@@ -269,7 +269,7 @@ fn scripts_are_bash_and_executable() -> Result<()> {
     ] {
         let script = repository().join(script);
         succeed(Command::new("bash").arg("-n").arg(&script))?;
-        let mode = std::fs::metadata(&script)?.permissions().mode();
+        let mode = fs::metadata(&script)?.permissions().mode();
         assert_eq!(mode & 0o111, 0o111, "{}", script.display());
     }
     Ok(())
@@ -282,7 +282,7 @@ fn invariants_name_tests_that_exist() -> Result<()> {
     let traps = fs::read_to_string(repository().join("tests/traps/cases.toml"))?;
     let mut code = String::new();
     for file in tracked(&["*.rs"])? {
-        code += &std::fs::read_to_string(&file)?;
+        code += &fs::read_to_string(&file)?;
     }
     let rows = architecture.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split(" | ").collect();
