@@ -31,6 +31,7 @@ fn main() {
     bench.size();
     bench.bind();
     bench.start();
+    bench.linked();
 }
 
 struct Bench {
@@ -363,6 +364,45 @@ impl Bench {
                 "| {used} | {least} | {empty_least} | {:.3} | {:.3} |",
                 least / empty_least,
                 median / empty_median
+            );
+        }
+    }
+
+    /// Starting a program that uses five functions of cublas, by stubs and linked directly.
+    fn linked(&self) {
+        println!("\n## Start-up of a program with five functions of cublas, in turn\n");
+        let folder = match components::wheel_libraries("cublas") {
+            Ok(folder) => folder,
+            Err(error) => return println!("not measured: {error:?}"),
+        };
+        let names = [
+            "Create_v2",
+            "Destroy_v2",
+            "GetVersion_v2",
+            "Sgemm_v2",
+            "SetStream_v2",
+        ];
+        let names = names.map(|name| format!("cublas{name}")).to_vec();
+        let source = self.work.join("linked.c");
+        fs::write(&source, calls(&names, "0")).expect("a file");
+        let stubs = self.archive("linked", "schema = 1\n[stub.cublas]\n", ByName::new());
+        let args = ["-s", "-fuse-ld=lld", "-Wl,--gc-sections"];
+        let stubbed = self.program("linked-stubs", &source, &stubs, &args);
+        let direct = self.work.join("linked-direct");
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "-s", "-fuse-ld=lld", "-o"]).arg(&direct);
+        cc.arg(&source).arg(folder.join("libcublas.so.12"));
+        cc.arg(format!("-Wl,-rpath,{}", folder.display()));
+        output(&mut cc);
+        let spawn = self.work.join("spawn");
+        let lines = output(Command::new(spawn).arg(&stubbed).arg(&direct).arg("20"));
+        println!("| road | ms, median | ms, least |\n|---|---|---|");
+        for (road, line) in ["stubs", "linked directly"].iter().zip(lines.lines()) {
+            let times = numbers(line);
+            println!(
+                "| {road} | {:.2} | {:.2} |",
+                times[0] / 1000.0,
+                times[1] / 1000.0
             );
         }
     }
