@@ -47,14 +47,53 @@ static void calls()
 
 static pthread_barrier_t barrier;
 
+/* With GATED set, the recorder stops in the middle of the replay until it is let through. */
+static int entered[2], leave[2];
+static bool gated;
+
+static void make_gate()
+{
+    char text[32];
+    gated = getenv("GATED") && !pipe(entered) && !pipe(leave);
+    if (gated) {
+        snprintf(text, sizeof text, "%d,%d", entered[1], leave[0]);
+        setenv("GATE", text, 1);
+    }
+}
+
+static void wait_for_replay()
+{
+    char byte;
+    if (gated && read(entered[0], &byte, 1) != 1)
+        abort();
+}
+
+static void open_gate()
+{
+    if (gated && write(leave[1], ".", 1) != 1)
+        abort();
+}
+
+/* Stubs call this while they wait for the thread that replays: now that is known to happen. */
+extern "C" int sched_yield(void) __THROW
+{
+    static int known;
+    if (!__atomic_exchange_n(&known, 1, __ATOMIC_SEQ_CST))
+        open_gate();
+    return 0;
+}
+
 static void *thread(void *which)
 {
+    long status;
     pthread_barrier_wait(&barrier);
     if (which && getenv("LATER")) {
-        usleep(8000); /* by now the first thread replays */
+        wait_for_replay();
         printf("copy %d\n", copy_second());
     }
-    return (void *)(long)(which ? launch_second() : launch_first());
+    status = which ? launch_second() : launch_first();
+    open_gate(); /* for stubs that did not wait */
+    return (void *)status;
 }
 
 int main()
@@ -62,6 +101,7 @@ int main()
     const char *mode = getenv("MODE");
     if (write(2, "main\n", 5) != 5)
         return 1;
+    make_gate();
     if (!mode) {
         return 2;
     } else if (!strcmp(mode, "calls")) {
@@ -90,7 +130,7 @@ int main()
         pthread_barrier_init(&barrier, nullptr, 2);
         pthread_create(&other, nullptr, thread, nullptr);
         pthread_barrier_wait(&barrier);
-        usleep(20000); /* by now the other thread replays */
+        wait_for_replay();
         pid_t child = fork();
         if (!child) {
             alarm(20);
@@ -103,6 +143,7 @@ int main()
         }
         waitpid(child, &status, 0);
         printf("child %d\n", status);
+        open_gate();
         pthread_join(other, nullptr);
     } else if (strcmp(mode, "nothing")) {
         return 2;
