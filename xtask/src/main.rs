@@ -1,5 +1,6 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
+mod command;
 mod fallbacks;
 mod gates;
 mod manifests;

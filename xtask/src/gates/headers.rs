@@ -1,12 +1,12 @@
 //! What a header declares, by the names that a program compiled with it asks the linker for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::rc::Rc;
 
 use super::types::{TypeId, Types};
+use crate::command::output;
 
 /// The headers of one library.
 pub struct Headers {
@@ -164,29 +164,4 @@ impl Headers {
         }
         names
     }
-}
-
-/// What a command writes when it is given `input`.
-fn output(command: &mut Command, input: &str) -> Result<String, String> {
-    let failed = |reason: String| format!("clang: {reason}");
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| failed(e.to_string()))?;
-    let mut stdin = child
-        .stdin
-        .take()
-        .ok_or_else(|| failed("no input".into()))?;
-    // From a thread of its own: clang may write before it has read all.
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(input.as_bytes()));
-        child.wait_with_output()
-    })
-    .map_err(|e| failed(e.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

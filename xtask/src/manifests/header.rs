@@ -1,9 +1,10 @@
 //! The functions that NVIDIA's `cuda.h` declares.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use crate::command::output;
 
 /// The names of all functions, sorted. The header maps names to newer ones by macros
 /// (`cuCtxCreate` to `cuCtxCreate_v4`), so it is read after them: once for each set of macros
@@ -21,32 +22,13 @@ pub fn functions(header: &Path) -> Result<Vec<String>, String> {
 }
 
 fn preprocess(header: &Path, macros: &[&str]) -> Result<String, String> {
-    let failed = |reason: String| format!("`cc -E` of `{}`: {reason}", header.display());
-    let mut child = Command::new("cc")
+    let mut compiler = Command::new("cc");
+    compiler
         .args(["-E", "-P", "-x", "c", "-I"])
         .arg(header.parent().unwrap_or(Path::new("")))
         .args(macros)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| failed(e.to_string()))?;
-    let mut stdin = child
-        .stdin
-        .take()
-        .ok_or_else(|| failed("no input".into()))?;
-    stdin
-        .write_all(b"#include <cuda.h>\n")
-        .map_err(|e| failed(e.to_string()))?;
-    drop(stdin);
-    let output = child
-        .wait_with_output()
-        .map_err(|e| failed(e.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        .arg("-");
+    output(&mut compiler, "#include <cuda.h>\n").map_err(|e| format!("`{}`: {e}", header.display()))
 }
 
 /// Every `CUresult cuName(` in preprocessed text.
