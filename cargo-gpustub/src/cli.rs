@@ -142,6 +142,8 @@ pub enum Command {
     Add(Add),
     /// Make the tree agree with GpuStub.toml
     Sync(Sync),
+    /// Check programs, libraries and wheels against the rules of policy
+    Check(Check),
     /// Show what will be built, and check who provides stubs to whom
     Plan(Plan),
     /// Print the symbols that a library exports
@@ -220,6 +222,17 @@ pub struct Sync {
     /// Take the symbol list of a library of your own from this file
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_path)]
     pub from: Vec<(String, PathBuf)>,
+    /// Which packages.
+    #[command(flatten)]
+    pub cargo: Cargo,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Programs, libraries, wheels, crates, directories
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
     /// Which packages.
     #[command(flatten)]
     pub cargo: Cargo,

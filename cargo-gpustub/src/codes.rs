@@ -78,6 +78,7 @@ pub fn all() -> Vec<&'static Code> {
         &UNKNOWN_FEATURE,
         &UNLINKABLE_LIB,
     ]);
+    all.extend(gpustub_check::RULES.iter().map(|rule| &rule.code));
     all.sort_by_key(|code| code.id);
     all
 }

@@ -1,6 +1,7 @@
 //! The commands. Each one's `run` says whether all is clean.
 
 mod add;
+mod check;
 mod diff;
 mod doctor;
 mod explain;
@@ -23,6 +24,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Init(options) => init::run(&options, shell),
         Command::Add(options) => add::run(&options, shell),
         Command::Sync(options) => sync::run(&options, shell),
+        Command::Check(options) => check::run(&options, shell),
         Command::Plan(options) => plan::run(&options, shell),
         Command::Symbols(options) => symbols::run(&options, shell),
         Command::Diff(options) => diff::run(&options, shell),

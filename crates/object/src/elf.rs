@@ -127,6 +127,18 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         }
     }
 
+    pub(crate) fn data(&self) -> &'d [u8] {
+        self.data
+    }
+
+    pub(crate) fn header(&self) -> &'d Elf {
+        self.header
+    }
+
+    pub(crate) fn segments(&self) -> &'d [Elf::ProgramHeader] {
+        self.segments
+    }
+
     pub(crate) fn is_dynamic(&self) -> bool {
         !self.dynamic.is_empty()
     }
@@ -203,6 +215,19 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         self.at_address(address)?
             .read_slice_at(0, count)
             .map_err(|()| Problem::Malformed("its symbol table reaches beyond its segment"))
+    }
+
+    /// The version of each of `symbols` symbols; empty for an image without versions.
+    pub(crate) fn symbol_versions(
+        &self,
+        symbols: usize,
+    ) -> Result<&'d [elf::Versym<Endianness>], Problem> {
+        let Some(address) = self.tag(elf::DT_VERSYM) else {
+            return Ok(&[]);
+        };
+        self.at_address(address)?
+            .read_slice_at(0, symbols)
+            .map_err(|()| Problem::Malformed("its version table is shorter than its symbols"))
     }
 
     /// The dynamic section does not say how many symbols there are, but the hash tables that the

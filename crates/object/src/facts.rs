@@ -1,10 +1,13 @@
 //! What an image asks of the loader.
 
+use std::collections::BTreeMap;
+
 use object::read::elf::FileHeader;
 use object::{Bytes, Endianness, elf};
 
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
+use crate::strings::Strings;
 
 /// A library and the version nodes of it that an image was linked against.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,59 +45,90 @@ fn read(bytes: &[u8]) -> Result<LinkFacts, Problem> {
 fn facts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<LinkFacts, Problem> {
     let image = Image::<Elf>::parse(bytes)?;
     let strings = image.strings()?;
-    let runpath = match image.string(&strings, elf::DT_RUNPATH)? {
+    let mut facts = loader_facts(&image, &strings)?;
+    facts.verneed = Requirements::read(&image, &strings)?.needs;
+    Ok(facts)
+}
+
+/// All but the versions.
+pub(crate) fn loader_facts<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+    strings: &Strings<'_>,
+) -> Result<LinkFacts, Problem> {
+    let runpath = match image.string(strings, elf::DT_RUNPATH)? {
         Some(path) => Some(path),
-        None => image.string(&strings, elf::DT_RPATH)?,
+        None => image.string(strings, elf::DT_RPATH)?,
     };
     let mut facts = LinkFacts {
         machine: image.machine.clone(),
-        soname: image.string(&strings, elf::DT_SONAME)?,
+        soname: image.string(strings, elf::DT_SONAME)?,
         runpath,
         ..LinkFacts::default()
     };
     for offset in image.tags(elf::DT_NEEDED) {
         facts.needed.push(strings.get(offset)?.to_owned());
     }
+    Ok(facts)
+}
 
-    let short = |()| Problem::Malformed("its version requirements are cut off");
-    let Some(address) = image.tag(elf::DT_VERNEED) else {
-        return Ok(facts);
-    };
-    let mut rest = Bytes(image.at_address(address)?);
-    // Indexes of versions have 15 bits, so there are no more requirements than that in all.
-    let mut left = 0x7fff_u16;
-    for _ in 0..image.tag(elf::DT_VERNEEDNUM).unwrap_or(0).min(0x7fff) {
-        let need = rest.read_at::<elf::Verneed<Endianness>>(0).map_err(short)?;
-        let mut nodes = Vec::new();
-        let mut entries = rest;
-        entries
-            .skip(need.vn_aux.get(image.endian) as usize)
-            .map_err(short)?;
-        for _ in 0..need.vn_cnt.get(image.endian) {
-            let entry = entries
-                .read_at::<elf::Vernaux<Endianness>>(0)
+/// The versions that an image needs, and which index stands for which.
+#[derive(Default)]
+pub(crate) struct Requirements {
+    pub(crate) needs: Vec<VersionNeed>,
+    /// By the index that the version table has: the places in `needs` and in its `nodes`.
+    pub(crate) by_index: BTreeMap<u16, (usize, usize)>,
+}
+
+impl Requirements {
+    pub(crate) fn read<Elf: FileHeader<Endian = Endianness>>(
+        image: &Image<'_, Elf>,
+        strings: &Strings<'_>,
+    ) -> Result<Self, Problem> {
+        let mut found = Self::default();
+        let short = |()| Problem::Malformed("its version requirements are cut off");
+        let Some(address) = image.tag(elf::DT_VERNEED) else {
+            return Ok(found);
+        };
+        let mut rest = Bytes(image.at_address(address)?);
+        // Indexes of versions have 15 bits, so there are no more requirements than that in all.
+        let mut left = 0x7fff_u16;
+        for _ in 0..image.tag(elf::DT_VERNEEDNUM).unwrap_or(0).min(0x7fff) {
+            let need = rest.read_at::<elf::Verneed<Endianness>>(0).map_err(short)?;
+            let mut nodes = Vec::new();
+            let mut entries = rest;
+            entries
+                .skip(need.vn_aux.get(image.endian) as usize)
                 .map_err(short)?;
-            left = left.checked_sub(1).ok_or(Problem::Malformed(
-                "it has more version requirements than indexes",
-            ))?;
-            nodes.push(
-                strings
-                    .get(entry.vna_name.get(image.endian).into())?
-                    .to_owned(),
-            );
-            match entry.vna_next.get(image.endian) as usize {
+            for _ in 0..need.vn_cnt.get(image.endian) {
+                let entry = entries
+                    .read_at::<elf::Vernaux<Endianness>>(0)
+                    .map_err(short)?;
+                left = left.checked_sub(1).ok_or(Problem::Malformed(
+                    "it has more version requirements than indexes",
+                ))?;
+                found.by_index.insert(
+                    entry.vna_other.get(image.endian).0,
+                    (found.needs.len(), nodes.len()),
+                );
+                nodes.push(
+                    strings
+                        .get(entry.vna_name.get(image.endian).into())?
+                        .to_owned(),
+                );
+                match entry.vna_next.get(image.endian) as usize {
+                    0 => break,
+                    next => entries.skip(next).map_err(short)?,
+                }
+            }
+            let file = strings
+                .get(need.vn_file.get(image.endian).into())?
+                .to_owned();
+            found.needs.push(VersionNeed { file, nodes });
+            match need.vn_next.get(image.endian) as usize {
                 0 => break,
-                next => entries.skip(next).map_err(short)?,
+                next => rest.skip(next).map_err(short)?,
             }
         }
-        let file = strings
-            .get(need.vn_file.get(image.endian).into())?
-            .to_owned();
-        facts.verneed.push(VersionNeed { file, nodes });
-        match need.vn_next.get(image.endian) as usize {
-            0 => break,
-            next => rest.skip(next).map_err(short)?,
-        }
+        Ok(found)
     }
-    Ok(facts)
 }

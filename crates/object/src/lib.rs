@@ -22,6 +22,7 @@ mod format;
 #[doc(hidden)]
 pub mod fuzz;
 mod ifs;
+mod image;
 mod machine;
 mod strings;
 mod symbols;
@@ -30,4 +31,5 @@ pub use error::{Error, Problem};
 pub use facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
+pub use image::{ImageFacts, ImageKind, Import, ImportVersion, read_image};
 pub use symbols::{Options, read_symbols};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpustub_core::suggest::nearest;
 use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
 use object::read::elf::{FileHeader, Sym};
-use object::{Bytes, Endianness, ReadRef, elf};
+use object::{Bytes, Endianness, elf};
 
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
@@ -148,13 +148,7 @@ impl<'d> Versions<'d> {
             symbols: &[],
             nodes: BTreeMap::new(),
         };
-        let Some(address) = image.tag(elf::DT_VERSYM) else {
-            return Ok(versions);
-        };
-        versions.symbols = image
-            .at_address(address)?
-            .read_slice_at(0, symbols)
-            .map_err(|()| Problem::Malformed("its version table is shorter than its symbols"))?;
+        versions.symbols = image.symbol_versions(symbols)?;
         let short = |()| Problem::Malformed("its version definitions are cut off");
         let mut rest = match image.tag(elf::DT_VERDEF) {
             Some(address) => Bytes(image.at_address(address)?),

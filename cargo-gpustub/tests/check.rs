@@ -1,0 +1,183 @@
+//! Every rule of `cargo gpustub check`, broken and kept: `tests/check/<rule>/{bad,good}*.toml`.
+//!
+//! A case says which files there are; images are compiled from it, because rules are about what
+//! linkers really write. It is then checked as a user would, and what is printed is compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_check::RULES;
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde::Deserialize;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// A case file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Case {
+    /// What is checked: a folder of this name, or one that is packed (`*.whl`, `*.crate`).
+    #[serde(default = "folder")]
+    name: String,
+    /// What is printed, with `--message-format short`.
+    #[serde(default)]
+    expect: Vec<String>,
+    /// Texts, by path in the package.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// Programs and libraries, by path in the package.
+    #[serde(default)]
+    images: BTreeMap<String, Recipe>,
+}
+
+/// How an image is made.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Recipe {
+    /// C, beside what the other keys bring.
+    #[serde(default)]
+    code: String,
+    /// `DT_NEEDED`, and the functions that are called of each: `name` or `name@NODE`.
+    #[serde(default)]
+    needs: BTreeMap<String, Vec<String>>,
+    /// For the compiler, as they are.
+    #[serde(default)]
+    flags: Vec<String>,
+}
+
+fn folder() -> String {
+    "demo".into()
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check");
+    let mut trials = vec![Trial::test("every_rule_has_its_cases", {
+        let root = root.clone();
+        move || every_rule_has_its_cases(&root)
+    })];
+    for path in cases(&root) {
+        let name = path.strip_prefix(&root).unwrap_or(&path).with_extension("");
+        trials.push(Trial::test(name.display().to_string(), move || {
+            run(&path).map_err(|e| Failed::from(e.to_string()))
+        }));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn cases(root: &Path) -> Vec<PathBuf> {
+    let list = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    list(root).iter().flat_map(|folder| list(folder)).collect()
+}
+
+fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
+    let mut expected = BTreeSet::new();
+    for rule in RULES {
+        expected.extend(["bad", "good"].map(|kind| format!("{}/{kind}", rule.code.id)));
+    }
+    // `bad-node.toml` is one more of `bad`.
+    let found: BTreeSet<String> = cases(root)
+        .iter()
+        .filter_map(|path| {
+            let file = path.file_stem()?.to_str()?;
+            let kind = file.split('-').next()?;
+            Some(format!("{}/{kind}", path.parent()?.file_name()?.to_str()?))
+        })
+        .collect();
+    if found == expected {
+        return Ok(());
+    }
+    let differ: Vec<&String> = found.symmetric_difference(&expected).collect();
+    Err(format!("without a rule, or without a case: {differ:?}").into())
+}
+
+fn run(path: &Path) -> Result<()> {
+    let case: Case = toml::from_str(&fs::read_to_string(path)?)?;
+    let bad = path
+        .file_stem()
+        .is_some_and(|stem| stem.to_string_lossy().starts_with("bad"));
+    let work = tempfile::tempdir()?;
+    let content = work.path().join("content");
+    for (name, text) in &case.files {
+        fs::create_dir_all(content.join(name).parent().ok_or("no folder")?)?;
+        fs::write(content.join(name), text)?;
+    }
+    for (name, recipe) in &case.images {
+        compile(recipe, &content.join(name), work.path())?;
+    }
+    fs::rename(&content, work.path().join(&case.name))?;
+
+    let output = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"))
+        .args(["gpustub", "check", "--message-format", "short", &case.name])
+        .current_dir(work.path())
+        .output()?;
+    let printed = String::from_utf8(output.stderr)?;
+    let printed: Vec<&str> = printed.lines().collect();
+    if printed != case.expect || bad == case.expect.is_empty() {
+        return Err(format!("printed {printed:#?}, expected {:#?}", case.expect).into());
+    }
+    let denied = case.expect.iter().any(|line| line.contains(": error["));
+    if output.status.code() != Some(i32::from(denied)) {
+        return Err(format!("ended with {}", output.status).into());
+    }
+    Ok(())
+}
+
+/// Compiles an image, and before it the libraries that it needs, for the linker only.
+fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
+    let fakes = work.join("fakes");
+    fs::create_dir_all(&fakes)?;
+    fs::create_dir_all(output.parent().ok_or("no folder")?)?;
+    let mut code = recipe.code.clone();
+    let mut flags = recipe.flags.clone();
+    for (soname, functions) in &recipe.needs {
+        let (mut fake, mut script) = (String::from("int gpustub_case_none;\n"), String::new());
+        for function in functions {
+            let (name, node) = function.split_once('@').unwrap_or((function, ""));
+            fake += &format!("int {name}(void) {{ return 0; }}\n");
+            code += &format!("int {name}(void); int call_{name}(void) {{ return {name}(); }}\n");
+            if !node.is_empty() {
+                script += &format!("{node} {{ global: {name}; }};\n");
+            }
+        }
+        let library = fakes.join(soname);
+        let mut own = vec!["-shared".into(), format!("-Wl,-soname,{soname}")];
+        if !script.is_empty() {
+            let path = fakes.join(format!("{soname}.map"));
+            fs::write(&path, script)?;
+            own.push(format!("-Wl,--version-script={}", path.display()));
+        }
+        cc(&fake, &own, &library)?;
+        flags.push("-Wl,--no-as-needed".into());
+        flags.push(library.display().to_string());
+    }
+    if !flags.iter().any(|flag| flag == "-static" || flag == "-pie") {
+        flags.insert(0, "-shared".into());
+    }
+    cc(&code, &flags, output)
+}
+
+fn cc(code: &str, flags: &[String], output: &Path) -> Result<()> {
+    let source = output.with_extension("case.c");
+    fs::write(&source, code)?;
+    let result = Command::new("cc")
+        .args(["-w", "-fPIC"])
+        .arg(&source)
+        .args(flags)
+        .arg("-o")
+        .arg(output)
+        .output()?;
+    fs::remove_file(source)?;
+    match result.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&result.stderr).into_owned().into()),
+    }
+}

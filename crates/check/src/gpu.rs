@@ -1,0 +1,168 @@
+//! Which GPU library a file name belongs to.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use gpustub_core::library::{self, Library};
+use serde::Deserialize;
+
+/// Where a library comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Installed with the kernel driver.
+    Driver,
+    /// The system's loader in front of vendors' drivers.
+    Loader,
+    /// A part of CUDA or ROCm that can be installed by itself.
+    Toolkit,
+}
+
+/// A GPU library, as a file name tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuFile {
+    /// `cudart` of `libcudart.so.12`.
+    pub stem: String,
+    /// Where it comes from.
+    pub role: Role,
+    /// The number after `.so.`.
+    pub major: Option<u32>,
+    /// Whether a tool that packs libraries has put a hash into the name: `libcudart-1a2b3c4d.so.12`.
+    pub hashed: bool,
+    /// The library's manifest, if gpustub makes stubs for it.
+    pub library: Option<&'static Library>,
+}
+
+#[derive(Deserialize)]
+struct Others {
+    driver: Vec<String>,
+    loader: Vec<String>,
+    toolkit: Vec<String>,
+}
+
+type Known = BTreeMap<String, (Role, Option<&'static Library>)>;
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    let mut known = Known::new();
+    // A test keeps the file readable.
+    if let Ok(others) = toml::from_str::<Others>(include_str!("../data/libraries.toml")) {
+        for (role, stems) in [
+            (Role::Driver, others.driver),
+            (Role::Loader, others.loader),
+            (Role::Toolkit, others.toolkit),
+        ] {
+            known.extend(stems.into_iter().map(|stem| (stem, (role, None))));
+        }
+    }
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        let role = match library.role {
+            library::Role::Driver => Role::Driver,
+            library::Role::Toolkit => Role::Toolkit,
+            library::Role::Loader => Role::Loader,
+        };
+        for name in library.load_names.get("linux").into_iter().flatten() {
+            if let Some((stem, _)) = split(&name.name) {
+                // Of two that share a file the first has its name: hiprtc 5 is in libamdhip64.
+                known
+                    .entry(stem.to_owned())
+                    .or_insert((role, Some(library)));
+            }
+        }
+    }
+    known
+});
+
+/// The GPU library that a file of this name (without folders) is, or is a copy of.
+pub fn gpu_file(name: &str) -> Option<GpuFile> {
+    let (stem, version) = split(name)?;
+    let (stem, hashed) = match KNOWN.contains_key(stem) {
+        true => (stem, false),
+        false => (unhashed(stem)?, true),
+    };
+    let (role, library) = KNOWN.get(stem)?;
+    Some(GpuFile {
+        stem: stem.to_owned(),
+        role: *role,
+        major: version.split('.').next().and_then(|n| n.parse().ok()),
+        hashed,
+        library: *library,
+    })
+}
+
+/// The parts of `lib<stem>.so[.<version>]`.
+fn split(name: &str) -> Option<(&str, &str)> {
+    let (stem, version) = name.strip_prefix("lib")?.split_once(".so")?;
+    match version.strip_prefix('.') {
+        Some(version) => Some((stem, version)),
+        None => version.is_empty().then_some((stem, "")),
+    }
+}
+
+/// The stem without the hash that auditwheel puts after it (`-` and eight hexadecimal digits).
+fn unhashed(stem: &str) -> Option<&str> {
+    let (stem, hash) = stem.rsplit_once('-')?;
+    let hex = |b: u8| b.is_ascii_hexdigit();
+    (hash.len() >= 8 && hash.bytes().all(hex)).then_some(stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_others_is_readable_and_names_no_library_with_stubs() {
+        let text = include_str!("../data/libraries.toml");
+        let others: Others = toml::from_str(text).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for stem in [others.driver, others.loader, others.toolkit].concat() {
+            assert!(KNOWN[&stem].1.is_none(), "{stem} has a manifest");
+            assert!(seen.insert(stem.clone()), "{stem} stands there twice");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        let file = |name| gpu_file(name).map(|f| (f.stem, f.role, f.major, f.hashed));
+        let told = |stem: &str, role, major, hashed| Some((stem.to_owned(), role, major, hashed));
+        for (name, expected) in [
+            (
+                "libcudart.so.12",
+                told("cudart", Role::Toolkit, Some(12), false),
+            ),
+            (
+                "libcudart.so.11.0",
+                told("cudart", Role::Toolkit, Some(11), false),
+            ),
+            (
+                "libcudart-5ad2a8f1.so.12.4.99",
+                told("cudart", Role::Toolkit, Some(12), true),
+            ),
+            ("libcuda.so", told("cuda", Role::Driver, None, false)),
+            (
+                "libcuda-1234abcd.so.1",
+                told("cuda", Role::Driver, Some(1), true),
+            ),
+            (
+                "libnvidia-ml.so.1",
+                told("nvidia-ml", Role::Driver, Some(1), false),
+            ),
+            (
+                "libOpenCL.so.1",
+                told("OpenCL", Role::Loader, Some(1), false),
+            ),
+            (
+                "libamdhip64.so.6",
+                told("amdhip64", Role::Toolkit, Some(6), false),
+            ),
+            (
+                "libcudnn_ops.so.9",
+                told("cudnn_ops", Role::Toolkit, Some(9), false),
+            ),
+            ("libcudart.sox", None),
+            ("libcudart-hot.so", None),
+            ("libc.so.6", None),
+            ("cudart.so", None),
+        ] {
+            assert_eq!(file(name), expected, "{name}");
+        }
+    }
+}

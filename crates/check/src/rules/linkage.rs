@@ -1,0 +1,76 @@
+//! What an image asks the loader for before its first instruction runs.
+
+use gpustub_core::diag::Code;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::gpu::{Role, gpu_file};
+use crate::package::Image;
+
+pub static NEEDED_TOOLKIT: Rule = Rule {
+    code: Code {
+        id: "needed-toolkit",
+        summary: "a program or library that does not start without one major of a GPU toolkit",
+        explanation: "\
+The loader looks for what is needed before any code runs. A library of CUDA or ROCm carries its
+major in its name, so that the image starts on machines with just that major: not with another
+one, and not without a GPU (https://github.com/huggingface/candle/issues/3900). Link the stubs of
+gpustub instead, which find whatever major is there at the first call.
+
+    $ readelf -d app | grep NEEDED
+     (NEEDED)  Shared library: [libcudart.so.12]      # not with gpustub",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(needed_toolkit),
+};
+
+pub static NEEDED_DRIVER: Rule = Rule {
+    code: Code {
+        id: "needed-driver",
+        summary: "a program or library that does not start without a GPU driver",
+        explanation: "\
+libcuda, libnvidia-ml and the like come with the kernel driver, and libOpenCL and libamdhip64 are
+where somebody installed them. An image that needs one does not start on machines for the CPU
+alone, nor in a container that was built without the driver
+(https://github.com/NVIDIA/nvidia-docker/issues/374). Link the stubs of gpustub instead.
+
+    $ readelf -d app | grep NEEDED
+     (NEEDED)  Shared library: [libcuda.so.1]         # not with gpustub",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(needed_driver),
+};
+
+fn needed_toolkit(image: &Image<'_>, findings: &mut Findings) {
+    for name in image.needed() {
+        let Some(gpu) = gpu_file(name) else { continue };
+        let carried = image.package.members.iter().any(|m| m.file_name() == name);
+        if gpu.role == Role::Toolkit && !is_driver_like(&gpu.stem) && !carried {
+            findings.of(
+                &NEEDED_TOOLKIT,
+                image,
+                format!("it starts only where `{name}` is installed"),
+                "link the stubs of gpustub in its stead",
+            );
+        }
+    }
+}
+
+fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
+    for name in image.needed() {
+        let Some(gpu) = gpu_file(name) else { continue };
+        if gpu.role != Role::Toolkit || is_driver_like(&gpu.stem) {
+            findings.of(
+                &NEEDED_DRIVER,
+                image,
+                format!("it starts only where `{name}` is installed"),
+                "link the stubs of gpustub in its stead",
+            );
+        }
+    }
+}
+
+/// ROCm's run time is found where the driver is.
+fn is_driver_like(stem: &str) -> bool {
+    stem == "amdhip64"
+}

@@ -1,0 +1,60 @@
+//! Where an image lets the loader look: `DT_RUNPATH` and `DT_RPATH`.
+
+use gpustub_core::diag::Code;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::package::Image;
+
+pub static ABSOLUTE_RUNPATH: Rule = Rule {
+    code: Code {
+        id: "absolute-runpath",
+        summary: "a search path that names a directory of the machine that built it",
+        explanation: "\
+An absolute directory in the search path is there on the build machine. Elsewhere it is missing,
+or somebody else's (https://github.com/pytorch/pytorch/issues/7214). Directories of a package are
+named from the image's own, with `$ORIGIN`.
+
+    cargo rustc -- -C link-arg=-Wl,-rpath,'$ORIGIN/../lib'",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(absolute_runpath),
+};
+
+pub static STUBS_IN_RUNPATH: Rule = Rule {
+    code: Code {
+        id: "stubs-in-runpath",
+        summary: "a search path that leads to a toolkit's link-time stubs",
+        explanation: "\
+A toolkit's `stubs` directory holds a libcuda that fails every call. It is for linking only: found
+at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/294).
+
+    -L/usr/local/cuda/lib64/stubs                 # for the linker
+    -Wl,-rpath,/usr/local/cuda/lib64/stubs        # never",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(stubs_in_runpath),
+};
+
+fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
+    for entry in image.runpath().filter(|entry| entry.starts_with('/')) {
+        findings.of(
+            &ABSOLUTE_RUNPATH,
+            image,
+            format!("its search path names `{entry}`"),
+            "name directories of the package, from `$ORIGIN`",
+        );
+    }
+}
+
+fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
+    let is_stubs = |entry: &&str| entry.split('/').any(|part| part == "stubs");
+    for entry in image.runpath().filter(is_stubs) {
+        findings.of(
+            &STUBS_IN_RUNPATH,
+            image,
+            format!("its search path names `{entry}`, where link-time stubs are"),
+            "drop the directory: stubs are for the linker",
+        );
+    }
+}
