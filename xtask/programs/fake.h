@@ -35,6 +35,11 @@ static inline void integer(int at, unsigned long value)
     length += snprintf(line + length, sizeof line - length, " %d:%#lx", at, value);
 }
 
+static inline void real(int at, double value)
+{
+    length += snprintf(line + length, sizeof line - length, " %d:%a", at, value);
+}
+
 /* An address that is not looked at: a handle, a buffer, a text. */
 static inline void address(int at, const void *value)
 {

@@ -98,7 +98,7 @@ impl Pair<'_> {
             matches!(
                 of,
                 Type::Void | Type::Function(_) | Type::Record { members: None, .. }
-            ) || matches!(of, Type::Record { name, .. } if HANDLES.contains(&name.as_str()))
+            ) || is_handle(of)
         };
         if is_opaque(self.older.get(a)) || is_opaque(self.newer.get(b)) || !self.seen.insert((a, b))
         {
@@ -119,7 +119,7 @@ impl Pair<'_> {
         if m != n {
             return Err(format!("{name}: {} -> {} bytes", m / 8, n / 8));
         }
-        if HANDLES.contains(&name) {
+        if is_handle(old) {
             return Ok(());
         }
         let (a, b) = (leaves(self.older, old), leaves(self.newer, new));
@@ -212,7 +212,7 @@ pub fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
             };
             let offset = offset + at;
             match types.get(*of) {
-                inner @ Type::Record { name, .. } if !HANDLES.contains(&name.as_str()) => {
+                inner @ Type::Record { .. } if !is_handle(inner) => {
                     add(types, inner, &path, offset, found)
                 }
                 _ => found.push(Leaf {
@@ -231,7 +231,9 @@ pub fn leaves(types: &Types, record: &Type) -> Vec<Leaf> {
 
 /// Structs that HIP's headers show, though only the library makes them: programs pass pointers, or in
 /// hipArrayMapInfo a copy.
-const HANDLES: [&str; 2] = ["hipArray", "hipMipmappedArray"];
+pub fn is_handle(of: &Type) -> bool {
+    matches!(of, Type::Record { name, .. } if ["hipArray", "hipMipmappedArray"].contains(&name.as_str()))
+}
 
 /// Whether the enumerator is no value but tells how many there are.
 pub fn counts_others(name: &str) -> bool {
