@@ -28,10 +28,10 @@ use std::path::Path;
 
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
+use gpustub_headers::{self as headers, Headers};
 
-use super::headers::{self, STAND_INS};
 use super::history::{Evidence, declarations, history};
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{RECIPES, Recipe, STAND_INS};
 use super::text::Group;
 use crate::manifests::read;
 use crate::recipes::find;
@@ -63,14 +63,14 @@ const PROGRAMS: &[Programs] = &[
         versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
         modes: &[
             ("", &[]),
-            ("-per-thread", &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]),
+            ("-per-thread", &["HIP_API_PER_THREAD_DEFAULT_STREAM"]),
         ],
     },
 ];
 
 const CUDA_MODES: &[(&str, &[&str])] = &[
     ("", &[]),
-    ("-per-thread", &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"]),
+    ("-per-thread", &["CUDA_API_PER_THREAD_DEFAULT_STREAM"]),
 ];
 
 /// `cargo xtask gate-programs`.
@@ -149,14 +149,19 @@ impl Programs {
             let fake = text::fake(*version, ask, &functions);
             files.push((format!("fake-{version}.c"), fake));
             let include = recipe.include(components, *version)?;
-            let headers = recipe.headers.include.iter().copied();
+            let all = recipe.headers()?;
+            let headers = all.include.iter().flatten().map(String::as_str);
             let headers: Vec<&str> = headers
                 .filter(|header| {
                     include.join(header).exists() || Path::new(STAND_INS).join(header).exists()
                 })
                 .collect();
             for (end, mode) in self.modes {
-                let read = recipe.headers.read_modes(&include, &[mode])?;
+                let headers_in_mode = Headers {
+                    defines: vec![macros(all, mode)],
+                    ..all.clone()
+                };
+                let read = recipe.declared(&headers_in_mode, &include)?;
                 let calls = calls(&groups, &differences, &read);
                 let caller = text::caller(*version, &headers, &calls);
                 files.push((format!("caller-{version}{end}.c"), caller));
@@ -170,6 +175,12 @@ impl Programs {
         }
         Ok(())
     }
+}
+
+/// Those of every program, and those of a mode.
+fn macros(headers: &Headers, mode: &[&str]) -> Vec<String> {
+    let plain = headers.defines.first().into_iter().flatten().cloned();
+    plain.chain(mode.iter().map(|m| (*m).to_owned())).collect()
 }
 
 const FAKE: &str = include_str!("../../programs/fake.h");
@@ -281,8 +292,11 @@ mod tests {
                 let mut caller = cc();
                 caller
                     .args(["-Wno-deprecated-declarations", "-DWEAK"])
-                    .args(recipe.headers.defines)
-                    .args(*mode);
+                    .args(
+                        macros(recipe.headers().unwrap(), mode)
+                            .iter()
+                            .map(|m| format!("-D{m}")),
+                    );
                 caller.args(["-isystem", STAND_INS, "-isystem"]);
                 caller.arg(recipe.include(&components, version).unwrap());
                 caller.args(["-o", &format!("caller-{version}{end}")]);

@@ -6,9 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::compare::{Leaf, counts_others, leaves};
-use super::super::headers::Declared;
-use super::super::types::{Type, TypeId, Types};
+use gpustub_headers::{Declared, Leaf, Type, TypeId, Types, counts_others, leaves};
 
 /// What is done with an argument. Sizes are in bytes.
 pub enum Argument {
@@ -75,7 +73,7 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
         of => (of, id),
     };
     let found = match of {
-        Type::Record { .. } => leaves(types, of),
+        Type::Record { .. } => leaves(types, of).unwrap_or_default(),
         Type::Enum { size, .. } => vec![Leaf {
             path: String::new(),
             offset: 0,
