@@ -60,7 +60,15 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// What a command writes when it is given `input`.
+///
+/// # Errors
+///
+/// If it cannot be run, fails, or writes more than [`LIMIT`].
 pub fn output(command: &mut Command, input: &str) -> Result<String, Error> {
+    limited(command, input, LIMIT)
+}
+
+fn limited(command: &mut Command, input: &str, limit: u64) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let missing = |cause| Error::Missing {
         program: program.clone(),
@@ -86,9 +94,9 @@ pub fn output(command: &mut Command, input: &str) -> Result<String, Error> {
             let kept = stderr.by_ref().take(COMPLAINTS).read_to_end(complaints);
             kept.and_then(|_| io::copy(&mut stderr, &mut io::sink()))
         });
-        let mut stdout = stdout.take(LIMIT + 1);
+        let mut stdout = stdout.take(limit + 1);
         let read = stdout.read_to_end(&mut text);
-        if text.len() as u64 > LIMIT {
+        if text.len() as u64 > limit {
             // Then the other two end as well.
             let _ = child.kill();
         }
@@ -96,7 +104,7 @@ pub fn output(command: &mut Command, input: &str) -> Result<String, Error> {
     });
     let status = child.wait().map_err(missing)?;
     read.map_err(missing)?;
-    if text.len() as u64 > LIMIT {
+    if text.len() as u64 > limit {
         return Err(Error::TooMuch { program });
     }
     if !status.success() {
@@ -155,4 +163,35 @@ impl Clang {
 /// `NAME` or `NAME VALUE` as clang takes them.
 fn argument(define: &str) -> String {
     format!("-D{}", define.replacen(' ', "=", 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, input: &str, limit: u64) -> Result<String, Error> {
+        limited(Command::new("sh").args(["-c", script]), input, limit)
+    }
+
+    #[test]
+    fn what_is_written_is_limited() {
+        assert_eq!(shell("cat", "abc", 3).unwrap(), "abc");
+        let endless = shell("while :; do echo x; done", "", 3);
+        assert!(matches!(endless, Err(Error::TooMuch { .. })), "{endless:?}");
+        let loud = shell("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 3", "", 3);
+        let Err(Error::Refused { message, .. }) = loud else {
+            panic!("{loud:?}");
+        };
+        assert_eq!(message.len() as u64, COMPLAINTS);
+    }
+
+    #[test]
+    fn one_that_reads_nothing_or_is_not_there_is_no_hang() {
+        let input = "x".repeat(1 << 20);
+        assert_eq!(shell("exit 0", &input, 3).unwrap(), "");
+        let silent = shell("exit 3", &input, 3).unwrap_err().to_string();
+        assert_eq!(silent, "sh: exit status: 3");
+        let missing = output(&mut Command::new("/nonexistent/clang"), "");
+        assert!(matches!(missing, Err(Error::Missing { .. })), "{missing:?}");
+    }
 }

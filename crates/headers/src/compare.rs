@@ -103,6 +103,7 @@ impl Pair<'_> {
                             && !counts_others(enumerator)
                             && !keeps_number(x, y, enumerator)
                         {
+                            let name = if name.is_empty() { "an enum" } else { name };
                             return Err(format!("{name}: {enumerator} {was} -> {is}"));
                         }
                     }
@@ -428,6 +429,11 @@ mod tests {
                 "enum e { ONE, TWO }; int gpuA(enum e);",
                 "enum e { ZERO, ONE, TWO }; int gpuA(enum e);",
                 "argument 0: e: ONE 0 -> 1",
+            ),
+            (
+                "typedef enum { ONE, TWO } e; int gpuA(e);",
+                "typedef enum { ZERO, ONE, TWO } e; int gpuA(e);",
+                "argument 0: an enum: ONE 0 -> 1",
             ),
         ];
         for (older, newer, reason) in cases {
