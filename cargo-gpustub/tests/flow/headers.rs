@@ -13,10 +13,14 @@ use super::{ends, repository};
     clippy::disallowed_methods,
     reason = "the test says where the packages are"
 )]
-fn wheel(version: Version) -> PathBuf {
+fn component(name: &str) -> PathBuf {
     let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
         .expect("GPUSTUB_TEST_COMPONENTS names the folder of unpacked packages");
-    Path::new(&components).join(format!("wheels/cudart-{version}"))
+    Path::new(&components).join(name)
+}
+
+fn wheel(version: Version) -> PathBuf {
+    component(&format!("wheels/cudart-{version}"))
 }
 
 /// The first file below a folder whose name starts so.
@@ -116,6 +120,66 @@ fn headers_differ_just_where_the_shipped_gates_say_so() {
         }
         assert_eq!(of("meaning"), expected, "{old} {new}");
     }
+}
+
+/// Each with its own headers twice, found by its soname: clang takes them, and knows most of what the
+/// library exports for others than itself.
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+fn headers_of_shipped_libraries_are_read() {
+    let mut more: Vec<PathBuf> = ["xtask/headers", "xtask/include"]
+        .map(|folder| repository().join(folder))
+        .into();
+    for (name, header) in [
+        ("wheels/crt", "host_defines.h"),
+        ("wheels/cudart-12.9", "cuda_runtime_api.h"),
+        ("wheels/cublas", "cublas_v2.h"),
+        ("wheels/cusparse-12.9", "cusparse.h"),
+        ("hip-5.7", "hip_runtime_api.h"),
+    ] {
+        let found = find(&component(name), header).unwrap();
+        let mut above = found.ancestors();
+        more.push(above.find(|a| a.ends_with("include")).unwrap().to_owned());
+    }
+    for (name, library, least) in [
+        ("wheels/cublas", "libcublas.so.", 700),
+        ("wheels/cudnn", "libcudnn.so.", 200),
+        ("wheels/cufft-12.9", "libcufft.so.", 50),
+        ("wheels/cupti-12.9", "libcupti.so.", 150),
+        ("wheels/curand-12.9", "libcurand.so.", 25),
+        ("wheels/cusolver-12.9", "libcusolver.so.", 550),
+        ("wheels/nccl", "libnccl.so.", 100),
+        ("wheels/nvrtc-12.9", "libnvrtc.so.", 25),
+        ("hipblas-5.5", "libhipblas.so.", 600),
+        ("hipsolver-5.5", "libhipsolver.so.", 400),
+        ("rocfft-6.1", "librocfft.so.", 20),
+        ("rocrand-5.3", "librocrand.so.", 20),
+    ] {
+        let folder = component(name);
+        let library = find(&folder, library).unwrap();
+        let library = library.to_str().unwrap();
+        let include = folders(&folder);
+        let include = include.iter().find(|f| f.ends_with("include")).unwrap();
+        let include = include.to_str().unwrap();
+        let mut arguments = vec!["diff", library, library, "--format=json"];
+        arguments.extend(["--old-headers", include, "--new-headers", include]);
+        let more: Vec<String> = (more.iter())
+            .map(|folder| format!("--clang-arg=-I{}", folder.display()))
+            .collect();
+        arguments.extend(more.iter().map(String::as_str));
+        let (found, _) = ends(0, &repository(), &arguments);
+        let found: Value = serde_json::from_str(&found).unwrap();
+        let compared = found["headers"]["compared"].as_u64().unwrap();
+        assert!(compared >= least, "{name}: {compared}");
+    }
+}
+
+/// The folder, and all below it.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let below = paths.filter(|path| path.is_dir()).flat_map(|p| folders(&p));
+    [folder.to_owned()].into_iter().chain(below).collect()
 }
 
 /// What `docs/diff.md` shows of the real headers is printed so.
