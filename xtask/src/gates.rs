@@ -3,14 +3,11 @@
 //! The packages are those of `tests/components/install DIR --headers`; without it, there are a few
 //! versions, which the tests compare with the shipped files.
 
-mod compare;
-mod headers;
 mod history;
 pub mod programs;
 mod recipes;
 mod reviewed;
 mod text;
-mod types;
 
 use crate::manifests::diff;
 use crate::recipes::{Options, root};

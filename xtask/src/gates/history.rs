@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::version::Version;
+use gpustub_headers::{self as headers, Declared, same};
 
-use super::compare::same;
-use super::headers::{self, Declared};
 use super::reviewed::Reviewed;
 use super::text::{Gates, Group, Meaning};
 
@@ -193,16 +192,10 @@ fn source_changes(
 
 #[cfg(test)]
 mod tests {
-    use super::super::headers::Headers;
+    use gpustub_headers::{Clang, functions};
+
     use super::super::reviewed::NONE;
     use super::*;
-
-    const HEADERS: Headers = Headers {
-        include: &[],
-        defines: &[],
-        modes: &[],
-        prefixes: &["gpu"],
-    };
 
     /// Versions 1.0, 2.0, ...: what the header declares, and what the library exports.
     fn gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
@@ -211,7 +204,10 @@ mod tests {
             .map(|(major, (header, exports))| Evidence {
                 version: Version::new(major, 0),
                 headers: headers::Version {
-                    functions: HEADERS.declared(header).unwrap().into_iter().collect(),
+                    functions: functions(&Clang::new("clang"), header, &[], &|_| true)
+                        .unwrap()
+                        .into_iter()
+                        .collect(),
                     ..headers::Version::default()
                 },
                 exports: Some(exports.split(' ').map(String::from).collect()),

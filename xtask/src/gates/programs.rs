@@ -31,10 +31,10 @@ use std::path::Path;
 
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
+use gpustub_headers::{self as headers, Declared, Headers};
 
-use super::headers::{self, Declared, STAND_INS};
 use super::history::{Evidence, declarations, history};
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{RECIPES, Recipe, STAND_INS};
 use super::text::Group;
 use crate::manifests::read;
 use crate::recipes::find;
@@ -66,14 +66,14 @@ const PROGRAMS: &[Programs] = &[
         versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
         modes: &[
             ("", &[]),
-            ("-per-thread", &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]),
+            ("-per-thread", &["HIP_API_PER_THREAD_DEFAULT_STREAM"]),
         ],
     },
 ];
 
 const CUDA_MODES: &[(&str, &[&str])] = &[
     ("", &[]),
-    ("-per-thread", &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"]),
+    ("-per-thread", &["CUDA_API_PER_THREAD_DEFAULT_STREAM"]),
 ];
 
 /// `cargo xtask gate-programs`.
@@ -140,11 +140,16 @@ impl Programs {
             !is_gated && is_everywhere && *name != ask.0
         };
         let mut callers = Vec::new();
+        let all = recipe.headers()?;
         for (end, mode) in self.modes {
             let mut reads = Vec::new();
             for Evidence { version, .. } in &evidence {
                 let include = recipe.include(components, *version)?;
-                let mut read = recipe.headers.read_modes(&include, &[mode])?;
+                let headers_in_mode = Headers {
+                    defines: vec![macros(all, mode)],
+                    ..all.clone()
+                };
+                let mut read = recipe.declared(&headers_in_mode, &include)?;
                 read.functions.extend(made_up.clone());
                 reads.push(read);
             }
@@ -178,7 +183,7 @@ impl Programs {
             let fake = text::fake(*version, ask, &functions);
             files.push((format!("fake-{version}.c"), fake));
             let include = recipe.include(components, *version)?;
-            let headers = recipe.headers.include.iter().copied();
+            let headers = all.include.iter().flatten().map(String::as_str);
             let headers: Vec<&str> = headers
                 .filter(|header| {
                     include.join(header).exists() || Path::new(STAND_INS).join(header).exists()
@@ -203,6 +208,12 @@ impl Programs {
         }
         Ok(())
     }
+}
+
+/// Those of every program, and those of a mode.
+fn macros(headers: &Headers, mode: &[&str]) -> Vec<String> {
+    let plain = headers.defines.first().into_iter().flatten().cloned();
+    plain.chain(mode.iter().map(|m| (*m).to_owned())).collect()
 }
 
 const FAKE: &str = include_str!("../../programs/fake.h");
@@ -329,8 +340,11 @@ mod tests {
                 let mut caller = cc();
                 caller
                     .args(["-Wno-deprecated-declarations", "-DWEAK"])
-                    .args(recipe.headers.defines)
-                    .args(*mode);
+                    .args(
+                        macros(recipe.headers().unwrap(), mode)
+                            .iter()
+                            .map(|m| format!("-D{m}")),
+                    );
                 caller.args(["-isystem", STAND_INS, "-isystem"]);
                 caller.arg(recipe.include(&components, version).unwrap());
                 caller.args(["-o", &format!("caller-{version}{end}")]);

@@ -6,9 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::compare::{Leaf, counts_others, is_handle, leaves};
-use super::super::headers::Declared;
-use super::super::types::{Type, TypeId, Types};
+use gpustub_headers::{Declared, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves};
 
 /// What is done with an argument. Sizes are in bytes.
 pub enum Argument {
@@ -81,7 +79,7 @@ impl Argument {
 impl Value {
     fn new(types: &Types, record: &Type) -> Self {
         let bits = size(record);
-        let leaves = leaves(types, record);
+        let leaves = leaves(types, record).unwrap_or_default();
         let is_vector = |word: u64| {
             let (from, to) = (64 * word, 64 * (word + 1));
             let inside = leaves
@@ -183,7 +181,7 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
         of => (of, id),
     };
     let found = match of {
-        Type::Record { .. } => leaves(types, of),
+        Type::Record { .. } => leaves(types, of).unwrap_or_default(),
         Type::Enum { size, .. } => vec![Leaf {
             path: String::new(),
             offset: 0,

@@ -4,25 +4,25 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::super::headers::{self, Declared, Headers};
-use super::super::types::{Type, VOID};
+use gpustub_headers::{self as headers, Clang, Declared, Headers, Type, VOID};
+
 use super::arguments::{Argument, Differences, Returned};
 use super::shapes::shape;
 
 /// Declares functions of no library, for the shapes that an API does not have.
 pub const MADE_UP: &str = include_str!("../../../programs/shapes.h");
 
-const MADE_UP_HEADERS: Headers = Headers {
-    include: &["shapes.h"],
-    defines: &[],
-    modes: &[&[]],
-    prefixes: &["shape"],
-};
+/// Whether it declares this.
+fn is_made_up(name: &str) -> bool {
+    name.starts_with("shape_")
+}
 
 /// What [`MADE_UP`] declares.
 pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    Ok(MADE_UP_HEADERS.read(&folder)?.functions)
+    let clang = Clang::new("clang").folder(folder);
+    let read = Headers::including(["shapes.h"]).read(&clang, &is_made_up);
+    Ok(read.map_err(|e| e.to_string())?.functions)
 }
 
 /// The names of sources that mean a function: those of macros, or its own if no macro takes that.
@@ -49,7 +49,7 @@ pub fn sample(reads: &[headers::Version], is_unchanged: impl Fn(&str) -> bool) -
         let arguments = Differences::default().arguments(declared);
         let is_guarded = |of: &&Argument| matches!(of, Argument::Input(..) | Argument::Output(..));
         let guarded = arguments.iter().filter(is_guarded).count();
-        let is_real = !MADE_UP_HEADERS.is_name(name);
+        let is_real = !is_made_up(name);
         let rank = (is_real, guarded, Reverse(name));
         let shape = shape(&arguments, &Returned::new(declared));
         let known = best.entry(shape).or_insert((rank, name));
