@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, has_errors};
-use gpustub_core::gates::Gates;
+use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_object::{Options, read_symbols_file};
@@ -33,8 +33,8 @@ enum Change {
     Added(String),
     /// The name, and what it is in the old and in the new.
     Node(String, String, String),
-    /// The name, and the one that means in the new what it meant in the old.
-    Meaning(String, Option<String>),
+    /// The name, and what means in the new what it meant in the old.
+    Meaning(String, Gate),
 }
 
 /// Runs the command. Clean is: no difference.
@@ -156,7 +156,7 @@ fn difference(symbol: &Symbol, same: &Symbol, old: &Side, new: &Side) -> Option<
         };
         let gate = gates.into_iter().find(|g| g.from <= code && code < g.below);
         if let Some(gate) = gate {
-            return Some(Change::Meaning(name, gate.name));
+            return Some(Change::Meaning(name, gate));
         }
     }
     let shown = |symbol: &Symbol| match (&symbol.node, symbol.old) {
@@ -185,13 +185,13 @@ fn text(old: &Side, new: &Side, changes: &[Change]) -> String {
             Change::Removed(name) => writeln!(text, "-{name}"),
             Change::Added(name) => writeln!(text, "+{name}"),
             Change::Node(name, from, to) => writeln!(text, "~{name}: {from} -> {to}"),
-            Change::Meaning(name, Some(other)) => {
-                writeln!(
-                    text,
-                    "!{name}: means something else; what it meant is {other}"
-                )
+            Change::Meaning(name, gate) => {
+                let other = gate.name.as_ref();
+                let other = other.map_or(String::new(), |o| format!("; what it meant is {o}"));
+                let null = gate.null;
+                let null = null.map_or(String::new(), |at| format!(" with NULL as argument {at}"));
+                writeln!(text, "!{name}: means something else{other}{null}")
             }
-            Change::Meaning(name, None) => writeln!(text, "!{name}: means something else"),
         };
     }
     let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
@@ -215,8 +215,9 @@ fn json(old: &Side, new: &Side, changes: &[Change]) -> String {
             Change::Node(name, from, to) => {
                 json!({ "change": "node", "name": name, "old": from, "new": to })
             }
-            Change::Meaning(name, other) => {
-                json!({ "change": "meaning", "name": name, "instead": other })
+            Change::Meaning(name, gate) => {
+                let (instead, argument) = (&gate.name, gate.null);
+                json!({ "change": "meaning", "name": name, "instead": instead, "null_argument": argument })
             }
         })
         .collect();
@@ -258,6 +259,31 @@ mod tests {
             ]
         );
         assert_eq!(changes(&new, &new), []);
+    }
+
+    #[test]
+    fn what_a_function_meant_is_told() {
+        let side = |given| side_of(given).expect("a shipped list");
+        let (old, new) = (side("cudart@12.9"), side("cudart@13.5"));
+        let shown = text(&old, &new, &changes(&old, &new));
+        for line in [
+            "!cudaChooseDevice: means something else\n",
+            "!cudaGraphAddDependencies: means something else; what it meant is \
+             cudaGraphAddDependencies with NULL as argument 3\n",
+        ] {
+            assert!(shown.contains(line), "{shown}");
+        }
+        let shown = json(&old, &new, &changes(&old, &new));
+        let row = r#"{"change":"meaning","instead":"cudaGraphGetEdges","name":"cudaGraphGetEdges","null_argument":3}"#;
+        assert!(shown.contains(row), "{shown}");
+        let back = text(&new, &old, &changes(&new, &old));
+        let line = "!cudaGraphAddDependencies: means something else; what it meant is \
+                    cudaGraphAddDependencies_v2\n";
+        assert!(back.contains(line), "{back}");
+    }
+
+    fn side_of(given: &str) -> Option<Side> {
+        super::side(given, &mut Vec::new(), &mut Sources::new())
     }
 
     #[test]
