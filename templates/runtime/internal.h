@@ -56,6 +56,7 @@ struct gpustub1_outcome {
     int tries_len, tries_cap;
     int bound, refused, absent; /* atomic; set by binding, always to the same values */
     int renamed;                /* atomic: how many of the bound under another name */
+    int translated;             /* atomic: how many of the bound with an argument more */
     char is_bound;              /* atomic */
     char *report;               /* atomic, made when asked for */
 };
@@ -110,6 +111,17 @@ gpustub1_slot_spec(const struct gpustub1_slot *slot, const struct gpustub1_libra
 GPUSTUB1_INLINE void *gpustub1_slot_thunk(const struct gpustub1_slot *slot)
 {
     return (char *)&slot->thunk + slot->thunk;
+}
+
+/* Has the function called through its translator, which it returns. */
+GPUSTUB1_INLINE void *gpustub1_translate(const struct gpustub1_slot *slot, void *function)
+{
+    const char *behind = gpustub1_slot_name(slot) + __builtin_strlen(gpustub1_slot_name(slot)) + 1;
+    struct gpustub1_translator to;
+    __builtin_memcpy(&to, behind, sizeof to);
+    void **target = (void *)(behind + offsetof(struct gpustub1_translator, target) + to.target);
+    GPUSTUB1_STORE(target, function);
+    return (char *)behind + to.code;
 }
 
 /* text.c */
@@ -185,10 +197,15 @@ GPUSTUB1_INTERNAL int gpustub1_is_exiting(void);
 
 /* call.c */
 enum gpustub1_reason { GPUSTUB1_MISSING, GPUSTUB1_ABSENT, GPUSTUB1_REFUSED, GPUSTUB1_UNLOADING };
+struct gpustub1_binding {
+    const char *name;            /* in the library */
+    int null;                    /* the argument that is NULL there and not the caller's; -1: none */
+    enum gpustub1_reason reason; /* why there is none */
+};
 GPUSTUB1_INTERNAL void *gpustub1_resolve(const struct gpustub1_slot *slot,
                                          const struct gpustub1_library *library,
-                                         const struct gpustub1_outcome *outcome, const char **name,
-                                         enum gpustub1_reason *reason);
+                                         const struct gpustub1_outcome *outcome,
+                                         struct gpustub1_binding *binding);
 
 /* hook.c */
 GPUSTUB1_INTERNAL int gpustub1_hook(int library, const struct gpustub1_slot *slot,

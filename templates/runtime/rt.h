@@ -28,7 +28,14 @@ struct gpustub1_slot {
 struct gpustub1_info {
     uint8_t spec[2]; /* index into the library's specs, in the target's byte order */
     uint8_t library; /* index into gpustub1_libraries */
-    char name[];
+    char name[];     /* of some functions with a struct gpustub1_translator behind its NUL */
+};
+
+/* Of a function that a gate gives one argument more. Both offsets are relative to their own address,
+ * which is not aligned. */
+struct gpustub1_translator {
+    int32_t code;   /* -> what the slot leads to: makes the argument NULL and goes on to *target */
+    int32_t target; /* -> void *, on the slots' pages: the library's function, once bound */
 };
 
 /* Argument registers as the trampoline saved them. */
@@ -104,6 +111,8 @@ struct gpustub1_spec {
     uint8_t has_missing;  /* `missing` replaces the library's code for a missing library */
     uint8_t hook;
     uint8_t hook_args;    /* how many integer arguments a hook has */
+    uint8_t translated;   /* how many of its gates, the first ones, give what takes an argument more */
+    uint8_t null;         /* which one that is, from 0; it is NULL */
     uint16_t outs;        /* first of outs_len in library.outs */
     uint16_t gates;       /* first of gates_len in library.gates; they do not overlap */
     int32_t value;

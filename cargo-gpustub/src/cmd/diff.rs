@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, has_errors};
-use gpustub_core::gates::Gates;
+use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_object::{Options, read_symbols_file};
@@ -37,9 +37,8 @@ enum Change {
     Added(String),
     /// The name, and what it is in the old and in the new.
     Node(String, String, String),
-    /// The name, the one that means in the new what it meant in the old, and what the headers differ
-    /// in.
-    Meaning(String, Option<String>, Option<String>),
+    /// The name, what means in the new what it meant in the old, and what the headers differ in.
+    Meaning(String, Option<Gate>, Option<String>),
     /// The name in sources, the function that it means with the old headers and with the new ones, and
     /// what these two differ in.
     Source(String, String, String, Option<String>),
@@ -194,7 +193,7 @@ fn difference(
         };
         let gate = gates.into_iter().find(|g| g.from <= code && code < g.below);
         if let Some(gate) = gate {
-            return Some(Change::Meaning(name, gate.name, reason));
+            return Some(Change::Meaning(name, Some(gate), reason));
         }
     }
     if reason.is_some() {
@@ -246,6 +245,32 @@ mod tests {
             ]
         );
         assert_eq!(changes(&new, &new, &BTreeMap::new()), []);
+    }
+
+    #[test]
+    fn what_a_function_meant_is_told() {
+        let side = |given| side_of(given).expect("a shipped list");
+        let (old, new) = (side("cudart@12.9"), side("cudart@13.5"));
+        let none = BTreeMap::new();
+        let shown = show::text(&old, &new, &changes(&old, &new, &none), None);
+        for line in [
+            "!cudaChooseDevice: means something else\n",
+            "!cudaGraphAddDependencies: means something else; what it meant is \
+             cudaGraphAddDependencies with NULL as argument 3\n",
+        ] {
+            assert!(shown.contains(line), "{shown}");
+        }
+        let shown = show::json(&old, &new, &changes(&old, &new, &none), None);
+        let row = r#"{"change":"meaning","instead":"cudaGraphGetEdges","name":"cudaGraphGetEdges","null_argument":3,"reason":null}"#;
+        assert!(shown.contains(row), "{shown}");
+        let back = show::text(&new, &old, &changes(&new, &old, &none), None);
+        let line = "!cudaGraphAddDependencies: means something else; what it meant is \
+                    cudaGraphAddDependencies_v2\n";
+        assert!(back.contains(line), "{back}");
+    }
+
+    fn side_of(given: &str) -> Option<Side> {
+        super::side(given, &mut Vec::new(), &mut Sources::new())
     }
 
     #[test]

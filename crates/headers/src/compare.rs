@@ -28,22 +28,60 @@ const FIELDS: usize = 1 << 16;
 /// Arguments are counted from 0; offsets and sizes are in bytes. What is too large or too deep to be
 /// compared counts as different.
 pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
+    same_parts((&older.types, &parts(older)), (&newer.types, &parts(newer)))
+}
+
+/// Whether a call of the older can be made as one of the newer that has a null pointer as this
+/// argument more, counted from 0, and all of at most `most` arguments in integer registers.
+///
+/// # Errors
+///
+/// Why not.
+pub fn takes_null(
+    older: &Declared,
+    newer: &Declared,
+    argument: u8,
+    most: u8,
+) -> Result<(), String> {
+    let mut with = parts(newer);
+    let fits = |id: &TypeId| in_register(newer.types.get(*id)).is_some_and(|size| size <= 64);
+    if with.len() > usize::from(most) + 1 || !with.iter().all(fits) {
+        return Err(format!("not {most} integers and pointers"));
+    }
+    let at = usize::from(argument) + 1;
+    if !with
+        .get(at)
+        .is_some_and(|id| matches!(newer.types.get(*id), Type::Pointer(_)))
+    {
+        return Err(format!("argument {argument} is no pointer"));
+    }
+    with.remove(at);
+    same_parts((&older.types, &parts(older)), (&newer.types, &with))
+}
+
+/// The result and the arguments.
+fn parts(declared: &Declared) -> Vec<TypeId> {
+    match declared.types.get(declared.function) {
+        Type::Function(parts) => parts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn same_parts(
+    (older, a): (&Types, &[TypeId]),
+    (newer, b): (&Types, &[TypeId]),
+) -> Result<(), String> {
     let mut pair = Pair {
-        older: &older.types,
-        newer: &newer.types,
+        older,
+        newer,
         seen: HashSet::new(),
         depth: 0,
     };
-    let parts = |declared: &Declared| match declared.types.get(declared.function) {
-        Type::Function(parts) => parts.clone(),
-        _ => Vec::new(),
-    };
-    let (a, b) = (parts(older), parts(newer));
     if a.len() != b.len() {
         let count = |parts: &[TypeId]| parts.len().saturating_sub(1);
-        return Err(format!("{} -> {} arguments", count(&a), count(&b)));
+        return Err(format!("{} -> {} arguments", count(a), count(b)));
     }
-    for (index, (&a, &b)) in a.iter().zip(&b).enumerate() {
+    for (index, (&a, &b)) in a.iter().zip(b).enumerate() {
         pair.types(a, b).map_err(|e| match index {
             0 => format!("result: {e}"),
             _ => format!("argument {}: {e}", index - 1),

@@ -31,6 +31,6 @@ mod known;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
-pub use compare::{Leaf, counts_others, is_handle, leaves, same};
+pub use compare::{Leaf, counts_others, is_handle, leaves, same, takes_null};
 pub use declared::{Declared, Headers, Version, functions};
 pub use types::{Member, Type, TypeId, Types, VOID};

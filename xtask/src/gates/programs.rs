@@ -120,7 +120,7 @@ impl Programs {
         let ask = ask.ok_or_else(|| format!("{} is not asked for its version", self.id))?;
         let wanted = |version| self.versions().any(|of| of == version);
         let mut evidence = recipe.evidence(components, wanted)?;
-        let groups = history(&evidence, &recipe.reviewed).gates.groups;
+        let groups = history(&evidence, &recipe.reviewed)?.gates.groups;
         // What changes between versions that are not here is gated, too.
         let is_gated = |group: &&Group| group.names.keys().any(|name| library.gates.has(name));
         let names = |group: &Group| group.names.keys().cloned().collect();

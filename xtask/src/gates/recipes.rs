@@ -154,7 +154,7 @@ impl Recipe {
         components: &Path,
         wanted: impl Fn(Version) -> bool,
     ) -> Result<History, String> {
-        Ok(history(&self.evidence(components, wanted)?, &self.reviewed))
+        history(&self.evidence(components, wanted)?, &self.reviewed)
     }
 
     /// The folder of the headers of a version, from which the names of headers start.

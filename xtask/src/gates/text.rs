@@ -20,9 +20,16 @@ pub struct Group {
     pub names: BTreeMap<String, Vec<(Version, Meaning)>>,
     /// Why a name changed.
     pub reasons: BTreeMap<(String, Version), String>,
+    /// Numbers of meanings of which the first is the second with null as this argument.
+    pub translations: Vec<(usize, usize, u8)>,
     /// Whether anything changes in it.
     pub is_listed: bool,
 }
+
+#[cfg(test)]
+type Names<'a> = BTreeSet<(Version, &'a str)>;
+#[cfg(test)]
+pub type Translated<'a> = (Names<'a>, Names<'a>, u8);
 
 #[cfg(test)]
 impl Group {
@@ -33,6 +40,21 @@ impl Group {
         until
             .last()
             .map_or(Meaning::Absent, |(_, meaning)| *meaning)
+    }
+
+    /// The names and versions with a meaning that can be had by null, those with what it is had from, and
+    /// which argument that is.
+    pub fn translated(&self, versions: &[Version]) -> BTreeSet<Translated<'_>> {
+        let meaning = |number: usize| {
+            let names = self.names.keys();
+            let all = names.flat_map(|name| versions.iter().map(move |v| (*v, name.as_str())));
+            all.filter(|(v, name)| self.at(name, *v) == Meaning::Number(number))
+                .collect()
+        };
+        let translations = self.translations.iter();
+        translations
+            .map(|(old, new, argument)| (meaning(*old), meaning(*new), *argument))
+            .collect()
     }
 
     /// For each version the names by meaning: which mean the same as which others, in which
@@ -74,6 +96,9 @@ impl Gates {
         text.push('\n');
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
+            for (old, new, argument) in &group.translations {
+                let _ = writeln!(text, "@null {old} {new} {argument}");
+            }
             for (name, line) in &group.names {
                 for ((of, version), reason) in &group.reasons {
                     if of == name {
@@ -123,12 +148,17 @@ impl Gates {
                         });
                         open = true;
                     }
+                    let Some(group) = gates.groups.last_mut() else {
+                        continue;
+                    };
+                    if name == "@null" {
+                        group.translations.push(translation(words, line)?);
+                        continue;
+                    }
                     let meanings = words
                         .map(|word| meaning(word, line))
                         .collect::<Result<_, _>>()?;
-                    if let Some(group) = gates.groups.last_mut() {
-                        group.names.insert(name.to_owned(), meanings);
-                    }
+                    group.names.insert(name.to_owned(), meanings);
                 }
             }
         }
@@ -139,6 +169,19 @@ impl Gates {
 #[cfg(test)]
 fn version(word: &str, line: &str) -> Result<Version, String> {
     Version::parse(word).ok_or_else(|| format!("`{word}` is no version: {line}"))
+}
+
+#[cfg(test)]
+fn translation<'t>(
+    words: impl Iterator<Item = &'t str>,
+    line: &str,
+) -> Result<(usize, usize, u8), String> {
+    let wrong = || format!("no two meanings and an argument: {line}");
+    let numbers: Option<Vec<u8>> = words.map(|word| word.parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[old, new, argument]) => Ok((old.into(), new.into(), argument)),
+        _ => Err(wrong()),
+    }
 }
 
 #[cfg(test)]
@@ -158,20 +201,21 @@ mod tests {
 
     #[test]
     fn text_is_read_as_it_was_written() {
-        let text = "@gpustub-gates 1\n# Of a test.\n@headers 11.8 12.9\n\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
+        let text = "@gpustub-gates 1\n# Of a test.\n@headers 11.8 12.9\n\n@null 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
         let gates = Gates::parse(text).unwrap();
         assert_eq!(gates.to_text("Of a test."), text);
         assert_eq!(gates.groups.len(), 2);
         let versions = gates.headers.as_slice();
         assert_eq!(gates.groups[0].at("a", versions[0]), Meaning::Number(1));
         assert_eq!(gates.groups[0].at("b", versions[1]), Meaning::Absent);
-        let renumbered =
-            "@gpustub-gates 1\n@headers 11.8 12.9\n\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
-        assert_eq!(
-            gates.groups[0].partition(versions),
-            Gates::parse(renumbered).unwrap().groups[0].partition(versions)
-        );
+        let renumbered = "@gpustub-gates 1\n@headers 11.8 12.9\n\n@null 3 7 0\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
+        let [one, other] = [text, renumbered].map(|text| Gates::parse(text).unwrap());
+        let [one, other] = [&one.groups[0], &other.groups[0]];
+        assert_eq!(one.partition(versions), other.partition(versions));
+        assert_eq!(one.translated(versions), other.translated(versions));
+        assert_eq!(one.translated(versions).len(), 1);
         assert!(Gates::parse("a 1=1").is_err());
         assert!(Gates::parse("@gpustub-gates 1\na 1:1").is_err());
+        assert!(Gates::parse("@gpustub-gates 1\n@null 1 2").is_err());
     }
 }

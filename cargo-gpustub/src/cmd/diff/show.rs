@@ -33,12 +33,13 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
             Change::Removed(name) => format!("-{name}"),
             Change::Added(name) => format!("+{name}"),
             Change::Node(name, from, to) => format!("~{name}: {from} -> {to}"),
-            Change::Meaning(name, instead, reason) => {
+            Change::Meaning(name, gate, reason) => {
                 let reason = reason.as_deref().unwrap_or("means something else");
-                match instead {
-                    Some(other) => format!("!{name}: {reason}; what it meant is {other}"),
-                    None => format!("!{name}: {reason}"),
-                }
+                let other = gate.as_ref().and_then(|gate| gate.name.as_ref());
+                let other = other.map_or(String::new(), |o| format!("; what it meant is {o}"));
+                let null = gate.as_ref().and_then(|gate| gate.null);
+                let null = null.map_or(String::new(), |at| format!(" with NULL as argument {at}"));
+                format!("!{name}: {reason}{other}{null}")
             }
             Change::Source(name, from, to, None) => {
                 format!(">{name}: in sources {from} -> {to}")
@@ -88,8 +89,13 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
             Change::Node(name, from, to) => {
                 json!({ "change": "node", "name": name, "old": from, "new": to })
             }
-            Change::Meaning(name, instead, reason) => {
-                json!({ "change": "meaning", "name": name, "instead": instead, "reason": reason })
+            Change::Meaning(name, gate, reason) => {
+                let instead = gate.as_ref().and_then(|gate| gate.name.as_ref());
+                let argument = gate.as_ref().and_then(|gate| gate.null);
+                json!({
+                    "change": "meaning", "name": name, "instead": instead,
+                    "null_argument": argument, "reason": reason,
+                })
             }
             Change::Source(name, from, to, reason) => {
                 json!({ "change": "source", "name": name, "old": from, "new": to, "reason": reason })

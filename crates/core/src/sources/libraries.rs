@@ -148,7 +148,10 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
     for spec in library.specs.iter() {
         let own = spec.gated.as_deref().unwrap_or_default();
-        let gated = library.gates.of(own, library.header);
+        let mut gated = library.gates.of(own, library.header);
+        // They do not overlap, so that their order says nothing else.
+        gated.sort_by_key(|gate| gate.null.is_none());
+        let nulls: Vec<u8> = gated.iter().filter_map(|gate| gate.null).collect();
         let fallback = &spec.fallback;
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", "0".to_owned()),
@@ -164,10 +167,12 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         };
         line!(
             rows,
-            "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {value}, {}, {}, {}}},",
+            "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {}, {}, {value}, {}, {}, {}}},",
             fallback.outs.len(),
             gated.len(),
             u8::from(fallback.missing.is_some()),
+            nulls.len(),
+            nulls.first().unwrap_or(&0),
             outs.start(&fallback.outs),
             gates.start(&gated),
             int(fallback.missing.unwrap_or(0)),
