@@ -157,6 +157,7 @@ fn own(id: &str) -> Library {
         dirs: Vec::new(),
         needs: Vec::new(),
         told_by: Vec::new(),
+        own_majors: false,
         driver: None,
         version: None,
         // No library's success: 0 would claim that the call was made.
