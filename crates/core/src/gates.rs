@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! @gpustub-gates 1
+//! @untold __cudaRegisterVar
 //! @headers 11.8 12.0 12.9 13.0
 //!
 //! cudaGetDeviceProperties 11.8=1 13.0=3
@@ -11,7 +12,8 @@
 //! From 13.0 on, the library's `cudaGetDeviceProperties` has another meaning than before (another
 //! struct behind its pointer); `_v2` came with 12.0 and went with 13.0. Names of one group (no
 //! empty line between them) with the same number can be bound in place of each other. A function
-//! that is not in the file means the same in all versions.
+//! that is not in the file means the same in all versions. Of untold exports, the versions
+//! that have them do not tell which headers do: none declares them, or one whose library lacks them.
 
 use crate::diag::{BAD_SYMBOL_LIST, Diagnostic};
 use crate::version::{HeaderVersion, Version};
@@ -32,6 +34,8 @@ struct Name {
 pub struct Gates {
     /// The versions whose headers were read, ascending.
     headers: Vec<Version>,
+    /// Sorted.
+    untold: Vec<String>,
     /// In the order of the file, which keeps groups together.
     names: Vec<Name>,
     /// Indexes into `names`, by name.
@@ -65,6 +69,10 @@ impl Gates {
                 }
                 Some(word) if word.starts_with('#') => true,
                 Some("@gpustub-gates") => index == 0 && words.eq(["1"]),
+                Some("@untold") => {
+                    gates.untold.extend(words.map(str::to_owned));
+                    true
+                }
                 Some("@headers") => {
                     gates.headers = words.map_while(Version::parse).collect();
                     !gates.headers.is_empty() && gates.headers.is_sorted()
@@ -87,6 +95,7 @@ impl Gates {
                 wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
             }
         }
+        gates.untold.sort();
         let names = &gates.names;
         let mut order: Vec<usize> = (0..names.len()).collect();
         order.sort_by(|&a, &b| names[a].name.cmp(&names[b].name));
@@ -116,6 +125,19 @@ impl Gates {
     /// Whether the function means something else in other versions.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
+    }
+
+    /// Whether the function is there in this version.
+    pub fn is_in(&self, name: &str, version: Version) -> bool {
+        self.find(name)
+            .is_some_and(|name| at(name, version).is_some())
+    }
+
+    /// Whether the versions that export it do not tell those whose headers declare it.
+    pub fn is_untold(&self, name: &str) -> bool {
+        self.untold
+            .binary_search_by(|other| other.as_str().cmp(name))
+            .is_ok()
     }
 
     /// The versions whose headers were read, ascending.
