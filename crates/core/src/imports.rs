@@ -165,6 +165,7 @@ mod tests {
             ("cudart", "__cudaLaunchKernel", "11.8", "fits"),
             ("cudart", "cudaProfilerInitialize", "13", "fits"),
             ("cudart", "malloc", "12", "fits"),
+            ("nvjitlink", "__nvJitLinkAddData_12_0", "13", "fits"),
             ("nvrtc", "nvrtcGetCUBIN", "11.8", "fits"),
             ("nvrtc", "nvrtcGetNVVM", "13", "12.9 and older"),
             ("nvrtc", "nvrtcGetPCHHeapSize", "11.8", "12.9 and newer"),
