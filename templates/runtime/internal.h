@@ -48,7 +48,8 @@ struct gpustub1_outcome {
     char *found;     /* how it was found */
     char *reason;    /* why unavailable; NULL if available */
     char *root;      /* the site-packages directory or toolkit root that it lies in, or NULL */
-    int32_t major;   /* toolkit major; 0: unknown */
+    int32_t major;   /* that of its name: the toolkit's or the library's own; 0: unknown */
+    int32_t toolkit; /* the toolkit's; 0: unknown */
     int32_t version; /* 1000 * major + 10 * minor; 0: unknown */
     int exact;       /* whether the minor part of version is known */
     int forced;      /* by an override variable or a handle of the program's own */
@@ -157,7 +158,7 @@ GPUSTUB1_INTERNAL const char *gpustub1_is_impostor(const struct gpustub1_library
                                                    const char *path);
 GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
 
-/* needed.c */
+/* major.c */
 GPUSTUB1_INTERNAL int32_t gpustub1_told_major(const struct gpustub1_library *library,
                                               const char *path);
 
@@ -170,6 +171,8 @@ struct gpustub1_search {
     int32_t driver;                         /* the driver's version; 0: no limit */
     const struct gpustub1_load_name *name;  /* the name being looked for */
     int settled;                            /* from now on only note what is passed over */
+    int last;                               /* what is newer than the driver has its turn */
+    int newer;                              /* a file waits for that */
 };
 
 GPUSTUB1_INTERNAL void gpustub1_note(struct gpustub1_search *search, char *what, char *why);

@@ -51,7 +51,7 @@ const struct gpustub1_toolkit *gpustub1_claim(int family, const struct gpustub1_
     struct gpustub1_toolkit *mine = malloc(sizeof *mine);
     if (!mine)
         return NULL;
-    mine->major = outcome->major;
+    mine->major = outcome->toolkit;
     mine->root = outcome->root ? gpustub1_copy(outcome->root) : NULL;
     mine->by = by;
     if (__atomic_compare_exchange_n(&gpustub1_toolkits[family], &theirs, mine, 0, __ATOMIC_ACQ_REL,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! @gpustub-gates 1
+//! @untold __cudaRegisterVar
 //! @headers 11.8 12.0 12.9 13.0
 //!
 //! cudaGetDeviceProperties 11.8=1 13.0=3
@@ -16,7 +17,8 @@
 //! empty line between them) with the same number can be bound in place of each other. `@null` says
 //! of its group that a call which means 1 is one which means 2 with a null pointer as argument 3,
 //! counted from 0, and the caller's arguments from there on behind it. A function that is not in the
-//! file means the same in all versions.
+//! file means the same in all versions. Of untold exports, the versions that have them do not tell
+//! which headers do: none declares them, or one whose library lacks them.
 
 use crate::diag::{BAD_SYMBOL_LIST, Diagnostic};
 use crate::version::{HeaderVersion, Version};
@@ -51,6 +53,8 @@ struct Translation {
 pub struct Gates {
     /// The versions whose headers were read, ascending.
     headers: Vec<Version>,
+    /// Sorted.
+    untold: Vec<String>,
     /// In the order of the file, which keeps groups together.
     names: Vec<Name>,
     /// Indexes into `names`, by name.
@@ -89,6 +93,10 @@ impl Gates {
                 }
                 Some(word) if word.starts_with('#') => true,
                 Some("@gpustub-gates") => index == 0 && words.eq(["1"]),
+                Some("@untold") => {
+                    gates.untold.extend(words.map(str::to_owned));
+                    true
+                }
                 Some("@headers") => {
                     gates.headers = words.map_while(Version::parse).collect();
                     !gates.headers.is_empty() && gates.headers.is_sorted()
@@ -128,6 +136,7 @@ impl Gates {
                 wrong.push(error);
             }
         }
+        gates.untold.sort();
         let names = &gates.names;
         for t in &gates.translations {
             let is_meant = |meaning: u16| {
@@ -172,6 +181,19 @@ impl Gates {
     /// Whether the function means something else in other versions.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
+    }
+
+    /// Whether the function is there in this version.
+    pub fn is_in(&self, name: &str, version: Version) -> bool {
+        self.find(name)
+            .is_some_and(|name| at(name, version).is_some())
+    }
+
+    /// Whether the versions that export it do not tell those whose headers declare it.
+    pub fn is_untold(&self, name: &str) -> bool {
+        self.untold
+            .binary_search_by(|other| other.as_str().cmp(name))
+            .is_ok()
     }
 
     /// The versions whose headers were read, ascending.

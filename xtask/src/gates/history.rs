@@ -20,8 +20,9 @@ pub struct Evidence {
 /// All names of a library, in groups.
 pub struct History {
     pub gates: Gates,
-    /// Exported names that no header declares: nothing is known of them.
-    pub unknown: BTreeSet<String>,
+    /// Exported names that do not tell headers by what libraries have: no header declares them, or
+    /// one does whose own library lacks them.
+    pub untold: BTreeSet<String>,
 }
 
 /// Ascending versions in, every group out. `Err` names a judgement that the headers contradict.
@@ -30,7 +31,14 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
     for version in evidence {
         names.extend(exported(version));
     }
-    let mut unknown = BTreeSet::new();
+    let mut untold = BTreeSet::new();
+    for version in evidence {
+        if let Some(exports) = &version.exports {
+            let declared = version.headers.functions.keys();
+            let lacking = declared.filter(|name| !exports.contains(*name) && names.contains(*name));
+            untold.extend(lacking.cloned());
+        }
+    }
     let mut groups: BTreeMap<(String, String), Vec<Name>> = BTreeMap::new();
     for name in names {
         match declarations(&name, evidence, reviewed) {
@@ -38,7 +46,7 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
                 let key = reviewed.group(&name);
                 groups.entry(key).or_default().push(Name { name, known });
             }
-            None => drop(unknown.insert(name)),
+            None => drop(untold.insert(name)),
         }
     }
     for (stem, _) in reviewed.nullable {
@@ -58,7 +66,7 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
             headers: evidence.iter().map(|e| e.version).collect(),
             groups,
         },
-        unknown,
+        untold,
     })
 }
 
@@ -263,7 +271,9 @@ mod tests {
                 exports: Some(exports.split(' ').map(String::from).collect()),
             })
             .collect();
-        let text = history(&evidence, reviewed)?.gates.to_text("");
+        let text = history(&evidence, reviewed)?
+            .gates
+            .to_text("", &Default::default());
         let lines = text.lines().skip(3);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         Ok(lines.collect::<Vec<_>>().join("\n"))

@@ -1,8 +1,6 @@
 //! The form of `manifests/*.gates`.
 
-use std::collections::BTreeMap;
-#[cfg(test)]
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use gpustub_core::version::Version;
@@ -81,13 +79,27 @@ pub struct Gates {
 
 const FORMAT: &str = "@gpustub-gates 1";
 
+/// Of a line of names.
+const LONGEST_LINE: usize = 86;
+
 impl Gates {
-    /// The groups in which something changes, below comments.
-    pub fn to_text(&self, comments: &str) -> String {
+    /// The groups in which something changes, below comments and the untold exports.
+    pub fn to_text(&self, comments: &str, untold: &BTreeSet<String>) -> String {
         let mut text = format!("{FORMAT}\n");
         for comment in comments.lines() {
             text += format!("# {comment}").trim_end();
             text.push('\n');
+        }
+        let mut line = String::new();
+        for name in untold {
+            if !line.is_empty() && line.len() + name.len() > LONGEST_LINE {
+                let _ = writeln!(text, "@untold{line}");
+                line.clear();
+            }
+            let _ = write!(line, " {name}");
+        }
+        if !line.is_empty() {
+            let _ = writeln!(text, "@untold{line}");
         }
         text += "@headers";
         for version in &self.headers {
@@ -134,7 +146,7 @@ impl Gates {
             let mut words = line.split_whitespace();
             match words.next() {
                 None => open = false,
-                Some("#") => {}
+                Some("#" | "@untold") => {}
                 Some("@headers") => {
                     gates.headers = words
                         .map(|word| version(word, line))
@@ -203,7 +215,18 @@ mod tests {
     fn text_is_read_as_it_was_written() {
         let text = "@gpustub-gates 1\n# Of a test.\n@headers 11.8 12.9\n\n@null 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
         let gates = Gates::parse(text).unwrap();
-        assert_eq!(gates.to_text("Of a test."), text);
+        assert_eq!(gates.to_text("Of a test.", &BTreeSet::new()), text);
+        let names = ["a".repeat(80), "b".to_owned(), "c".repeat(5)];
+        let head: Vec<_> = gates
+            .to_text("", &names.iter().cloned().collect())
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        let lines = [
+            format!("@untold {} b", names[0]),
+            format!("@untold {}", names[2]),
+        ];
+        assert_eq!(head[1..3], lines);
         assert_eq!(gates.groups.len(), 2);
         let versions = gates.headers.as_slice();
         assert_eq!(gates.groups[0].at("a", versions[0]), Meaning::Number(1));

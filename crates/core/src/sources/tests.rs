@@ -66,7 +66,7 @@ static const char *const gpustub1_root_dirs_acme_lt[] = {NULL};
 static const char *const gpustub1_dirs_first_acme_lt[] = {NULL};
 static const char *const gpustub1_dirs_acme_lt[] = {NULL};
 static const char *const gpustub1_needs_acme_lt[] = {NULL};
-static const char *const gpustub1_told_by_acme_lt[] = {NULL};
+static const struct gpustub1_told_by gpustub1_told_by_acme_lt[] = {{0, NULL, NULL}};
 static const struct gpustub1_out gpustub1_outs_acme_lt[] = {{0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {1, GPUSTUB1_OUT_ZERO, 4}, {0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {0, 0, 0}};
 static const struct gpustub1_gate gpustub1_gates_acme_lt[] = {{0, 0, NULL}};
 static const struct gpustub1_spec gpustub1_specs_acme_lt[] = {
@@ -95,7 +95,7 @@ static const struct gpustub1_library gpustub1_libraries[GPUSTUB1_LIBRARIES] = {
      .dirs_first = gpustub1_dirs_first_acme_lt,
      .dirs = gpustub1_dirs_acme_lt,
      .needs = gpustub1_needs_acme_lt,
-     .told_by = gpustub1_told_by_acme_lt,
+     .told_by = gpustub1_told_by_acme_lt, .own_majors = 0,
      .specs = gpustub1_specs_acme_lt, .outs = gpustub1_outs_acme_lt, .gates = gpustub1_gates_acme_lt,
      .first = gpustub1_first_acme_lt, .last = gpustub1_last_acme_lt},
 };
