@@ -298,6 +298,32 @@ pub struct Diff {
     /// How the differences are written: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: PlanFormat,
+    /// What the headers are compared with.
+    #[command(flatten, next_help_heading = "Headers")]
+    pub headers: DiffHeaders,
+}
+
+/// The headers of `diff`.
+#[derive(Debug, Args)]
+pub struct DiffHeaders {
+    /// Headers of the old version: a folder to include from, or a header; compares what both declare,
+    /// with clang (`CLANG` names another)
+    #[arg(long, value_name = "PATH", requires = "new_headers")]
+    pub old_headers: Vec<PathBuf>,
+    /// Headers of the new version
+    #[arg(long, value_name = "PATH", requires = "old_headers")]
+    pub new_headers: Vec<PathBuf>,
+    /// What to include from the folders; known for the libraries that gpustub knows
+    #[arg(long, value_name = "HEADER", requires = "old_headers")]
+    pub include: Vec<String>,
+    /// One more argument for clang: `-DNAME`, `-Ifolder`
+    #[arg(
+        long,
+        value_name = "ARG",
+        requires = "old_headers",
+        allow_hyphen_values = true
+    )]
+    pub clang_arg: Vec<String>,
 }
 
 /// `generate`.

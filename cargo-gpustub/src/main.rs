@@ -8,6 +8,7 @@ mod compile;
 mod declared;
 mod environment;
 mod error;
+mod imports;
 mod ops;
 mod providers;
 mod report;

@@ -2,13 +2,24 @@
 //!
 //! `TRYCMD=overwrite cargo test -p cargo-gpustub --test cli` rewrites what the commands print.
 
-#[test]
-fn commands() {
-    trycmd::TestCases::new()
+fn cases() -> trycmd::TestCases {
+    let cases = trycmd::TestCases::new();
+    cases
         .register_bin("cargo-gpustub", trycmd::cargo::cargo_bin!("cargo-gpustub"))
         // Neither a toolkit of this machine nor the network may decide what is printed.
         .env("CUDA_HOME", "/nonexistent")
         .env("CARGO_NET_OFFLINE", "true")
-        .env("CARGO_TERM_COLOR", "never")
-        .case("tests/cmd/*.trycmd");
+        .env("CARGO_TERM_COLOR", "never");
+    cases
+}
+
+#[test]
+fn commands() {
+    cases().case("tests/cmd/*.trycmd");
+}
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn commands_that_read_headers() {
+    cases().case("tests/cmd/headers/*.trycmd");
 }

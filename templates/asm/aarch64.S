@@ -49,6 +49,36 @@
  .asciz "\name"
 .endm
 
+/* What the slot of a function leads to that takes one argument more, which is null: those behind it
+ * move up. The word is written before the slot, but may be read before it: then gpustub1_enter, which
+ * orders the two, leads here again. */
+.macro gpustub_null library, name, argument
+ gpustub_translator \library, \name
+ .section .text.gpustub.\name, "ax", %progbits
+.Lnull_\name:
+ hint #34
+ adrp x16, .Lword_\name
+ ldr x17, [x16, :lo12:.Lword_\name]
+ cbz x17, .Lthunk_\name
+ gpustub_argument 7, \argument, 6
+ gpustub_argument 6, \argument, 5
+ gpustub_argument 5, \argument, 4
+ gpustub_argument 4, \argument, 3
+ gpustub_argument 3, \argument, 2
+ gpustub_argument 2, \argument, 1
+ gpustub_argument 1, \argument, 0
+ gpustub_argument 0, \argument
+ br x17
+.endm
+
+.macro gpustub_argument number, null, before
+ .if \number > \null
+ mov x\number, x\before
+ .elseif \number == \null
+ mov x\number, xzr
+ .endif
+.endm
+
 #include "elf_table.h"
 
 /* ---- the first call ------------------------------------------------------------------------- */

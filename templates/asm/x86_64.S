@@ -47,6 +47,30 @@
  .asciz "\name"
 .endm
 
+/* What the slot of a function leads to that takes one argument more, which is null: those behind it
+ * move up. The word is written before the slot, and loads stay in order (Intel SDM vol. 3, 9.2.2). */
+.macro gpustub_null library, name, argument
+ gpustub_translator \library, \name
+ .section .text.gpustub.\name, "ax", @progbits
+.Lnull_\name:
+ endbr64
+ gpustub_argument 5, \argument, r9, r8
+ gpustub_argument 4, \argument, r8, rcx
+ gpustub_argument 3, \argument, rcx, rdx
+ gpustub_argument 2, \argument, rdx, rsi
+ gpustub_argument 1, \argument, rsi, rdi
+ gpustub_argument 0, \argument, rdi
+ jmpq *.Lword_\name(%rip)
+.endm
+
+.macro gpustub_argument number, null, register, before
+ .if \number > \null
+ movq %\before, %\register
+ .elseif \number == \null
+ xorq %\register, %\register
+ .endif
+.endm
+
 #include "elf_table.h"
 
 /* ---- the first call ------------------------------------------------------------------------- */

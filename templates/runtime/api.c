@@ -40,11 +40,10 @@ GPUSTUB1_HIDDEN int gpustub_has(const char *library, const char *function)
     if (!outcome || !outcome->handle || !function)
         return 0;
     const struct gpustub1_library *known = gpustub1_library(gpustub1_index(library));
-    enum gpustub1_reason reason;
-    const char *name;
+    struct gpustub1_binding binding;
     for (const struct gpustub1_slot *slot = known->first; slot < known->last; slot++)
         if (!strcmp(gpustub1_slot_name(slot), function))
-            return gpustub1_resolve(slot, known, outcome, &name, &reason) != NULL;
+            return gpustub1_resolve(slot, known, outcome, &binding) != NULL;
     /* A function that the program does not call has no slot: then the library answers. */
     return dlsym(outcome->handle, function) != NULL;
 }

@@ -7,24 +7,27 @@
 
 /* ---- which function of the library ----------------------------------------------------------- */
 
-/* The name that means in this library what the program's headers mean by the function's own; NULL
- * if none does, or if that cannot be known. */
-static const char *gpustub1_name_to_bind(const struct gpustub1_slot *slot,
-                                         const struct gpustub1_library *library,
-                                         const struct gpustub1_spec *spec,
-                                         const struct gpustub1_outcome *outcome)
+/* Looks for the name that means in this library what the program's headers mean by the function's own,
+ * which the binding has; NULL if none does, or if that cannot be known. */
+static void gpustub1_pass_gates(struct gpustub1_binding *binding,
+                                const struct gpustub1_library *library,
+                                const struct gpustub1_spec *spec,
+                                const struct gpustub1_outcome *outcome)
 {
     /* Where only the major is known, what holds for all of its versions. */
     int32_t from = outcome->version;
     int32_t below = outcome->exact ? from + 10 : outcome->major * 1000 + 1000;
     if (spec->gates_len && !from)
-        return NULL;
-    for (int i = 0; i < spec->gates_len; i++) {
+        binding->name = NULL;
+    for (int i = 0; i < spec->gates_len && from; i++) {
         const struct gpustub1_gate *gate = &library->gates[spec->gates + i];
-        if (gate->from < below && gate->below > from)
-            return gate->from <= from && below <= gate->below ? gate->name : NULL;
+        if (gate->from < below && gate->below > from) {
+            int holds = gate->from <= from && below <= gate->below;
+            binding->name = holds ? gate->name : NULL;
+            binding->null = i < spec->translated ? spec->null : -1;
+            return;
+        }
     }
-    return gpustub1_slot_name(slot);
 }
 
 /* musl has no symbol versions: there a name is the default version. */
@@ -44,22 +47,24 @@ static void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, con
     return (uintptr_t)gpustub1_slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
 }
 
-/* The function of a loaded library that a slot stands for, and its name there; NULL if there is
- * none, and why. */
+/* The function of a loaded library that a slot stands for, and how it is bound; NULL if there is
+ * none. */
 void *gpustub1_resolve(const struct gpustub1_slot *slot, const struct gpustub1_library *library,
-                       const struct gpustub1_outcome *outcome, const char **name,
-                       enum gpustub1_reason *reason)
+                       const struct gpustub1_outcome *outcome, struct gpustub1_binding *binding)
 {
     const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
     const char *own = gpustub1_slot_name(slot);
     void *target;
-    *name = spec->gates_len ? gpustub1_name_to_bind(slot, library, spec, outcome) : own;
-    *reason = *name ? GPUSTUB1_ABSENT : GPUSTUB1_REFUSED;
-    if (!*name)
+    *binding = (struct gpustub1_binding){own, -1, GPUSTUB1_ABSENT};
+    gpustub1_pass_gates(binding, library, spec, outcome);
+    if (!binding->name) {
+        binding->reason = GPUSTUB1_REFUSED;
         return NULL;
-    target = gpustub1_lookup(outcome->handle, slot, *name, *name == own ? spec->node : NULL);
+    }
+    target = gpustub1_lookup(outcome->handle, slot, binding->name,
+                             binding->name == own ? spec->node : NULL);
     if (!target && spec->instead) {
-        *name = spec->instead;
+        *binding = (struct gpustub1_binding){spec->instead, -1, GPUSTUB1_ABSENT};
         target = gpustub1_lookup(outcome->handle, slot, spec->instead, NULL);
     }
     return target;
@@ -140,21 +145,34 @@ static void gpustub1_answer(const struct gpustub1_library *library,
 
 /* ---- the slow path ------------------------------------------------------------------------------ */
 
-/* Where to jump; NULL if nowhere, with the reason. */
+/* As a translator does, for a call that is made from here. The argument registers hold all that the
+ * function takes; see MOST_ARGUMENTS of the generator. */
+static void gpustub1_insert_null(struct gpustub1_frame *frame, int argument)
+{
+    for (int i = GPUSTUB1_REGS - 1; i > argument; i--)
+        frame->reg[i] = frame->reg[i - 1];
+    frame->reg[argument] = 0;
+}
+
+/* Where to jump with the frame; NULL if nowhere, with the reason. */
 static void *gpustub1_target(int index, const struct gpustub1_slot *slot,
-                             enum gpustub1_reason *reason)
+                             struct gpustub1_frame *frame, enum gpustub1_reason *reason)
 {
     const struct gpustub1_outcome *outcome = gpustub1_settle(index);
     void *target = GPUSTUB1_LOAD(&slot->target);
-    const char *name;
+    struct gpustub1_binding binding;
     *reason = GPUSTUB1_MISSING;
     if (target != gpustub1_slot_thunk(slot))
         return target;
     /* Left unbound: hooks, every slot while watching, and slots that a linker told to reorder
      * sections put where binding does not find them. */
-    return outcome && outcome->handle
-               ? gpustub1_resolve(slot, gpustub1_library(index), outcome, &name, reason)
-               : NULL;
+    if (!outcome || !outcome->handle)
+        return NULL;
+    target = gpustub1_resolve(slot, gpustub1_library(index), outcome, &binding);
+    *reason = binding.reason;
+    if (target && binding.null >= 0)
+        gpustub1_insert_null(frame, binding.null);
+    return target;
 }
 
 void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
@@ -174,7 +192,7 @@ void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
     if (!forced && !gpustub1_is_exiting()) {
         answered = spec->hook && gpustub1_hook(info->library, slot, spec, frame);
         if (!answered) {
-            target = gpustub1_target(info->library, slot, &reason);
+            target = gpustub1_target(info->library, slot, frame, &reason);
             answered = spec->hook &&
                        gpustub1_hook_loaded(spec, target || reason != GPUSTUB1_ABSENT, frame);
         }

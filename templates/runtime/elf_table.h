@@ -2,7 +2,7 @@
  *
  * All slots of an image lie between gpustub1_slots_first and gpustub1_slots_last, on pages of
  * their own, so that they can be made read-only; those of one library between
- * gpustub1_first_<library> and gpustub1_last_<library>. Linkers keep the order of the sections of
+ * gpustub1_first_<library> and gpustub1_last_<library>; then its translators' words. Linkers keep the order of the sections of
  * one object file within .data, and those told to sort them by name find the same order. Start/stop
  * symbols would do the same job, but make bfd and mold keep every slot, used or not. */
 
@@ -26,6 +26,20 @@ gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml:
 #define GPUSTUB_LIBRARY(library) gpustub_label .b.library.a, gpustub1_first_##library, 3
 #define GPUSTUB_LIBRARY_END(library) gpustub_label .b.library.c, gpustub1_last_##library, 3
 #define GPUSTUB_FN(library, index, name, spec) gpustub_function library, index, name, spec
+#define GPUSTUB_NULL(library, name, argument) gpustub_null library, name, argument
+
+/* What struct gpustub1_translator says of a function, in sections of its own name: gone with it. The word
+ * lies behind the slots of the library, on the pages that become read-only. */
+.macro gpustub_translator library, name
+ .section .rodata.gpustub.\name, "a", %progbits
+ .long .Lnull_\name - .
+ .long .Lword_\name - .
+
+ .section .data.gpustub.b.\library\().d.\name, "aw", %progbits
+ .p2align 3
+.Lword_\name:
+ .quad 0
+.endm
 
 /* Two archives of stubs in one program stop the link here, with the remedy as the name. It is the
  * first symbol of the first member, because lld shows 20 duplicate symbols and no more, and in a

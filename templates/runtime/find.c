@@ -8,11 +8,17 @@
 
 /* ---- all candidates ------------------------------------------------------------------------- */
 
+/* The toolkit major that the current name stands for; 0: none, or the name does not tell. */
+static int32_t gpustub1_named_toolkit(const struct gpustub1_search *search)
+{
+    return search->name && !search->library->own_majors ? search->name->major : 0;
+}
+
 /* Why this name is not looked for now, as new text; NULL if it is. */
 static char *gpustub1_too_late(struct gpustub1_search *search)
 {
     struct gpustub1_text why = {NULL, 0, 0};
-    int32_t major = search->name ? search->name->major : 0;
+    int32_t major = gpustub1_named_toolkit(search);
     if (search->toolkit && major && major != search->toolkit->major) {
         gpustub1_append(&why, search->toolkit->by);
         gpustub1_append(&why, " settled for major ");
@@ -120,8 +126,8 @@ enum { GPUSTUB1_FIRST, GPUSTUB1_NEWER, GPUSTUB1_UNVERSIONED, GPUSTUB1_TURNS };
 
 static int gpustub1_turn(const struct gpustub1_search *search)
 {
-    int32_t major = search->name->major;
-    return !major                                             ? GPUSTUB1_UNVERSIONED
+    int32_t major = gpustub1_named_toolkit(search);
+    return !search->name->major                               ? GPUSTUB1_UNVERSIONED
            : search->driver && major > search->driver / 1000 ? GPUSTUB1_NEWER
                                                               : GPUSTUB1_FIRST;
 }
@@ -133,9 +139,10 @@ static void gpustub1_try_names(struct gpustub1_search *search)
     const struct gpustub1_toolkit *toolkit = search->toolkit;
     for (int turn = 0; turn < GPUSTUB1_TURNS; turn++)
         for (search->name = search->library->names; search->name->name; search->name++) {
-            int32_t major = search->name->major;
+            int32_t major = gpustub1_named_toolkit(search);
             int other = toolkit && major && major != toolkit->major;
-            if (gpustub1_turn(search) != turn)
+            search->last = turn >= GPUSTUB1_NEWER;
+            if (gpustub1_turn(search) != turn && !(turn == GPUSTUB1_NEWER && search->newer))
                 continue;
             int settled = search->settled;
             search->settled |= other;
@@ -259,7 +266,7 @@ static struct gpustub1_outcome *gpustub1_search(int index, const struct gpustub1
     const struct gpustub1_library *library = gpustub1_library(index);
     struct gpustub1_state *state = gpustub1_state(index);
     struct gpustub1_outcome *outcome = calloc(1, sizeof *outcome);
-    struct gpustub1_search search = {index, library, outcome, toolkit, 0, NULL, 0};
+    struct gpustub1_search search = {index, library, outcome, toolkit, 0, NULL, 0, 0, 0};
     if (!outcome)
         return NULL;
     void *given = GPUSTUB1_LOAD(&state->given);
@@ -288,7 +295,7 @@ static int gpustub1_same_toolkit(const struct gpustub1_toolkit *toolkit,
                                  const struct gpustub1_outcome *outcome)
 {
     const char *a = toolkit->root, *b = outcome->root;
-    return toolkit->major == outcome->major && (!a || !b ? a == b : !strcmp(a, b));
+    return toolkit->major == outcome->toolkit && (!a || !b ? a == b : !strcmp(a, b));
 }
 
 /* The outcome of a search, not yet published; NULL if memory is short. */
@@ -299,7 +306,7 @@ struct gpustub1_outcome *gpustub1_find(int index)
     for (;;) {
         const struct gpustub1_toolkit *toolkit = shares ? gpustub1_toolkit(library->family) : NULL;
         struct gpustub1_outcome *outcome = gpustub1_search(index, toolkit);
-        if (!outcome || !outcome->handle || !outcome->major || !shares)
+        if (!outcome || !outcome->handle || !outcome->toolkit || !shares)
             return outcome;
         const struct gpustub1_toolkit *agreed = gpustub1_claim(library->family, outcome, library->id);
         if (!agreed || agreed == toolkit || gpustub1_same_toolkit(agreed, outcome))

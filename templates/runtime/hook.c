@@ -144,10 +144,9 @@ static void gpustub1_replay_one(const struct gpustub1_record *record,
     struct gpustub1_module *module = record->module;
     const uintptr_t *a = record->args;
     uintptr_t handle = (uintptr_t)GPUSTUB1_LOAD(&module->real), result;
-    enum gpustub1_reason reason;
-    const char *name;
+    struct gpustub1_binding binding;
     gpustub1_hook_fn *function;
-    void *target = gpustub1_resolve(record->slot, library, outcome, &name, &reason);
+    void *target = gpustub1_resolve(record->slot, library, outcome, &binding);
     int opens = spec->hook == GPUSTUB1_HOOK_OPEN;
     if (!target || GPUSTUB1_LOAD(&module->is_closed) || (!opens && !handle))
         return;

@@ -48,7 +48,8 @@ struct gpustub1_outcome {
     char *found;     /* how it was found */
     char *reason;    /* why unavailable; NULL if available */
     char *root;      /* the site-packages directory or toolkit root that it lies in, or NULL */
-    int32_t major;   /* toolkit major; 0: unknown */
+    int32_t major;   /* that of its name: the toolkit's or the library's own; 0: unknown */
+    int32_t toolkit; /* the toolkit's; 0: unknown */
     int32_t version; /* 1000 * major + 10 * minor; 0: unknown */
     int exact;       /* whether the minor part of version is known */
     int forced;      /* by an override variable or a handle of the program's own */
@@ -56,6 +57,7 @@ struct gpustub1_outcome {
     int tries_len, tries_cap;
     int bound, refused, absent; /* atomic; set by binding, always to the same values */
     int renamed;                /* atomic: how many of the bound under another name */
+    int translated;             /* atomic: how many of the bound with an argument more */
     char is_bound;              /* atomic */
     char *report;               /* atomic, made when asked for */
 };
@@ -112,6 +114,17 @@ GPUSTUB1_INLINE void *gpustub1_slot_thunk(const struct gpustub1_slot *slot)
     return (char *)&slot->thunk + slot->thunk;
 }
 
+/* Has the function called through its translator, which it returns. */
+GPUSTUB1_INLINE void *gpustub1_translate(const struct gpustub1_slot *slot, void *function)
+{
+    const char *behind = gpustub1_slot_name(slot) + __builtin_strlen(gpustub1_slot_name(slot)) + 1;
+    struct gpustub1_translator to;
+    __builtin_memcpy(&to, behind, sizeof to);
+    void **target = (void *)(behind + offsetof(struct gpustub1_translator, target) + to.target);
+    GPUSTUB1_STORE(target, function);
+    return (char *)behind + to.code;
+}
+
 /* text.c */
 GPUSTUB1_INTERNAL void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
                                              size_t length);
@@ -145,7 +158,7 @@ GPUSTUB1_INTERNAL const char *gpustub1_is_impostor(const struct gpustub1_library
                                                    const char *path);
 GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
 
-/* needed.c */
+/* major.c */
 GPUSTUB1_INTERNAL int32_t gpustub1_told_major(const struct gpustub1_library *library,
                                               const char *path);
 
@@ -158,6 +171,8 @@ struct gpustub1_search {
     int32_t driver;                         /* the driver's version; 0: no limit */
     const struct gpustub1_load_name *name;  /* the name being looked for */
     int settled;                            /* from now on only note what is passed over */
+    int last;                               /* what is newer than the driver has its turn */
+    int newer;                              /* a file waits for that */
 };
 
 GPUSTUB1_INTERNAL void gpustub1_note(struct gpustub1_search *search, char *what, char *why);
@@ -185,10 +200,15 @@ GPUSTUB1_INTERNAL int gpustub1_is_exiting(void);
 
 /* call.c */
 enum gpustub1_reason { GPUSTUB1_MISSING, GPUSTUB1_ABSENT, GPUSTUB1_REFUSED, GPUSTUB1_UNLOADING };
+struct gpustub1_binding {
+    const char *name;            /* in the library */
+    int null;                    /* the argument that is NULL there and not the caller's; -1: none */
+    enum gpustub1_reason reason; /* why there is none */
+};
 GPUSTUB1_INTERNAL void *gpustub1_resolve(const struct gpustub1_slot *slot,
                                          const struct gpustub1_library *library,
-                                         const struct gpustub1_outcome *outcome, const char **name,
-                                         enum gpustub1_reason *reason);
+                                         const struct gpustub1_outcome *outcome,
+                                         struct gpustub1_binding *binding);
 
 /* hook.c */
 GPUSTUB1_INTERNAL int gpustub1_hook(int library, const struct gpustub1_slot *slot,

@@ -51,7 +51,7 @@ const struct gpustub1_toolkit *gpustub1_claim(int family, const struct gpustub1_
     struct gpustub1_toolkit *mine = malloc(sizeof *mine);
     if (!mine)
         return NULL;
-    mine->major = outcome->major;
+    mine->major = outcome->toolkit;
     mine->root = outcome->root ? gpustub1_copy(outcome->root) : NULL;
     mine->by = by;
     if (__atomic_compare_exchange_n(&gpustub1_toolkits[family], &theirs, mine, 0, __ATOMIC_ACQ_REL,
@@ -103,20 +103,25 @@ static void gpustub1_seal(void)
  * write the same values. */
 static void gpustub1_bind(const struct gpustub1_library *library, struct gpustub1_outcome *outcome)
 {
-    int bound = 0, renamed = 0, refused = 0, watched = gpustub1_watching() != GPUSTUB1_OFF;
+    int bound = 0, renamed = 0, translated = 0, refused = 0;
+    int watched = gpustub1_watching() != GPUSTUB1_OFF;
     __atomic_add_fetch(&gpustub1_binders, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&outcome->is_bound, __ATOMIC_SEQ_CST)) {
         for (struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
-            enum gpustub1_reason reason = GPUSTUB1_ABSENT;
-            const char *name;
+            struct gpustub1_binding binding = {NULL, -1, GPUSTUB1_ABSENT};
             void *target = outcome->handle
-                               ? gpustub1_resolve(slot, library, outcome, &name, &reason)
+                               ? gpustub1_resolve(slot, library, outcome, &binding)
                                : NULL;
-            refused += reason == GPUSTUB1_REFUSED;
+            refused += binding.reason == GPUSTUB1_REFUSED;
             if (!target)
                 continue;
             bound++;
-            renamed += name != gpustub1_slot_name(slot);
+            if (binding.null >= 0) {
+                translated++;
+                target = gpustub1_translate(slot, target);
+            } else {
+                renamed += binding.name != gpustub1_slot_name(slot);
+            }
             /* Hooks pass through gpustub1_enter always, and so does all that is watched. */
             if (!watched && !gpustub1_slot_spec(slot, library)->hook &&
                 !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
@@ -124,6 +129,7 @@ static void gpustub1_bind(const struct gpustub1_library *library, struct gpustub
         }
         __atomic_store_n(&outcome->bound, bound, __ATOMIC_RELAXED);
         __atomic_store_n(&outcome->renamed, renamed, __ATOMIC_RELAXED);
+        __atomic_store_n(&outcome->translated, translated, __ATOMIC_RELAXED);
         __atomic_store_n(&outcome->refused, refused, __ATOMIC_RELAXED);
         __atomic_store_n(&outcome->absent, (int)(library->last - library->first) - bound - refused,
                          __ATOMIC_RELAXED);

@@ -8,18 +8,38 @@
 
 enum { GPUSTUB1_MOST_NAMES = 8 };
 
-/* Functions that were not bound for this reason, or were bound under another name, in one line. */
+/* What came of a function. */
+enum gpustub1_end {
+    GPUSTUB1_AS_ITSELF,
+    GPUSTUB1_RENAMED,
+    GPUSTUB1_TRANSLATED,
+    GPUSTUB1_NOT_THERE,
+    GPUSTUB1_NOT_MEANT
+};
+
+static enum gpustub1_end gpustub1_end(const struct gpustub1_slot *slot,
+                                      const struct gpustub1_library *library,
+                                      const struct gpustub1_outcome *outcome,
+                                      struct gpustub1_binding *binding)
+{
+    if (!gpustub1_resolve(slot, library, outcome, binding))
+        return binding->reason == GPUSTUB1_REFUSED ? GPUSTUB1_NOT_MEANT : GPUSTUB1_NOT_THERE;
+    if (binding->null >= 0)
+        return GPUSTUB1_TRANSLATED;
+    return binding->name == gpustub1_slot_name(slot) ? GPUSTUB1_AS_ITSELF : GPUSTUB1_RENAMED;
+}
+
+/* The functions that came to this end, in one line. */
 static void gpustub1_append_functions(struct gpustub1_text *text, const char *title,
                                       const struct gpustub1_library *library,
-                                      const struct gpustub1_outcome *outcome, int bound,
-                                      enum gpustub1_reason wanted)
+                                      const struct gpustub1_outcome *outcome,
+                                      enum gpustub1_end wanted)
 {
     int count = 0;
     for (const struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
-        enum gpustub1_reason reason;
-        const char *own = gpustub1_slot_name(slot), *name;
-        int is_bound = gpustub1_resolve(slot, library, outcome, &name, &reason) != NULL;
-        if (is_bound != bound || (bound ? name == own : reason != wanted))
+        struct gpustub1_binding binding;
+        const char *own = gpustub1_slot_name(slot);
+        if (gpustub1_end(slot, library, outcome, &binding) != wanted)
             continue;
         if (count == GPUSTUB1_MOST_NAMES) {
             gpustub1_append(text, ", …");
@@ -27,9 +47,14 @@ static void gpustub1_append_functions(struct gpustub1_text *text, const char *ti
         }
         gpustub1_append(text, count++ ? ", " : title);
         gpustub1_append(text, own);
-        if (bound) {
+        if (wanted == GPUSTUB1_RENAMED ||
+            (wanted == GPUSTUB1_TRANSLATED && strcmp(binding.name, own))) {
             gpustub1_append(text, " as ");
-            gpustub1_append(text, name);
+            gpustub1_append(text, binding.name);
+        }
+        if (wanted == GPUSTUB1_TRANSLATED) {
+            gpustub1_append(text, " with NULL as argument ");
+            gpustub1_append_number(text, binding.null);
         }
     }
 }
@@ -113,13 +138,16 @@ static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustu
         gpustub1_append_number(text, GPUSTUB1_READ(&outcome->absent));
         gpustub1_append(text, " absent");
         if (GPUSTUB1_READ(&outcome->renamed))
-            gpustub1_append_functions(text, "\n  bound: ", library, outcome, 1, GPUSTUB1_ABSENT);
+            gpustub1_append_functions(text, "\n  bound: ", library, outcome, GPUSTUB1_RENAMED);
+        if (GPUSTUB1_READ(&outcome->translated))
+            gpustub1_append_functions(text, "\n  translated: ", library, outcome,
+                                      GPUSTUB1_TRANSLATED);
         if (GPUSTUB1_READ(&outcome->refused)) {
-            gpustub1_append_functions(text, "\n  refused: ", library, outcome, 0, GPUSTUB1_REFUSED);
+            gpustub1_append_functions(text, "\n  refused: ", library, outcome, GPUSTUB1_NOT_MEANT);
             gpustub1_append_refusal(text, library, outcome);
         }
         if (GPUSTUB1_READ(&outcome->absent))
-            gpustub1_append_functions(text, "\n  absent: ", library, outcome, 0, GPUSTUB1_ABSENT);
+            gpustub1_append_functions(text, "\n  absent: ", library, outcome, GPUSTUB1_NOT_THERE);
     } else {
         gpustub1_append(text, ": unavailable: ");
         gpustub1_append(text, outcome->reason);
@@ -171,6 +199,7 @@ static void gpustub1_append_json_report(struct gpustub1_text *text,
     gpustub1_json_number(text, "newest_known", library->newest);
     gpustub1_json_number(text, "bound", GPUSTUB1_READ(&outcome->bound));
     gpustub1_json_number(text, "renamed", GPUSTUB1_READ(&outcome->renamed));
+    gpustub1_json_number(text, "translated", GPUSTUB1_READ(&outcome->translated));
     gpustub1_json_number(text, "refused", GPUSTUB1_READ(&outcome->refused));
     gpustub1_json_number(text, "absent", GPUSTUB1_READ(&outcome->absent));
     gpustub1_append(text, ",\"tried\":[");

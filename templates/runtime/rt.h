@@ -28,7 +28,14 @@ struct gpustub1_slot {
 struct gpustub1_info {
     uint8_t spec[2]; /* index into the library's specs, in the target's byte order */
     uint8_t library; /* index into gpustub1_libraries */
-    char name[];
+    char name[];     /* of some functions with a struct gpustub1_translator behind its NUL */
+};
+
+/* Of a function that a gate gives one argument more. Both offsets are relative to their own address,
+ * which is not aligned. */
+struct gpustub1_translator {
+    int32_t code;   /* -> what the slot leads to: makes the argument NULL and goes on to *target */
+    int32_t target; /* -> void *, on the slots' pages: the library's function, once bound */
 };
 
 /* Argument registers as the trampoline saved them. */
@@ -57,10 +64,23 @@ extern struct gpustub1_slot gpustub1_slots_first[] GPUSTUB1_HIDDEN, gpustub1_slo
 
 /* ---- libraries: written by the generator ---------------------------------------------------- */
 
-/* A file name to load. The major is the toolkit's; 0: unversioned. */
+/* A file name to load. The major is the toolkit's, unless the library has majors of its own; 0:
+ * unversioned. */
 struct gpustub1_load_name {
     int32_t major;
     const char *name;
+};
+
+/* Where the major of a toolkit stands in a file: right after the prefix. */
+enum {
+    GPUSTUB1_TOLD_BY_NEEDED, /* in a needed name */
+    GPUSTUB1_TOLD_BY_TEXT    /* in .rodata */
+};
+
+struct gpustub1_told_by {
+    uint8_t how;
+    const char *prefix; /* at most 64 bytes; NULL ends a list */
+    const char *beside; /* in the file of this name, up to .so, beside it; NULL: in itself */
 };
 
 enum { GPUSTUB1_DRIVER, GPUSTUB1_TOOLKIT, GPUSTUB1_LOADER };                  /* role */
@@ -104,6 +124,8 @@ struct gpustub1_spec {
     uint8_t has_missing;  /* `missing` replaces the library's code for a missing library */
     uint8_t hook;
     uint8_t hook_args;    /* how many integer arguments a hook has */
+    uint8_t translated;   /* how many of its gates, the first ones, give what takes an argument more */
+    uint8_t null;         /* which one that is, from 0; it is NULL */
     uint16_t outs;        /* first of outs_len in library.outs */
     uint16_t gates;       /* first of gates_len in library.gates; they do not overlap */
     int32_t value;
@@ -120,6 +142,7 @@ struct gpustub1_library {
     uint8_t role;
     uint8_t family;        /* libraries of one family share one major and root; 0: none */
     uint8_t version_form;
+    uint8_t own_majors;    /* majors of names are the library's own, not its toolkit's */
     int8_t driver;         /* index of the driver that limits the majors; -1: none */
     int32_t missing, absent, refused, unloading;  /* status codes */
     int32_t header;        /* what the program was compiled against, as 1000 * major + 10 * minor;
@@ -137,8 +160,8 @@ struct gpustub1_library {
     const char *const *dirs_first;  /* before the loader's own search */
     const char *const *dirs;        /* after it */
     const char *const *needs;       /* file-name prefixes of siblings to load too */
-    const char *const *told_by;     /* not empty: two majors share a load name, and the number after
-                                       one of these prefixes among the needed names tells which */
+    const struct gpustub1_told_by *told_by; /* not empty: two toolkits share a load name, and the
+                                               first of these that is there tells which it is */
     const struct gpustub1_spec *specs;
     const struct gpustub1_out *outs;
     const struct gpustub1_gate *gates;

@@ -3,7 +3,7 @@
 #include "text.c"
 #include "image.c"
 #include "place.c"
-#include "needed.c"
+#include "major.c"
 #include "take.c"
 #include "find.c"
 #include "load.c"

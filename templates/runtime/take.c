@@ -11,6 +11,14 @@
 void gpustub1_note(struct gpustub1_search *search, char *what, char *why)
 {
     struct gpustub1_outcome *outcome = search->outcome;
+    for (int i = 0; what && i < outcome->tries_len; i++) { /* each thing once */
+        const struct gpustub1_try *said = &outcome->tries[i];
+        if (!strcmp(said->what, what) && (why ? said->why && !strcmp(said->why, why) : !said->why)) {
+            free(what);
+            free(why);
+            return;
+        }
+    }
     if (what && outcome->tries_len == outcome->tries_cap) {
         int capacity = outcome->tries_cap ? outcome->tries_cap * 2 : 16;
         struct gpustub1_try *tries = realloc(outcome->tries, (size_t)capacity * sizeof *tries);
@@ -134,20 +142,31 @@ static void gpustub1_append_unaccepted(struct gpustub1_text *why, int32_t major)
     gpustub1_append(why, " is not among those accepted");
 }
 
+static void gpustub1_append_other_toolkit(struct gpustub1_text *why,
+                                          const struct gpustub1_search *search, int32_t toolkit)
+{
+    if (search->library->own_majors) {
+        gpustub1_append(why, "built for major ");
+        gpustub1_append_number(why, toolkit);
+        gpustub1_append(why, ", and ");
+    }
+    gpustub1_append(why, search->toolkit->by);
+    gpustub1_append(why, " settled for major ");
+    gpustub1_append_number(why, search->toolkit->major);
+}
+
 /* Why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
  * may be; 0: unknown. */
 static char *gpustub1_objection(struct gpustub1_search *search, void *handle, int32_t major,
-                                int32_t version)
+                                int32_t toolkit, int32_t version)
 {
     const struct gpustub1_library *library = search->library;
     struct gpustub1_text why = {NULL, 0, 0};
     if (!gpustub1_accepts_major(library, major)) {
         gpustub1_append_unaccepted(&why, major);
-    } else if (search->toolkit && major && major != search->toolkit->major &&
+    } else if (search->toolkit && toolkit && toolkit != search->toolkit->major &&
                !search->outcome->forced) {
-        gpustub1_append(&why, search->toolkit->by);
-        gpustub1_append(&why, " settled for major ");
-        gpustub1_append_number(&why, search->toolkit->major);
+        gpustub1_append_other_toolkit(&why, search, toolkit);
     } else if (library->min_version && version && version < library->min_version) {
         gpustub1_append(&why, "version ");
         gpustub1_append_version(&why, version);
@@ -172,7 +191,7 @@ int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file
     struct gpustub1_outcome *outcome = search->outcome;
     char *path;
     int32_t major;
-    int32_t version = 0;
+    int32_t toolkit = 0, version = 0;
     const char *impostor = NULL;
     char *objection;
     if (!gpustub1_inspect(handle, search->library, &path, &major)) {
@@ -182,15 +201,19 @@ int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file
         objection = gpustub1_copy(impostor);
     } else {
         version = gpustub1_ask_version(search->library, handle);
-        if (*search->library->told_by) { /* then neither soname nor load name tells it */
-            major = path ? gpustub1_told_major(search->library, path) : 0;
+        int is_told = search->library->told_by->prefix != NULL, own = search->library->own_majors;
+        toolkit = is_told && path ? gpustub1_told_major(search->library, path) : 0;
+        if (is_told && !own) { /* then neither soname nor load name tells it */
+            major = toolkit;
         } else {
             if (!major)
                 major = version / 1000;
             if (!major && search->name && !outcome->forced)
                 major = search->name->major;
         }
-        objection = gpustub1_objection(search, handle, major,
+        if (!own)
+            toolkit = major;
+        objection = gpustub1_objection(search, handle, major, toolkit,
                                        version || !major ? version : major * 1000 + 990);
     }
     if (objection) { /* `path` is another one, where the file was in the process already */
@@ -207,6 +230,7 @@ int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file
     outcome->root = root ? gpustub1_copy(root) : gpustub1_root_of(search->library, path);
     outcome->exact = version != 0;
     outcome->major = major;
+    outcome->toolkit = toolkit;
     outcome->version = version ? version : major * 1000;
     return 1;
 }
@@ -227,22 +251,36 @@ static char *gpustub1_loader_message(const char *name)
     return gpustub1_copy(message);
 }
 
-/* Whether a file that shares its name with another major's is that one. It has its own turn, if there is
- * one of its major. */
+/* Whether a file that shares its name with another toolkit's is that one. It has its own turn, if
+ * there is one of its major. */
 static int gpustub1_is_of_other_major(struct gpustub1_search *search, const char *file)
 {
+    const struct gpustub1_library *library = search->library;
+    const struct gpustub1_load_name *name = library->names;
     int32_t major = search->name ? search->name->major : 0, told;
-    if (!major || search->outcome->forced || !*search->library->told_by ||
-        !(told = gpustub1_told_major(search->library, file)) || told == major)
+    struct gpustub1_text why = {NULL, 0, 0};
+    if (search->outcome->forced || !library->told_by->prefix || (!major && !library->own_majors) ||
+        !(told = gpustub1_told_major(library, file)))
         return 0;
-    const struct gpustub1_load_name *name = search->library->names;
-    while (name->name && name->major != told)
-        name++;
-    if (!name->name) {
-        struct gpustub1_text why = {NULL, 0, 0};
+    if (library->own_majors) {
+        if (!search->toolkit) { /* what the driver does not support comes last */
+            int waits = !search->last && search->driver && told > search->driver / 1000;
+            search->newer |= waits;
+            return waits;
+        }
+        if (told == search->toolkit->major)
+            return 0;
+        gpustub1_append_other_toolkit(&why, search, told);
+    } else {
+        if (told == major)
+            return 0;
+        while (name->name && name->major != told)
+            name++;
+        if (name->name)
+            return 1;
         gpustub1_append_unaccepted(&why, told);
-        gpustub1_note(search, gpustub1_copy(file), why.data);
     }
+    gpustub1_note(search, gpustub1_copy(file), why.data);
     return 1;
 }
 

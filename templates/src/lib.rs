@@ -41,7 +41,7 @@ templates![
     "runtime/image.c",
     "runtime/internal.h",
     "runtime/load.c",
-    "runtime/needed.c",
+    "runtime/major.c",
     "runtime/place.c",
     "runtime/report.c",
     "runtime/rt.h",

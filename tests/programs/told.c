@@ -1,14 +1,21 @@
-/* Prints the major that each of its arguments, a file, tells by what it needs. */
+/* Prints the major that each file tells. Arguments: how (needed, text), the prefix, in which file
+ * beside it (- in itself), and the files. */
 #define GPUSTUB1_ONE_UNIT
-#include "needed.c"
+#include "text.c"
+#include "major.c"
 
 #include <stdio.h>
 
 int main(int argc, char **argv)
 {
-    static const char *const told_by[] = {"libbase.so.", NULL};
-    static const struct gpustub1_library library = {.told_by = told_by};
-    for (int i = 1; i < argc; i++)
+    if (argc < 4)
+        return 2;
+    const struct gpustub1_told_by told_by[] = {
+        {strcmp(argv[1], "text") ? GPUSTUB1_TOLD_BY_NEEDED : GPUSTUB1_TOLD_BY_TEXT, argv[2],
+         strcmp(argv[3], "-") ? argv[3] : NULL},
+        {0, NULL, NULL}};
+    const struct gpustub1_library library = {.told_by = told_by};
+    for (int i = 4; i < argc; i++)
         printf("%d\n", (int)gpustub1_told_major(&library, argv[i]));
     return 0;
 }

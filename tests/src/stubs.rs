@@ -1,12 +1,15 @@
 //! From `GpuStub.toml` to a stub library, by the ways of a build without cargo: core plans and
 //! renders, gpustub-build's tool chain compiles.
 
+use std::borrow::Cow;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::gates::Gates;
+use gpustub_core::library::VersionForm;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::render;
@@ -98,6 +101,25 @@ fallback = {{ status = 77, string = "trap is not installed" }}
 {more}
 "#
     )
+}
+
+/// Gives the one library of a plan these gates, and a version that `trap_version` tells.
+pub fn with_gates(plan: &mut Plan, text: &str) -> Result<()> {
+    let (gates, wrong) = Gates::parse("trap.gates", text);
+    if has_errors(&wrong) {
+        return Err(format!("{wrong:?}").into());
+    }
+    let library = &mut plan.libraries[0];
+    library.version = Some(("trap_version".to_owned(), VersionForm::Cuda));
+    let functions = library.functions.to_mut().iter_mut();
+    for function in functions.filter(|function| gates.has(&function.name)) {
+        let mut spec = library.specs[usize::from(function.spec)].clone();
+        spec.gated = Some(function.name.clone());
+        function.spec = u16::try_from(library.specs.len())?;
+        library.specs.to_mut().push(spec);
+    }
+    library.gates = Cow::Owned(gates);
+    Ok(())
 }
 
 /// A symbol list of plain functions.

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use gpustub_core::symbols::SymbolList;
 use gpustub_object::{Options, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed, which};
-use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest};
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_gates};
 use gpustub_tests::{Result, repository, scratch};
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
@@ -191,11 +191,17 @@ impl Work {
     fn build_and_run(&self, dir: &Path) -> Result<()> {
         let library = self.library(dir)?;
         let list = self.symbols(&library)?;
-        let plan = plan_or_fail(
-            &trap_manifest(""),
-            &[("trap.symbols", list.to_text())],
-            &self.machine.target(),
-        )?;
+        let lists = [("trap.symbols", list.to_text())];
+        let target = self.machine.target();
+        let gates = self.source.join("trap.gates");
+        let plan = if gates.exists() {
+            let manifest = trap_manifest("header = \"1.0\"");
+            let mut plan = plan_or_fail(&manifest, &lists, &target)?;
+            with_gates(&mut plan, &fs::read_to_string(gates)?)?;
+            plan
+        } else {
+            plan_or_fail(&trap_manifest(""), &lists, &target)?
+        };
         let compiler = self.compiler("c");
         let stubs = Stubs::write(dir, &plan, &compiler, &self.case.stub_flags)?;
         for other in &self.case.others {

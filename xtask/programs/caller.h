@@ -67,6 +67,14 @@ static inline unsigned long integer(int at, unsigned long size)
     return number;
 }
 
+/* A double that no float is. */
+static inline double real(int at, unsigned long size)
+{
+    double number = size < 8 ? at + 0.5 : at + 0.1;
+    length += snprintf(line + length, sizeof line - length, " %d:%a", at, number);
+    return number;
+}
+
 static inline void *address(int at)
 {
     void *place = guarded(64);
@@ -135,6 +143,12 @@ static int all(const unsigned char *from, unsigned long size, unsigned char what
         if (from[i] != what)
             return 0;
     return 1;
+}
+
+/* What is no status is right if it holds what the library fills in. */
+static inline int returned(const void *from, unsigned long size)
+{
+    return all(from, size, FILLED) ? 0 : -1;
 }
 
 static void done(int status)

@@ -35,6 +35,11 @@ static inline void integer(int at, unsigned long value)
     length += snprintf(line + length, sizeof line - length, " %d:%#lx", at, value);
 }
 
+static inline void real(int at, double value)
+{
+    length += snprintf(line + length, sizeof line - length, " %d:%a", at, value);
+}
+
 /* An address that is not looked at: a handle, a buffer, a text. */
 static inline void address(int at, const void *value)
 {
@@ -64,8 +69,18 @@ static const char *name_of(unsigned long number, const struct enumerator *names)
     return "?";
 }
 
+/* What stubs pass that their caller does not; no caller does. */
+static inline int is_null(int at, const void *pointer)
+{
+    if (!pointer)
+        length += snprintf(line + length, sizeof line - length, " %d:NULL", at);
+    return !pointer;
+}
+
 static inline void input(int at, const void *from, unsigned long size, const struct mark *marks)
 {
+    if (is_null(at, from))
+        return;
     length += snprintf(line + length, sizeof line - length, " %d:%p/in/%lu/%#lx", at, from, size,
                        sum(from, size));
     for (; marks && marks->size; marks++) {
@@ -80,6 +95,8 @@ static inline void input(int at, const void *from, unsigned long size, const str
 
 static inline void output(int at, void *to, unsigned long size, const struct mark *marks)
 {
+    if (is_null(at, to))
+        return;
     for (unsigned long i = 0; i < size; i++)
         ((volatile unsigned char *)to)[i] = FILLED;
     for (; marks && marks->size; marks++)

@@ -1,6 +1,5 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
-mod command;
 mod fallbacks;
 mod gates;
 mod manifests;

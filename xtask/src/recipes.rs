@@ -20,7 +20,7 @@ pub struct Recipe {
     pub exports: Vec<Exports>,
     #[serde(default)]
     pub include: Vec<Vec<String>>,
-    #[serde(default = "no_macros")]
+    #[serde(default)]
     pub defines: Vec<Vec<String>>,
     #[serde(default)]
     pub headers: Vec<Headers>,
@@ -30,11 +30,6 @@ pub struct Recipe {
     pub alike: Vec<String>,
     #[serde(default)]
     pub undeclared: Vec<String>,
-}
-
-/// Headers are read once, as they are.
-fn no_macros() -> Vec<Vec<String>> {
-    vec![Vec::new()]
 }
 
 /// Where the functions of one version are read.
@@ -67,7 +62,20 @@ fn version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version,
 
 /// All recipes, by library.
 pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
-    toml::from_str(include_str!("../recipes.toml")).map_err(|e| format!("recipes.toml: {e}"))
+    let mut recipes: BTreeMap<String, Recipe> = toml::from_str(include_str!("../recipes.toml"))
+        .map_err(|e| format!("recipes.toml: {e}"))?;
+    for (id, recipe) in &mut recipes {
+        if let Some(known) = gpustub_headers::Headers::of(id) {
+            let default = |own: &mut Vec<Vec<String>>, known: &[Vec<String>]| {
+                if own.is_empty() {
+                    *own = known.to_vec();
+                }
+            };
+            default(&mut recipe.include, &known.include);
+            default(&mut recipe.defines, &known.defines);
+        }
+    }
+    Ok(recipes)
 }
 
 impl Recipe {
@@ -191,6 +199,8 @@ mod tests {
         let ids: Vec<_> = recipes.keys().map(String::as_str).collect();
         let shipped: Vec<_> = gpustub_core::library::Library::builtin_ids().collect();
         assert_eq!(ids, shipped);
+        let known = gpustub_headers::Headers::all().keys();
+        assert!(known.into_iter().all(|id| recipes.contains_key(id)));
         for (id, recipe) in &recipes {
             let sorted = recipe.exports.is_sorted_by(|a, b| a.version < b.version);
             assert!(sorted, "{id}");

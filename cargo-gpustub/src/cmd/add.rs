@@ -70,13 +70,18 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 
 /// The header version that both the workspace and this machine agree on.
 fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option<String> {
-    let mut found: Vec<Found> = toolkit::installed(&library.family).into_iter().collect();
-    if library.family == "cuda" {
+    // A toolkit says nothing of the headers of a library that it does not bring.
+    let family = match library.own_majors {
+        true => "",
+        false => library.family.as_str(),
+    };
+    let mut found: Vec<Found> = toolkit::installed(family).into_iter().collect();
+    if family == "cuda" {
         // A workspace whose graph cannot be had (no network yet) can still declare a library.
         let graph =
             target(None).and_then(|host| Workspace::load(options, Depth::Graph(&host.triple)));
         match graph {
-            Ok(graph) => found.extend(toolkit::binding(&library.family, &graph.metadata)),
+            Ok(graph) => found.extend(toolkit::binding(family, &graph.metadata)),
             Err(error) => shell.detail("Skipped", format!("the dependency graph: {error}")),
         }
     }

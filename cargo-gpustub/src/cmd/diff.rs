@@ -1,18 +1,20 @@
 //! `cargo gpustub diff`: what two versions of a library differ in.
 
-use std::fmt::Write as _;
+mod headers;
+mod show;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, has_errors};
-use gpustub_core::gates::Gates;
+use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_object::{Options, read_symbols_file};
-use serde_json::json;
 
 use crate::cli::{self, PlanFormat};
 use crate::error::{Error, Result};
-use crate::report::{Sources, json::FORMAT_VERSION};
+use crate::report::Sources;
 use crate::shell::Shell;
 use crate::shipped::look_up;
 
@@ -22,19 +24,39 @@ struct Side {
     name: String,
     /// What can be called, sorted by name.
     functions: Vec<Symbol>,
+    /// What the library calls itself.
+    soname: Option<String>,
     /// Of a shipped library, its version, and what its functions mean in others.
     shipped: Option<(&'static str, Version, &'static Gates)>,
 }
 
 /// Something that differs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     Removed(String),
     Added(String),
     /// The name, and what it is in the old and in the new.
     Node(String, String, String),
-    /// The name, and the one that means in the new what it meant in the old.
-    Meaning(String, Option<String>),
+    /// The name, what means in the new what it meant in the old, and what the headers differ in.
+    Meaning(String, Option<Gate>, Option<String>),
+    /// The name in sources, the function that it means with the old headers and with the new ones, and
+    /// what these two differ in.
+    Source(String, String, String, Option<String>),
+    /// The name of a function that both have, and whether it is the old headers that declare it.
+    Declared(String, bool),
+}
+
+impl Change {
+    fn name(&self) -> &str {
+        match self {
+            Self::Removed(name)
+            | Self::Added(name)
+            | Self::Node(name, ..)
+            | Self::Meaning(name, ..)
+            | Self::Source(name, ..)
+            | Self::Declared(name, _) => name,
+        }
+    }
 }
 
 /// Runs the command. Clean is: no difference.
@@ -46,10 +68,16 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
     let [Some(old), Some(new)] = sides else {
         return Ok(false);
     };
-    let changes = changes(&old, &new);
+    let compared = headers::compare(&options.headers, &old, &new)?;
+    let reasons = compared.as_ref().map(|compared| &compared.reasons);
+    let mut changes = changes(&old, &new, reasons.unwrap_or(&BTreeMap::new()));
+    if let Some(compared) = &compared {
+        changes.extend(compared.changes.iter().cloned());
+        changes.sort_by(|a, b| a.name().cmp(b.name()));
+    }
     shell.data(match options.format {
-        PlanFormat::Text => text(&old, &new, &changes),
-        PlanFormat::Json => json(&old, &new, &changes),
+        PlanFormat::Text => show::text(&old, &new, &changes, compared.as_ref()),
+        PlanFormat::Json => show::json(&old, &new, &changes, compared.as_ref()),
     })?;
     Ok(changes.is_empty())
 }
@@ -77,6 +105,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
             Some(Side {
                 name,
                 functions: library.symbols.functions().filter(has).cloned().collect(),
+                soname: None,
                 shipped: Some((library.id.as_str(), version, &library.gates)),
             })
         }
@@ -85,6 +114,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
             Some(Side {
                 name,
                 functions: list.functions().cloned().collect(),
+                soname: list.soname,
                 shipped: None,
             })
         }
@@ -119,8 +149,8 @@ fn read(path: &Path, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
     }
 }
 
-/// What differs, by name; both sides are sorted.
-fn changes(old: &Side, new: &Side) -> Vec<Change> {
+/// What differs, by name; both sides are sorted. `reasons`: what functions differ in by the headers.
+fn changes(old: &Side, new: &Side, reasons: &BTreeMap<String, String>) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut rest = new.functions.as_slice();
     for symbol in &old.functions {
@@ -134,7 +164,8 @@ fn changes(old: &Side, new: &Side) -> Vec<Change> {
         match rest {
             [same, more @ ..] if same.name == symbol.name => {
                 rest = more;
-                changes.extend(difference(symbol, same, old, new));
+                let reason = reasons.get(&symbol.name).cloned();
+                changes.extend(difference(symbol, same, old, new, reason));
             }
             _ => changes.push(Change::Removed(symbol.name.clone())),
         }
@@ -144,7 +175,13 @@ fn changes(old: &Side, new: &Side) -> Vec<Change> {
 }
 
 /// How a function differs that both have.
-fn difference(symbol: &Symbol, same: &Symbol, old: &Side, new: &Side) -> Option<Change> {
+fn difference(
+    symbol: &Symbol,
+    same: &Symbol,
+    old: &Side,
+    new: &Side,
+    reason: Option<String>,
+) -> Option<Change> {
     let name = symbol.name.clone();
     if let (Some((id, from, gates)), Some((other, to, _))) = (old.shipped, new.shipped) {
         let header = HeaderVersion::parse(&from.to_string());
@@ -156,8 +193,11 @@ fn difference(symbol: &Symbol, same: &Symbol, old: &Side, new: &Side) -> Option<
         };
         let gate = gates.into_iter().find(|g| g.from <= code && code < g.below);
         if let Some(gate) = gate {
-            return Some(Change::Meaning(name, gate.name));
+            return Some(Change::Meaning(name, Some(gate), reason));
         }
+    }
+    if reason.is_some() {
+        return Some(Change::Meaning(name, None, reason));
     }
     let shown = |symbol: &Symbol| match (&symbol.node, symbol.old) {
         (None, _) => "no version".to_owned(),
@@ -175,60 +215,6 @@ fn difference(symbol: &Symbol, same: &Symbol, old: &Side, new: &Side) -> Option<
     moved.then(|| Change::Node(name, shown(symbol), shown(same)))
 }
 
-fn text(old: &Side, new: &Side, changes: &[Change]) -> String {
-    if changes.is_empty() {
-        return format!("{} and {} have the same functions\n", old.name, new.name);
-    }
-    let mut text = format!("--- {}\n+++ {}\n", old.name, new.name);
-    for change in changes {
-        let _ = match change {
-            Change::Removed(name) => writeln!(text, "-{name}"),
-            Change::Added(name) => writeln!(text, "+{name}"),
-            Change::Node(name, from, to) => writeln!(text, "~{name}: {from} -> {to}"),
-            Change::Meaning(name, Some(other)) => {
-                writeln!(
-                    text,
-                    "!{name}: means something else; what it meant is {other}"
-                )
-            }
-            Change::Meaning(name, None) => writeln!(text, "!{name}: means something else"),
-        };
-    }
-    let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
-    let _ = writeln!(
-        text,
-        "{} removed, {} added, {} with another version node, {} that mean something else",
-        count(|c| matches!(c, Change::Removed(_))),
-        count(|c| matches!(c, Change::Added(_))),
-        count(|c| matches!(c, Change::Node(..))),
-        count(|c| matches!(c, Change::Meaning(..))),
-    );
-    text
-}
-
-fn json(old: &Side, new: &Side, changes: &[Change]) -> String {
-    let rows: Vec<_> = changes
-        .iter()
-        .map(|change| match change {
-            Change::Removed(name) => json!({ "change": "removed", "name": name }),
-            Change::Added(name) => json!({ "change": "added", "name": name }),
-            Change::Node(name, from, to) => {
-                json!({ "change": "node", "name": name, "old": from, "new": to })
-            }
-            Change::Meaning(name, other) => {
-                json!({ "change": "meaning", "name": name, "instead": other })
-            }
-        })
-        .collect();
-    let document = json!({
-        "format_version": FORMAT_VERSION,
-        "old": old.name,
-        "new": new.name,
-        "changes": rows,
-    });
-    format!("{document}\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +226,7 @@ mod tests {
         Side {
             name: "x".into(),
             functions: list.functions().cloned().collect(),
+            soname: None,
             shipped: None,
         }
     }
@@ -249,7 +236,7 @@ mod tests {
         let old = side("a\nc\nd node=V1\ne node=V1\ntable kind=object\n");
         let new = side("b\nc\nd node=V2\ne node=V1\nf\n");
         assert_eq!(
-            changes(&old, &new),
+            changes(&old, &new, &BTreeMap::new()),
             [
                 Change::Removed("a".into()),
                 Change::Added("b".into()),
@@ -257,13 +244,39 @@ mod tests {
                 Change::Added("f".into()),
             ]
         );
-        assert_eq!(changes(&new, &new), []);
+        assert_eq!(changes(&new, &new, &BTreeMap::new()), []);
+    }
+
+    #[test]
+    fn what_a_function_meant_is_told() {
+        let side = |given| side_of(given).expect("a shipped list");
+        let (old, new) = (side("cudart@12.9"), side("cudart@13.5"));
+        let none = BTreeMap::new();
+        let shown = show::text(&old, &new, &changes(&old, &new, &none), None);
+        for line in [
+            "!cudaChooseDevice: means something else\n",
+            "!cudaGraphAddDependencies: means something else; what it meant is \
+             cudaGraphAddDependencies with NULL as argument 3\n",
+        ] {
+            assert!(shown.contains(line), "{shown}");
+        }
+        let shown = show::json(&old, &new, &changes(&old, &new, &none), None);
+        let row = r#"{"change":"meaning","instead":"cudaGraphGetEdges","name":"cudaGraphGetEdges","null_argument":3,"reason":null}"#;
+        assert!(shown.contains(row), "{shown}");
+        let back = show::text(&new, &old, &changes(&new, &old, &none), None);
+        let line = "!cudaGraphAddDependencies: means something else; what it meant is \
+                    cudaGraphAddDependencies_v2\n";
+        assert!(back.contains(line), "{back}");
+    }
+
+    fn side_of(given: &str) -> Option<Side> {
+        super::side(given, &mut Vec::new(), &mut Sources::new())
     }
 
     #[test]
     fn a_node_that_all_have_says_nothing() {
         let old = side("a node=libx.so.1\nb node=libx.so.1\n");
         let new = side("a node=libx.so.2\nb node=libx.so.2\n");
-        assert_eq!(changes(&old, &new), []);
+        assert_eq!(changes(&old, &new, &BTreeMap::new()), []);
     }
 }

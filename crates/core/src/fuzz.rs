@@ -2,7 +2,7 @@
 //! tests. Each panics if something is wrong with the reader, never because of its input.
 
 use crate::diag::{Diagnostic, line_column};
-use crate::gates::Gates;
+use crate::gates::{Gates, MOST_ARGUMENTS};
 use crate::library::Library;
 use crate::manifest::Manifest;
 use crate::plan::{Inputs, plan};
@@ -52,6 +52,10 @@ pub fn library(text: &str) {
         ] {
             let found = gates.of(name, header);
             assert!(found.is_sorted_by(|a, b| a.below <= b.from), "{found:?}");
+            let mut nulls = found.iter().filter_map(|gate| gate.null);
+            let first = nulls.next();
+            assert!(first.is_none_or(|null| null < MOST_ARGUMENTS), "{found:?}");
+            assert!(nulls.all(|null| Some(null) == first), "{found:?}");
         }
     }
     let (_, diagnostics) = Library::parse("x.toml", text, symbols, gates);

@@ -2,16 +2,23 @@
 //!
 //! ```text
 //! @gpustub-gates 1
+//! @untold __cudaRegisterVar
 //! @headers 11.8 12.0 12.9 13.0
 //!
 //! cudaGetDeviceProperties 11.8=1 13.0=3
 //! cudaGetDeviceProperties_v2 12.0=2 13.0=-
+//!
+//! @null 1 2 3
+//! cudaGraphAddDependencies 11.8=1 13.0=2
 //! ```
 //!
 //! From 13.0 on, the library's `cudaGetDeviceProperties` has another meaning than before (another
 //! struct behind its pointer); `_v2` came with 12.0 and went with 13.0. Names of one group (no
-//! empty line between them) with the same number can be bound in place of each other. A function
-//! that is not in the file means the same in all versions.
+//! empty line between them) with the same number can be bound in place of each other. `@null` says
+//! of its group that a call which means 1 is one which means 2 with a null pointer as argument 3,
+//! counted from 0, and the caller's arguments from there on behind it. A function that is not in the
+//! file means the same in all versions. Of untold exports, the versions that have them do not tell
+//! which headers do: none declares them, or one whose library lacks them.
 
 use crate::diag::{BAD_SYMBOL_LIST, Diagnostic};
 use crate::version::{HeaderVersion, Version};
@@ -27,15 +34,33 @@ struct Name {
     meanings: Vec<(Version, Meaning)>,
 }
 
+/// The most arguments that a translated call may have: what every machine passes in registers
+/// (x86-64 psABI 3.2.3: six integers; AArch64 has eight), so that none moves to the stack.
+pub const MOST_ARGUMENTS: u8 = 6;
+
+/// One meaning as another with one argument more, which is null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Translation {
+    group: usize,
+    old: u16,
+    new: u16,
+    /// Which argument is null, counted from 0.
+    argument: u8,
+}
+
 /// The gates of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gates {
     /// The versions whose headers were read, ascending.
     headers: Vec<Version>,
+    /// Sorted.
+    untold: Vec<String>,
     /// In the order of the file, which keeps groups together.
     names: Vec<Name>,
     /// Indexes into `names`, by name.
     by_name: Vec<usize>,
+    /// At most one for a meaning of a group.
+    translations: Vec<Translation>,
 }
 
 /// What is bound where the library's version lies in `from..below` (as [`Version::code`] has it),
@@ -48,6 +73,9 @@ pub struct Gate {
     pub below: i32,
     /// The name that means there what the headers mean; `None`: there is none, refuse.
     pub name: Option<String>,
+    /// Which argument (from 0, below [`MOST_ARGUMENTS`]) is null there that the headers do not have;
+    /// the same in all gates of a function.
+    pub null: Option<u8>,
 }
 
 impl Gates {
@@ -65,10 +93,23 @@ impl Gates {
                 }
                 Some(word) if word.starts_with('#') => true,
                 Some("@gpustub-gates") => index == 0 && words.eq(["1"]),
+                Some("@untold") => {
+                    gates.untold.extend(words.map(str::to_owned));
+                    true
+                }
                 Some("@headers") => {
                     gates.headers = words.map_while(Version::parse).collect();
                     !gates.headers.is_empty() && gates.headers.is_sorted()
                 }
+                Some("@null") => match translation(group, words) {
+                    Some(found) => {
+                        let same = |t: &Translation| (t.group, t.old) == (group, found.old);
+                        let is_first = !gates.translations.iter().any(same);
+                        gates.translations.push(found);
+                        is_first
+                    }
+                    None => false,
+                },
                 Some(name) => match meanings(words) {
                     Some(meanings) => {
                         let name = name.to_owned();
@@ -84,10 +125,34 @@ impl Gates {
             };
             if !understood {
                 let message = format!("line {} of {file} is not understood: {line}", index + 1);
+                let mut error = Diagnostic::error(&BAD_SYMBOL_LIST, message);
+                if line.starts_with("@null") {
+                    error = error.help(format!(
+                        "`@null OLD NEW ARGUMENT`: two meanings of the group, the first of them in \
+                         no other such line, and which argument of the new one is null: 0 to {}",
+                        MOST_ARGUMENTS - 1
+                    ));
+                }
+                wrong.push(error);
+            }
+        }
+        gates.untold.sort();
+        let names = &gates.names;
+        for t in &gates.translations {
+            let is_meant = |meaning: u16| {
+                let mut group = names.iter().filter(|name| name.group == t.group);
+                group.any(|name| name.meanings.iter().any(|(_, m)| *m == Some(meaning)))
+            };
+            if let Some(missing) = [t.old, t.new].into_iter().find(|m| !is_meant(*m)) {
+                let Translation {
+                    old, new, argument, ..
+                } = t;
+                let message = format!(
+                    "`@null {old} {new} {argument}` of {file}: no name of its group means {missing}"
+                );
                 wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
             }
         }
-        let names = &gates.names;
         let mut order: Vec<usize> = (0..names.len()).collect();
         order.sort_by(|&a, &b| names[a].name.cmp(&names[b].name));
         for pair in order.windows(2) {
@@ -118,6 +183,19 @@ impl Gates {
         self.find(name).is_some()
     }
 
+    /// Whether the function is there in this version.
+    pub fn is_in(&self, name: &str, version: Version) -> bool {
+        self.find(name)
+            .is_some_and(|name| at(name, version).is_some())
+    }
+
+    /// Whether the versions that export it do not tell those whose headers declare it.
+    pub fn is_untold(&self, name: &str) -> bool {
+        self.untold
+            .binary_search_by(|other| other.as_str().cmp(name))
+            .is_ok()
+    }
+
     /// The versions whose headers were read, ascending.
     pub fn headers(&self) -> &[Version] {
         &self.headers
@@ -143,9 +221,12 @@ impl Gates {
                 from: 0,
                 below: i32::MAX,
                 name: None,
+                null: None,
             }];
         };
         let group: Vec<&Name> = self.names.iter().filter(|n| n.group == own.group).collect();
+        let is_ours = |t: &&Translation| (t.group, t.old) == (own.group, wanted);
+        let translation = self.translations.iter().find(is_ours);
         // A version before the first header is taken to be as that one, of its major only; one
         // after the last, as the last, of its major only.
         let start = Version::new(oldest.major, 0);
@@ -156,24 +237,38 @@ impl Gates {
         starts.sort();
         starts.dedup();
         let mut gates = Vec::new();
-        let mut gate = |from: i32, below: i32, name: Option<String>| {
+        let mut gate = |from: i32, below: i32, bound: Option<(&Name, Option<u8>)>| {
             // A name that only ever meant this one thing is looked for under it, if nothing else.
-            if always.is_none() || name.is_some() {
-                gates.push(Gate { from, below, name });
+            if always.is_none() || bound.is_some() {
+                gates.push(Gate {
+                    from,
+                    below,
+                    name: bound.map(|(name, _)| name.name.clone()),
+                    null: bound.and_then(|(_, null)| null),
+                });
             }
         };
         gate(0, code(start), None);
         for (index, &from) in starts.iter().enumerate() {
             let below = starts.get(index + 1).copied().unwrap_or(end);
             let meaning = |name: &Name| at(name, from.max(oldest));
+            let with = |meant: u16| {
+                let mut names = group.iter().copied();
+                names.find(|name| meaning(name) == Some(meant))
+            };
             if meaning(own) != Some(wanted) {
-                let other = group.iter().find(|name| meaning(name) == Some(wanted));
-                gate(code(from), code(below), other.map(|name| name.name.clone()));
+                let same = with(wanted).map(|name| (name, None));
+                let translated = || {
+                    let Translation { new, argument, .. } = *translation?;
+                    Some((with(new)?, Some(argument)))
+                };
+                gate(code(from), code(below), same.or_else(translated));
             }
         }
         gate(code(end), i32::MAX, None);
         gates.dedup_by(|next, last| {
-            let joins = last.below == next.from && last.name == next.name;
+            let binds = |gate: &Gate| (gate.name.clone(), gate.null);
+            let joins = last.below == next.from && binds(last) == binds(next);
             if joins {
                 last.below = next.below;
             }
@@ -202,17 +297,33 @@ fn at(name: &Name, version: Version) -> Meaning {
         .and_then(|(_, meaning)| *meaning)
 }
 
-/// What the name means in the headers; `None` if in none of them, or not the same in all.
+/// What the name means in those of the headers that have it; `None` if there are none, or if they
+/// differ.
 fn meant(name: &Name, header: HeaderVersion, oldest: Version) -> Meaning {
     let start = match header.from.major == oldest.major {
         true => header.from.max(oldest),
         false => header.from,
     };
-    let first = at(name, start);
-    let changes = |(from, meaning): &(Version, Meaning)| {
-        *from > start && *from < header.below && *meaning != first
-    };
-    first.filter(|_| !name.meanings.iter().any(changes))
+    let later = name.meanings.iter();
+    let later = later.filter(|(from, _)| *from > start && *from < header.below);
+    let all = [at(name, start)];
+    let mut all = all.into_iter().chain(later.map(|(_, m)| *m)).flatten();
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
+}
+
+/// `OLD NEW ARGUMENT`.
+fn translation<'t>(group: usize, mut words: impl Iterator<Item = &'t str>) -> Option<Translation> {
+    let old = words.next()?.parse().ok()?;
+    let new = words.next()?.parse().ok()?;
+    let argument = words.next()?.parse().ok()?;
+    let is_sound = words.next().is_none() && old != new && argument < MOST_ARGUMENTS;
+    is_sound.then_some(Translation {
+        group,
+        old,
+        new,
+        argument,
+    })
 }
 
 /// `VERSION=MEANING …`, ascending.
@@ -252,9 +363,22 @@ grown 11.7=1 11.8=2
 
 stays 11.7=1
 vanished 11.7=1 13.0=-
+
+late 12.0=1 13.0=2
+
+later 12.9=1 13.0=2
+
+@null 1 2 3
+add 11.7=1 13.0=2
+add_v2 12.0=2 13.0=-
+
+@null 1 2 0
+moved 11.7=1 13.0=-
+moved_v2 13.0=2
 ";
 
-    /// `from..below=name`, or `!` for a refusal; between them the own name.
+    /// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null; between them
+    /// the own name.
     fn of(name: &str, header: &str) -> String {
         let (gates, wrong) = Gates::parse("x.gates", FILE);
         assert_eq!(wrong, []);
@@ -267,7 +391,8 @@ vanished 11.7=1 13.0=-
             .iter()
             .map(|g| {
                 let name = g.name.as_deref().unwrap_or("!");
-                format!("{}..{}={name}", show(g.from), show(g.below))
+                let null = g.null.map_or(String::new(), |at| format!("+{at}"));
+                format!("{}..{}={name}{null}", show(g.from), show(g.below))
             })
             .collect();
         shown.join(" ")
@@ -304,6 +429,20 @@ vanished 11.7=1 13.0=-
             ("grown", "11.8", "0.0..11.8=! 14.0..=!"),
             ("grown", "11.7", "0.0..11.0=! 11.8..=!"),
             ("grown", "12", "0.0..11.8=! 14.0..=!"),
+            // Who calls it has headers of 12 that declare it, be they 12.0 or 12.9.
+            ("late", "11", "0.0..=!"),
+            ("late", "12", "0.0..12.0=! 13.0..=!"),
+            ("later", "12", "0.0..12.9=! 13.0..=!"),
+            // The form of 13 takes one argument more, which may be null; that of 11 cannot be had
+            // from what it came of.
+            ("add", "11", "0.0..11.0=! 13.0..14.0=add+3 14.0..=!"),
+            ("add", "12", "0.0..11.0=! 13.0..14.0=add+3 14.0..=!"),
+            ("add", "13", "0.0..12.0=! 12.0..13.0=add_v2 14.0..=!"),
+            ("add_v2", "12", "13.0..14.0=add"),
+            // Without a header it may be either.
+            ("add", "", "0.0..=!"),
+            ("moved", "", "13.0..14.0=moved_v2+0"),
+            ("moved_v2", "", ""),
         ] {
             assert_eq!(of(name, header), expected, "{name} with headers {header}");
         }
@@ -322,11 +461,30 @@ vanished 11.7=1 13.0=-
             ("@other", "line 3 of"),
             ("@gpustub-gates 1", "line 3 of"),
             ("f 12.0=1\nf 12.0=1", "x.gates has f twice"),
+            ("@null", "line 3 of"),
+            ("@null 1", "line 3 of"),
+            ("f 11.8=1 12.0=2\n@null 1 2", "line 4 of"),
+            ("f 11.8=1 12.0=2\n@null 1 1 0", "line 4 of"),
+            ("f 11.8=1 12.0=2\n@null 1 2 6", "line 4 of"),
+            ("f 11.8=1 12.0=2\n@null 1 2 -1", "line 4 of"),
+            ("f 11.8=1 12.0=2\n@null 1 2 3 4", "line 4 of"),
+            ("f 11.8=1 12.0=2\n@null 1 2 3\n@null 1 2 4", "line 5 of"),
+            (
+                "f 11.8=1 12.0=2\n\n@null 1 2 3",
+                "`@null 1 2 3` of x.gates: no name of its group means 1",
+            ),
+            (
+                "f 11.8=1 12.0=2\n@null 1 3 0",
+                "`@null 1 3 0` of x.gates: no name of its group means 3",
+            ),
         ] {
             let text = format!("@gpustub-gates 1\n@headers 11.8 12.0\n{line}\n");
             let (_, wrong) = Gates::parse("x.gates", &text);
             assert_eq!(wrong.len(), 1, "{line:?}: {wrong:?}");
             assert!(wrong[0].message.starts_with(message), "{wrong:?}");
+            let explained = wrong[0].help.iter().any(|h| h.contains("0 to 5"));
+            let is_line = wrong[0].message.starts_with("line") && line.contains("@null");
+            assert_eq!(explained, is_line, "{wrong:?}");
         }
         assert_eq!(Gates::parse("x.gates", "").1, []);
     }

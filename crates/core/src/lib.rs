@@ -13,6 +13,7 @@ pub mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gates;
+pub mod imports;
 pub mod library;
 pub mod manifest;
 pub mod plan;

@@ -32,6 +32,21 @@ pub struct LoadName {
     pub name: String,
 }
 
+/// Where the toolkit's major stands in a file: right after this text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToldBy {
+    /// In the name of a library that it needs (DT_NEEDED): `libcublas.so.`.
+    Needed(String),
+    /// In its constants (section `.rodata`).
+    Text {
+        /// For example `+cuda`.
+        text: String,
+        /// Not in the file itself but in one beside it: its name up to `.so`, `libcudnn_adv`. What
+        /// follows that is the same in both names.
+        beside: Option<String>,
+    },
+}
+
 /// How the library is asked for its version after loading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionForm {
@@ -171,9 +186,11 @@ pub struct Library {
     pub dirs: Vec<String>,
     /// File-name prefixes of siblings to load with it: `libnvrtc-builtins.so.`.
     pub needs: Vec<String>,
-    /// Where two toolkit majors share a load name: prefixes of needed names, after which the toolkit's
-    /// major stands (`libcublas.so.`).
-    pub told_by: Vec<String>,
+    /// Where two toolkit majors share a load name: what tells them apart. The first that does counts.
+    pub told_by: Vec<ToldBy>,
+    /// Whether the majors of load names are the library's own (cuDNN 9), not its toolkit's, which then
+    /// only `told_by` tells.
+    pub own_majors: bool,
     /// The driver library whose version limits which toolkit majors work: `cuda`.
     pub driver: Option<String>,
     /// The function that tells the version.

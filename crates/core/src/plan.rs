@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::gates::Gates;
-use crate::library::{Codes, Fallback, Hook, LoadName, Role, VersionForm};
+use crate::library::{Codes, Fallback, Hook, LoadName, Role, ToldBy, VersionForm};
 use crate::manifest::{Form, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -95,7 +95,9 @@ pub struct LibraryPlan {
     /// As in the library manifest.
     pub needs: Vec<String>,
     /// As in the library manifest.
-    pub told_by: Vec<String>,
+    pub told_by: Vec<ToldBy>,
+    /// As in the library manifest.
+    pub own_majors: bool,
     /// The id of the driver library, which then is in the plan too.
     pub driver: Option<String>,
     /// The function that tells the version.

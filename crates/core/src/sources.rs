@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use crate::by_name::ByName;
 use crate::library::c_name;
-use crate::plan::Plan;
+use crate::plan::{LibraryPlan, Plan};
 
 /// Files by path, with `/`, below one folder.
 pub type SourceSet = ByName<String>;
@@ -53,8 +53,20 @@ fn table(plan: &Plan) -> String {
             }
         }
         let _ = writeln!(text, "GPUSTUB_LIBRARY_END({id})");
+        for (name, argument) in translated(library) {
+            let _ = writeln!(text, "GPUSTUB_NULL({id}, {name}, {argument})");
+        }
     }
     text
+}
+
+/// The functions that some library has with one argument more, which is null, and which one it is.
+fn translated(library: &LibraryPlan) -> impl Iterator<Item = (&str, u8)> {
+    library.functions.iter().filter_map(|function| {
+        let spec = library.specs.get(usize::from(function.spec))?;
+        let gates = library.gates.of(spec.gated.as_ref()?, library.header);
+        Some((&*function.name, gates.iter().find_map(|gate| gate.null)?))
+    })
 }
 
 #[cfg(test)]

@@ -76,6 +76,17 @@ impl HeaderVersion {
     }
 }
 
+/// As it is read: `12`, `11.8`.
+impl fmt::Display for HeaderVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if Self::parse(&self.from.major.to_string()).as_ref() == Some(self) {
+            write!(f, "{}", self.from.major)
+        } else {
+            self.from.fmt(f)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +142,8 @@ mod tests {
         assert_eq!(range("11.99"), (11_990, 12_000));
         assert_eq!(range("9999"), (9_999_000, 10_000_000));
         assert_eq!(HeaderVersion::parse("twelve"), None);
+        for text in ["12", "12.0", "11.8", "11.99", "9999"] {
+            assert_eq!(HeaderVersion::parse(text).unwrap().to_string(), text);
+        }
     }
 }

@@ -150,6 +150,7 @@ const TOML: &[&str] = &[
     "@gpustub-gates 1\n",
     "@headers 11.8 12.0\n",
     "f 11.8=1 12.0=2\n",
+    "@null 1 2 3\n",
 ];
 
 const LIST: &[&str] = &[

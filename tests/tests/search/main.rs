@@ -1,5 +1,7 @@
 //! Which file a library is taken from, on machines made up file by file.
 
+mod broken;
+mod built;
 mod cases;
 mod choose;
 mod generate;

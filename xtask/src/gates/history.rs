@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_core::gates::MOST_ARGUMENTS;
 use gpustub_core::version::Version;
+use gpustub_headers::{self as headers, Declared, same, takes_null};
 
-use super::compare::same;
-use super::headers::{self, Declared};
 use super::reviewed::Reviewed;
 use super::text::{Gates, Group, Meaning};
 
@@ -20,17 +20,25 @@ pub struct Evidence {
 /// All names of a library, in groups.
 pub struct History {
     pub gates: Gates,
-    /// Exported names that no header declares: nothing is known of them.
-    pub unknown: BTreeSet<String>,
+    /// Exported names that do not tell headers by what libraries have: no header declares them, or
+    /// one does whose own library lacks them.
+    pub untold: BTreeSet<String>,
 }
 
-/// Ascending versions in, every group out.
-pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> History {
+/// Ascending versions in, every group out. `Err` names a judgement that the headers contradict.
+pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, String> {
     let mut names = BTreeSet::new();
     for version in evidence {
         names.extend(exported(version));
     }
-    let mut unknown = BTreeSet::new();
+    let mut untold = BTreeSet::new();
+    for version in evidence {
+        if let Some(exports) = &version.exports {
+            let declared = version.headers.functions.keys();
+            let lacking = declared.filter(|name| !exports.contains(*name) && names.contains(*name));
+            untold.extend(lacking.cloned());
+        }
+    }
     let mut groups: BTreeMap<(String, String), Vec<Name>> = BTreeMap::new();
     for name in names {
         match declarations(&name, evidence, reviewed) {
@@ -38,20 +46,28 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> History {
                 let key = reviewed.group(&name);
                 groups.entry(key).or_default().push(Name { name, known });
             }
-            None => drop(unknown.insert(name)),
+            None => drop(untold.insert(name)),
+        }
+    }
+    for (stem, _) in reviewed.nullable {
+        if !groups.keys().any(|(of, _)| of == stem) {
+            return Err(format!("nullable: no version has {stem}"));
         }
     }
     let groups = groups
-        .values()
-        .map(|names| group(names, evidence, reviewed))
-        .collect();
-    History {
+        .iter()
+        .map(|((stem, _), names)| {
+            group(names, evidence, reviewed, reviewed.nullable(stem))
+                .map_err(|e| format!("nullable: {stem}: {e}"))
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(History {
         gates: Gates {
             headers: evidence.iter().map(|e| e.version).collect(),
             groups,
         },
-        unknown,
-    }
+        untold,
+    })
 }
 
 /// A name, and what it is declared as in each version that exports it.
@@ -95,9 +111,41 @@ impl Numbers {
         self.0.push(declared.clone());
         self.0.len()
     }
+
+    /// The meaning of which another is the same with this argument null, and that one. `Err` says why
+    /// there is not just one such pair.
+    fn translation(&self, argument: u8) -> Result<(usize, usize, u8), String> {
+        let pairs = (1..).zip(&self.0).flat_map(|(old, a)| {
+            (1..)
+                .zip(&self.0)
+                .filter(move |(new, _)| old != *new)
+                .map(move |(new, b)| {
+                    takes_null(a, b, argument, MOST_ARGUMENTS).map(|()| (old, new, argument))
+                })
+        });
+        let (found, reasons): (Vec<_>, Vec<_>) = pairs.partition(Result::is_ok);
+        match &found[..] {
+            [Ok(one)] => Ok(*one),
+            _ => {
+                let reasons: BTreeSet<String> =
+                    reasons.into_iter().filter_map(Result::err).collect();
+                let reasons: Vec<_> = reasons.into_iter().collect();
+                let count = found.len();
+                Err(format!(
+                    "{count} pairs of meanings fit: {}",
+                    reasons.join("; ")
+                ))
+            }
+        }
+    }
 }
 
-fn group(names: &[Name], evidence: &[Evidence], reviewed: &Reviewed) -> Group {
+fn group(
+    names: &[Name],
+    evidence: &[Evidence],
+    reviewed: &Reviewed,
+    nullable: Option<u8>,
+) -> Result<Group, String> {
     let mut numbers = Numbers::default();
     // What each name means in the version before.
     let mut now: BTreeMap<&str, (usize, &Declared, Version)> = BTreeMap::new();
@@ -159,11 +207,15 @@ fn group(names: &[Name], evidence: &[Evidence], reviewed: &Reviewed) -> Group {
         }
     }
     let is_listed = reviewed.is_listed(&lines) || source_changes(&lines, evidence);
-    Group {
+    let translation = nullable
+        .map(|argument| numbers.translation(argument))
+        .transpose()?;
+    Ok(Group {
         names: lines,
         reasons,
+        translations: translation.into_iter().collect(),
         is_listed,
-    }
+    })
 }
 
 /// Whether a name in sources means one function of the group with one header and another with the
@@ -193,34 +245,38 @@ fn source_changes(
 
 #[cfg(test)]
 mod tests {
-    use super::super::headers::Headers;
+    use gpustub_headers::{Clang, functions};
+
     use super::super::reviewed::NONE;
     use super::*;
 
-    const HEADERS: Headers = Headers {
-        include: &[],
-        defines: &[],
-        modes: &[],
-        prefixes: &["gpu"],
-    };
-
     /// Versions 1.0, 2.0, ...: what the header declares, and what the library exports.
     fn gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
+        let found = try_gates(versions, reviewed);
+        found.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> Result<String, String> {
         let evidence: Vec<_> = (1..)
             .zip(versions)
             .map(|(major, (header, exports))| Evidence {
                 version: Version::new(major, 0),
                 headers: headers::Version {
-                    functions: HEADERS.declared(header).unwrap().into_iter().collect(),
+                    functions: functions(&Clang::new("clang"), header, &[], &|_| true)
+                        .unwrap()
+                        .into_iter()
+                        .collect(),
                     ..headers::Version::default()
                 },
                 exports: Some(exports.split(' ').map(String::from).collect()),
             })
             .collect();
-        let text = history(&evidence, reviewed).gates.to_text("");
+        let text = history(&evidence, reviewed)?
+            .gates
+            .to_text("", &Default::default());
         let lines = text.lines().skip(3);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        lines.collect::<Vec<_>>().join("\n")
+        Ok(lines.collect::<Vec<_>>().join("\n"))
     }
 
     #[test]
@@ -289,5 +345,62 @@ mod tests {
         };
         assert_eq!(gates(&other, &NONE), "gpuA 1.0=1 2.0=2");
         assert_eq!(gates(&other, &misleading), "");
+    }
+
+    #[test]
+    #[ignore = "needs clang (tests/run)"]
+    fn null_is_what_was_judged_so_and_fits() {
+        let judged = |argument| Reviewed {
+            nullable: Box::leak(Box::new([("gpuA", argument)])),
+            ..NONE
+        };
+        let old = "struct s { int a, b; }; int gpuA(int *, long); int gpuA_ptsz(int *, long);";
+        let new = |arguments: &str| {
+            format!("struct s {{ int a, b; }}; int gpuA({arguments}); int gpuA_ptsz({arguments});")
+        };
+        let of = |arguments: &str, judged| {
+            let newer = new(arguments);
+            let versions = [(old, "gpuA gpuA_ptsz"), (&newer, "gpuA gpuA_ptsz")];
+            try_gates(&versions, &judged)
+        };
+        let fits = "int *, struct s *, long";
+        assert_eq!(
+            of(fits, NONE).unwrap(),
+            "gpuA 1.0=1 2.0=2\ngpuA_ptsz 1.0=1 2.0=2"
+        );
+        assert_eq!(
+            of(fits, judged(1)).unwrap(),
+            "@null 1 2 1\ngpuA 1.0=1 2.0=2\n@null 1 2 1\ngpuA_ptsz 1.0=1 2.0=2"
+        );
+        let six = "int *, struct s *, long, int, int, int, int";
+        for (arguments, argument, reason) in [
+            (fits, 0, "argument 0: 4 bytes -> s of 8 bytes"),
+            (fits, 2, "argument 2 is no pointer"),
+            (fits, 5, "argument 5 is no pointer"),
+            ("int *, long, long", 1, "argument 1 is no pointer"),
+            (
+                "int *, struct s *, int",
+                1,
+                "argument 1: 8 bytes -> 4 bytes",
+            ),
+            (
+                "int *, struct s *, double",
+                1,
+                "not 6 integers and pointers",
+            ),
+            ("int *, struct s *, long, int", 1, "2 -> 3 arguments"),
+            (six, 1, "not 6 integers and pointers"),
+            ("int *, long", 1, "0 pairs of meanings fit: "),
+        ] {
+            let error = of(arguments, judged(argument)).unwrap_err();
+            assert!(
+                error.starts_with("nullable: gpuA: 0 pairs of meanings fit"),
+                "{error}"
+            );
+            assert!(error.contains(reason), "{arguments}: {error}");
+        }
+        let versions = [("int gpuB(int);", "gpuB")];
+        let error = try_gates(&versions, &judged(1)).unwrap_err();
+        assert_eq!(error, "nullable: no version has gpuA");
     }
 }

@@ -1,9 +1,10 @@
 //! Fake libraries and callers, as C, out of the same declarations as the gates.
 //!
-//! A fake library has each gated function of its version, which writes down its arguments, fills
-//! what it may write and reads what it may read as its own header has them. A caller calls each of
-//! them by the names of the header that it is compiled with, and guards what it passes. So a caller
-//! and a library that misunderstand each other show it. What they are made of is in
+//! A fake library has each gated function of its version, and one for each way to make a call of those
+//! that never changed and of some that no API has (`xtask/programs/shapes.h`). It writes down its
+//! arguments, fills what it may write and reads what it may read as its own header has them. A caller
+//! calls each of them by the names of the header that it is compiled with, and guards what it passes.
+//! So a caller and a library that misunderstand each other show it. What they are made of is in
 //! `xtask/programs/*.h`.
 //!
 //! ```text
@@ -14,28 +15,30 @@
 //! GPUSTUB_FAKE_LOG=log ./caller
 //! ```
 //!
-//! The caller prints for each call `call SOURCE EXPORTED`, `passed EXPORTED ARGUMENTS`, and `result
+//! The caller prints for each call `call SOURCE EXPORTED SHAPE`, `passed EXPORTED ARGUMENTS`, and `result
 //! STATUS filled|untouched|partly|overrun` or `signal N`; the library adds `NAME ARGUMENTS` to the
 //! log. A call was understood if both say the same of the arguments and all was filled. `-per-thread`
 //! ones take `-D..._API_PER_THREAD_DEFAULT_STREAM`; with `-DWEAK` and no stubs, `LD_PRELOAD` names
 //! the library, and what it lacks is `absent`.
 
 mod arguments;
+mod sample;
+mod shapes;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
+use gpustub_headers::{self as headers, Declared, Headers};
 
-use super::headers::{self, STAND_INS};
 use super::history::{Evidence, declarations, history};
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{RECIPES, Recipe, STAND_INS};
 use super::text::Group;
 use crate::manifests::read;
 use crate::recipes::find;
-use arguments::Differences;
+use arguments::{Differences, Returned};
 use text::Function;
 
 /// The fake libraries and callers of one library.
@@ -63,14 +66,14 @@ const PROGRAMS: &[Programs] = &[
         versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
         modes: &[
             ("", &[]),
-            ("-per-thread", &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]),
+            ("-per-thread", &["HIP_API_PER_THREAD_DEFAULT_STREAM"]),
         ],
     },
 ];
 
 const CUDA_MODES: &[(&str, &[&str])] = &[
     ("", &[]),
-    ("-per-thread", &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"]),
+    ("-per-thread", &["CUDA_API_PER_THREAD_DEFAULT_STREAM"]),
 ];
 
 /// `cargo xtask gate-programs`.
@@ -116,29 +119,60 @@ impl Programs {
         let ask = library.version.as_ref();
         let ask = ask.ok_or_else(|| format!("{} is not asked for its version", self.id))?;
         let wanted = |version| self.versions().any(|of| of == version);
-        let evidence = recipe.evidence(components, wanted)?;
-        let groups = history(&evidence, &recipe.reviewed).gates.groups;
+        let mut evidence = recipe.evidence(components, wanted)?;
+        let groups = history(&evidence, &recipe.reviewed)?.gates.groups;
         // What changes between versions that are not here is gated, too.
         let is_gated = |group: &&Group| group.names.keys().any(|name| library.gates.has(name));
-        let groups: Vec<&Group> = groups.iter().filter(is_gated).collect();
-        let differences = differences(&groups, &evidence, recipe);
+        let names = |group: &Group| group.names.keys().cloned().collect();
+        let gated: Vec<BTreeSet<String>> = groups.iter().filter(is_gated).map(names).collect();
+        // After the history, which is of real functions only.
+        let made_up = sample::made_up()?;
+        for version in &mut evidence {
+            version.headers.functions.extend(made_up.clone());
+            if let Some(exports) = &mut version.exports {
+                exports.extend(made_up.keys().cloned());
+            }
+        }
+        let is_unchanged = |name: &str| {
+            let is_gated = gated.iter().any(|names| names.contains(name));
+            let known = declarations(name, &evidence, &recipe.reviewed);
+            let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
+            !is_gated && is_everywhere && *name != ask.0
+        };
+        let mut callers = Vec::new();
+        let all = recipe.headers()?;
+        for (end, mode) in self.modes {
+            let mut reads = Vec::new();
+            for Evidence { version, .. } in &evidence {
+                let include = recipe.include(components, *version)?;
+                let headers_in_mode = Headers {
+                    defines: vec![macros(all, mode)],
+                    ..all.clone()
+                };
+                let mut read = recipe.declared(&headers_in_mode, &include)?;
+                read.functions.extend(made_up.clone());
+                reads.push(read);
+            }
+            let sampled = sample::sample(&reads, is_unchanged);
+            callers.push((end, reads, sampled));
+        }
+        let family = |names: &BTreeSet<String>| Family::new(names, &evidence, recipe);
+        let gated: Vec<Family> = gated.iter().map(family).collect();
+        let sampled = callers.iter().flat_map(|(_, _, sampled)| sampled);
+        let unchanged: BTreeMap<&String, Family> = sampled
+            .map(|name| (name, family(&BTreeSet::from([name.clone()]))))
+            .collect();
         let mut files = vec![
             ("fake.h".to_owned(), FAKE.to_owned()),
             ("caller.h".to_owned(), CALLER.to_owned()),
+            ("shapes.h".to_owned(), sample::MADE_UP.to_owned()),
         ];
         for (index, Evidence { version, .. }) in evidence.iter().enumerate() {
-            let mut functions = Vec::new();
-            for (group, differences) in groups.iter().zip(&differences) {
-                for name in group.names.keys() {
-                    let known = declarations(name, &evidence, &recipe.reviewed);
-                    let declared = known.and_then(|known| known[index].clone());
-                    functions.extend(declared.map(|declared| Function {
-                        source: name.clone(),
-                        name: name.clone(),
-                        arguments: differences.arguments(&declared),
-                    }));
-                }
-            }
+            let functions: Vec<Function> = gated
+                .iter()
+                .chain(unchanged.values())
+                .flat_map(|family| family.functions(index))
+                .collect();
             let nodes = nodes(recipe, components, *version)?;
             let nodes = functions
                 .iter()
@@ -149,15 +183,19 @@ impl Programs {
             let fake = text::fake(*version, ask, &functions);
             files.push((format!("fake-{version}.c"), fake));
             let include = recipe.include(components, *version)?;
-            let headers = recipe.headers.include.iter().copied();
+            let headers = all.include.iter().flatten().map(String::as_str);
             let headers: Vec<&str> = headers
                 .filter(|header| {
                     include.join(header).exists() || Path::new(STAND_INS).join(header).exists()
                 })
                 .collect();
-            for (end, mode) in self.modes {
-                let read = recipe.headers.read_modes(&include, &[mode])?;
-                let calls = calls(&groups, &differences, &read);
+            for (end, reads, sampled) in &callers {
+                let sampled = sampled.iter().map(|name| &unchanged[name]);
+                let calls: Vec<Function> = gated
+                    .iter()
+                    .chain(sampled)
+                    .flat_map(|family| family.calls(&reads[index]))
+                    .collect();
                 let caller = text::caller(*version, &headers, &calls);
                 files.push((format!("caller-{version}{end}.c"), caller));
             }
@@ -172,18 +210,63 @@ impl Programs {
     }
 }
 
+/// Those of every program, and those of a mode.
+fn macros(headers: &Headers, mode: &[&str]) -> Vec<String> {
+    let plain = headers.defines.first().into_iter().flatten().cloned();
+    plain.chain(mode.iter().map(|m| (*m).to_owned())).collect()
+}
+
 const FAKE: &str = include_str!("../../programs/fake.h");
 const CALLER: &str = include_str!("../../programs/caller.h");
 
-/// For each group what bytes do not show.
-fn differences(groups: &[&Group], evidence: &[Evidence], recipe: &Recipe) -> Vec<Differences> {
-    let of = |group: &&Group| {
-        let names = group.names.keys();
-        let known = names.filter_map(|name| declarations(name, evidence, &recipe.reviewed));
-        let all: Vec<_> = known.flatten().flatten().collect();
-        Differences::new(&all)
-    };
-    groups.iter().map(of).collect()
+/// Functions that may be bound in place of each other.
+struct Family {
+    /// With what each is in each version that has it.
+    names: BTreeMap<String, Vec<Option<Declared>>>,
+    /// What bytes do not show.
+    differences: Differences,
+}
+
+impl Family {
+    fn new(names: &BTreeSet<String>, evidence: &[Evidence], recipe: &Recipe) -> Self {
+        let known = |name: &str| declarations(name, evidence, &recipe.reviewed);
+        let names: BTreeMap<_, _> = names
+            .iter()
+            .filter_map(|name| known(name).map(|known| (name.clone(), known)))
+            .collect();
+        let all: Vec<_> = names.values().flatten().flatten().cloned().collect();
+        let differences = Differences::new(&all);
+        Self { names, differences }
+    }
+
+    fn function(&self, source: &str, name: &str, declared: &Declared) -> Function {
+        Function {
+            source: source.to_owned(),
+            name: name.to_owned(),
+            arguments: self.differences.arguments(declared),
+            result: Returned::new(declared),
+        }
+    }
+
+    /// Those of a version's library.
+    fn functions(&self, index: usize) -> impl Iterator<Item = Function> {
+        let names = self.names.iter();
+        names.filter_map(move |(name, known)| {
+            let declared = known[index].as_ref()?;
+            Some(self.function(name, name, declared))
+        })
+    }
+
+    /// The calls of a program for one set of macros.
+    fn calls(&self, read: &headers::Version) -> Vec<Function> {
+        let names = self.names.keys();
+        let declared = names.filter_map(|name| Some((name, read.functions.get(name)?)));
+        let calls = declared.flat_map(|(name, declared)| {
+            let sources = sample::sources(read, name).into_iter();
+            sources.map(move |source| self.function(source, name, declared))
+        });
+        calls.collect()
+    }
 }
 
 /// The version nodes in which the real library beside the headers has its functions.
@@ -199,30 +282,6 @@ fn nodes(
         nodes.extend(named.filter_map(|symbol| Some((symbol.name.clone(), symbol.node.clone()?))));
     }
     Ok(nodes)
-}
-
-/// The calls of a program for one set of macros.
-fn calls(groups: &[&Group], differences: &[Differences], read: &headers::Version) -> Vec<Function> {
-    let mut calls = Vec::new();
-    for (group, differences) in groups.iter().zip(differences) {
-        for (name, declared) in &read.functions {
-            if !group.names.contains_key(name) {
-                continue;
-            }
-            // By each name of the source that means it, or by its own if no macro takes that.
-            let macros = read.meant.iter().filter(|(_, meant)| meant.contains(name));
-            let mut sources: Vec<&String> = macros.map(|(source, _)| source).collect();
-            if !read.meant.contains_key(name) {
-                sources.push(name);
-            }
-            calls.extend(sources.into_iter().map(|source| Function {
-                source: source.clone(),
-                name: name.clone(),
-                arguments: differences.arguments(declared),
-            }));
-        }
-    }
-    calls
 }
 
 #[cfg(test)]
@@ -257,7 +316,7 @@ mod tests {
         assert!(agreed("hip") > 100);
     }
 
-    /// How many calls were understood, without stubs.
+    /// How many calls of gated functions were understood, without stubs. All others must be.
     fn agreed(id: &str) -> usize {
         let components = components();
         let programs = PROGRAMS.iter().find(|programs| programs.id == id).unwrap();
@@ -281,8 +340,11 @@ mod tests {
                 let mut caller = cc();
                 caller
                     .args(["-Wno-deprecated-declarations", "-DWEAK"])
-                    .args(recipe.headers.defines)
-                    .args(*mode);
+                    .args(
+                        macros(recipe.headers().unwrap(), mode)
+                            .iter()
+                            .map(|m| format!("-D{m}")),
+                    );
                 caller.args(["-isystem", STAND_INS, "-isystem"]);
                 caller.arg(recipe.include(&components, version).unwrap());
                 caller.args(["-o", &format!("caller-{version}{end}")]);
@@ -290,6 +352,8 @@ mod tests {
             }
         }
         let (mut agreed, mut wrong) = (0, Vec::new());
+        // For each mode the sets of shapes of the calls that all versions must understand.
+        let mut shapes: BTreeMap<&str, BTreeSet<BTreeSet<String>>> = BTreeMap::new();
         let versions: Vec<Version> = programs.versions().collect();
         for (of, library) in versions
             .iter()
@@ -305,6 +369,7 @@ mod tests {
                 );
                 let seen = std::fs::read_to_string(&log).unwrap();
                 let seen: BTreeSet<&str> = seen.lines().collect();
+                let mut called = BTreeSet::new();
                 for call in printed.split("call ").skip(1) {
                     let (names, rest) = call.split_once('\n').unwrap();
                     let name = names.split(' ').nth(1).unwrap();
@@ -313,7 +378,14 @@ mod tests {
                         seen.contains(passed) && result == "result 0 filled\n"
                     });
                     let mut groups = gates.groups.iter();
-                    let group = groups.find(|group| group.names.contains_key(name)).unwrap();
+                    let group = groups.find(|group| group.names.contains_key(name));
+                    let Some(group) = group else {
+                        called.insert(names.split(' ').next_back().unwrap().to_owned());
+                        if !is_understood {
+                            wrong.push(format!("{name}, {of}{end} on {library}: {rest}"));
+                        }
+                        continue;
+                    };
                     // HIP 5.2 declares two functions that it does not export yet: nothing was ever
                     // linked that calls them.
                     if group.at(name, of) == Meaning::Absent {
@@ -326,10 +398,19 @@ mod tests {
                         wrong.push(format!("{name}, {of}{end} on {library}: {rest}"));
                     }
                 }
+                shapes.entry(end).or_default().insert(called);
             }
         }
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        for (end, of_pairs) in shapes {
+            // No pair has fewer than another.
+            let first = of_pairs.first().unwrap();
+            assert!(
+                of_pairs.len() == 1 && first.len() > 25,
+                "{id}{end}: {of_pairs:#?}"
+            );
+        }
         agreed
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::version::Version;
+use gpustub_headers::{self as headers, Clang, Headers};
 
-use super::headers::Headers;
 use super::history::{Evidence, History, history};
 use super::reviewed::{self, Reviewed};
 use crate::manifests::read;
@@ -15,7 +15,8 @@ use crate::recipes::find;
 pub struct Recipe {
     pub id: &'static str,
     pub comment: &'static str,
-    pub headers: Headers,
+    /// What names of functions start with; a capital or an underscore follows.
+    pub prefixes: &'static [&'static str],
     /// The header by which the folder of all is found.
     pub header: &'static str,
     /// Folders of the components, `{}` for the version.
@@ -48,36 +49,14 @@ const CUDA_VERSIONS: &[(u32, u32)] = &[
     (13, 5),
 ];
 
-/// CUDA declares its old entry points with the first, and the variants for a stream of each thread
-/// with the second.
-const CUDA_MODES: &[&[&str]] = &[
-    &[],
-    &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"],
-    &["-D__CUDA_API_VERSION_INTERNAL"],
-    &[
-        "-D__CUDA_API_VERSION_INTERNAL",
-        "-DCUDA_API_PER_THREAD_DEFAULT_STREAM",
-    ],
-];
-
-const HIP_MODES: &[&[&str]] = &[&[], &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]];
+/// Our stand-ins for headers that are of other packages.
+pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
 pub const RECIPES: &[Recipe] = &[
     Recipe {
         id: "cuda",
         comment: "cuda.h of NVIDIA's wheels; a driver exports what the headers up to its version declare.",
-        headers: Headers {
-            include: &[
-                "vdpau/vdpau.h",
-                "cuda.h",
-                "cudaGL.h",
-                "cudaEGL.h",
-                "cudaVDPAU.h",
-            ],
-            defines: &[],
-            modes: CUDA_MODES,
-            prefixes: &["cu"],
-        },
+        prefixes: &["cu"],
         header: "cuda.h",
         folder: "wheels/cudart-{}",
         libraries: &[],
@@ -91,17 +70,7 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         id: "cudart",
         comment: "cuda_runtime_api.h of NVIDIA's wheels, and the exports of libcudart beside it.",
-        headers: Headers {
-            include: &[
-                "cuda_runtime_api.h",
-                "cuda_gl_interop.h",
-                "cuda_egl_interop.h",
-                "cuda_vdpau_interop.h",
-            ],
-            defines: &[],
-            modes: CUDA_MODES,
-            prefixes: &["cuda", "__cuda"],
-        },
+        prefixes: &["cuda", "__cuda"],
         header: "cuda_runtime_api.h",
         folder: "wheels/cudart-{}",
         libraries: &["libcudart.so."],
@@ -112,12 +81,7 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         id: "hip",
         comment: "hip_runtime_api.h of Debian's packages, and the exports of libamdhip64 beside it.",
-        headers: Headers {
-            include: &["hip/hip_runtime_api.h"],
-            defines: &["-D__HIP_PLATFORM_AMD__"],
-            modes: HIP_MODES,
-            prefixes: &["hip", "__hip"],
-        },
+        prefixes: &["hip", "__hip"],
         header: "hip/hip_runtime_api.h",
         folder: "hip-headers-{}",
         libraries: &["libamdhip64.so."],
@@ -128,12 +92,7 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         id: "hiprtc",
         comment: "hiprtc.h of Debian's packages.",
-        headers: Headers {
-            include: &["hip/hiprtc.h"],
-            defines: &["-D__HIP_PLATFORM_AMD__"],
-            modes: &[&[]],
-            prefixes: &["hiprtc"],
-        },
+        prefixes: &["hiprtc"],
         header: "hip/hiprtc.h",
         folder: "hip-headers-{}",
         libraries: &[],
@@ -144,12 +103,7 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         id: "nvrtc",
         comment: "nvrtc.h of NVIDIA's wheels, and the exports of libnvrtc beside it.",
-        headers: Headers {
-            include: &["stdlib.h", "nvrtc.h"],
-            defines: &[],
-            modes: &[&[]],
-            prefixes: &["nvrtc"],
-        },
+        prefixes: &["nvrtc"],
         header: "nvrtc.h",
         folder: "wheels/nvrtc-{}",
         libraries: &["libnvrtc.so."],
@@ -170,13 +124,37 @@ pub const RECIPES: &[Recipe] = &[
 ];
 
 impl Recipe {
+    /// What is included, and under which macros.
+    pub fn headers(&self) -> Result<&'static Headers, String> {
+        Headers::of(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
+    }
+
+    /// Reads headers below a folder.
+    pub fn declared(&self, headers: &Headers, folder: &Path) -> Result<headers::Version, String> {
+        let clang = Clang::new("clang").folder(STAND_INS).folder(folder);
+        let read = headers.read(&clang, &|name| self.is_name(name));
+        let mut read = read.map_err(|e| format!("`{}`: {e}", folder.display()))?;
+        read.meant.retain(|source, _| self.is_name(source));
+        Ok(read)
+    }
+
+    /// Whether a function of the library may be called so.
+    fn is_name(&self, name: &str) -> bool {
+        self.prefixes.iter().any(|prefix| {
+            let next = name
+                .strip_prefix(prefix)
+                .and_then(|rest| rest.chars().next());
+            next.is_some_and(|c| c.is_ascii_uppercase() || c == '_')
+        })
+    }
+
     /// Reads the versions that `wanted` says.
     pub fn read(
         &self,
         components: &Path,
         wanted: impl Fn(Version) -> bool,
     ) -> Result<History, String> {
-        Ok(history(&self.evidence(components, wanted)?, &self.reviewed))
+        history(&self.evidence(components, wanted)?, &self.reviewed)
     }
 
     /// The folder of the headers of a version, from which the names of headers start.
@@ -213,7 +191,7 @@ impl Recipe {
                 let names = self.exports(&find(&folder, library)?)?;
                 exports.get_or_insert_default().extend(names);
             }
-            let headers = self.headers.read(&include)?;
+            let headers = self.declared(self.headers()?, &include)?;
             for (of, folder, library) in self.elsewhere {
                 if *of == (major, minor) {
                     let names = self.exports(&find(&components.join(folder), library)?)?;
@@ -234,6 +212,6 @@ impl Recipe {
     pub fn exports(&self, library: &Path) -> Result<BTreeSet<String>, String> {
         let list = read(library)?;
         let names = list.functions().map(|symbol| symbol.name.clone());
-        Ok(names.filter(|name| self.headers.is_name(name)).collect())
+        Ok(names.filter(|name| self.is_name(name)).collect())
     }
 }

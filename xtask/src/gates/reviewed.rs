@@ -16,6 +16,9 @@ pub struct Reviewed {
     pub library_bound: &'static [&'static str],
     /// Declarations, by name and major, that are not of what the library exports under the name.
     pub misleading: &'static [(&'static str, u32)],
+    /// Functions of which a later form takes one pointer more, as this argument counted from 0, and does
+    /// what the earlier one did if that is null; by their stems.
+    pub nullable: &'static [(&'static str, u8)],
     /// A version whose headers were read, and the one since which they are like that.
     pub since: &'static [(Version, Version)],
 }
@@ -54,6 +57,12 @@ impl Reviewed {
 
     pub fn is_misleading(&self, name: &str, version: Version) -> bool {
         self.misleading.contains(&(name, version.major))
+    }
+
+    /// The argument that a later form of these functions takes more.
+    pub fn nullable(&self, stem: &str) -> Option<u8> {
+        let found = self.nullable.iter().find(|(of, _)| *of == stem);
+        found.map(|(_, argument)| *argument)
     }
 
     /// Since when what a version's headers say is so.
@@ -134,6 +143,27 @@ pub const CUDART: Reviewed = Reviewed {
     // they seem to declare it with the struct of 12, but the symbol keeps that of 11: in 12.9 it
     // copies 728 bytes, the other 780.
     misleading: &[("cudaGetDeviceProperties", 12)],
+    // The edge data that came with 12.3, as cuda_runtime_api.h 12.9 (in _v2) and 13.5 have it. The
+    // forms without it know no edges but those of zeroed data.
+    nullable: &[
+        // "Optional array of edge data. If NULL, default (zeroed) edge data is assumed."
+        ("cudaGraphAddDependencies", 3),
+        // "Optional edge data for the dependencies. If NULL, the data is assumed to be default
+        // (zeroed) for all dependencies."
+        ("cudaGraphAddNode", 3),
+        // "edgeData may alone be NULL, in which case the edges must all have default (zeroed) edge
+        // data", else cudaErrorLossyQuery. That is what the forms without it can tell, too:
+        // driver_types.h has the error for an "object using functionality newer than the API version
+        // used to introspect it or omission of optional return arguments". So in the next two.
+        ("cudaGraphGetEdges", 3),
+        ("cudaGraphNodeGetDependencies", 2),
+        ("cudaGraphNodeGetDependentNodes", 2),
+        // "edgeData is nullable, which is equivalent to passing default (zeroed) data for each edge."
+        ("cudaGraphRemoveDependencies", 3),
+        // "Optional array of data associated with each dependency."
+        ("cudaStreamUpdateCaptureDependencies", 2),
+        // Not cudaStreamGetCaptureInfo: its seven arguments do not all go into registers.
+    ],
     ..NONE
 };
 
@@ -159,6 +189,7 @@ pub const NONE: Reviewed = Reviewed {
     interchangeable: &[],
     library_bound: &[],
     misleading: &[],
+    nullable: &[],
     since: &[],
 };
 

@@ -1,8 +1,6 @@
 //! The form of `manifests/*.gates`.
 
-use std::collections::BTreeMap;
-#[cfg(test)]
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use gpustub_core::version::Version;
@@ -20,9 +18,16 @@ pub struct Group {
     pub names: BTreeMap<String, Vec<(Version, Meaning)>>,
     /// Why a name changed.
     pub reasons: BTreeMap<(String, Version), String>,
+    /// Numbers of meanings of which the first is the second with null as this argument.
+    pub translations: Vec<(usize, usize, u8)>,
     /// Whether anything changes in it.
     pub is_listed: bool,
 }
+
+#[cfg(test)]
+type Names<'a> = BTreeSet<(Version, &'a str)>;
+#[cfg(test)]
+pub type Translated<'a> = (Names<'a>, Names<'a>, u8);
 
 #[cfg(test)]
 impl Group {
@@ -33,6 +38,21 @@ impl Group {
         until
             .last()
             .map_or(Meaning::Absent, |(_, meaning)| *meaning)
+    }
+
+    /// The names and versions with a meaning that can be had by null, those with what it is had from, and
+    /// which argument that is.
+    pub fn translated(&self, versions: &[Version]) -> BTreeSet<Translated<'_>> {
+        let meaning = |number: usize| {
+            let names = self.names.keys();
+            let all = names.flat_map(|name| versions.iter().map(move |v| (*v, name.as_str())));
+            all.filter(|(v, name)| self.at(name, *v) == Meaning::Number(number))
+                .collect()
+        };
+        let translations = self.translations.iter();
+        translations
+            .map(|(old, new, argument)| (meaning(*old), meaning(*new), *argument))
+            .collect()
     }
 
     /// For each version the names by meaning: which mean the same as which others, in which
@@ -59,13 +79,27 @@ pub struct Gates {
 
 const FORMAT: &str = "@gpustub-gates 1";
 
+/// Of a line of names.
+const LONGEST_LINE: usize = 86;
+
 impl Gates {
-    /// The groups in which something changes, below comments.
-    pub fn to_text(&self, comments: &str) -> String {
+    /// The groups in which something changes, below comments and the untold exports.
+    pub fn to_text(&self, comments: &str, untold: &BTreeSet<String>) -> String {
         let mut text = format!("{FORMAT}\n");
         for comment in comments.lines() {
             text += format!("# {comment}").trim_end();
             text.push('\n');
+        }
+        let mut line = String::new();
+        for name in untold {
+            if !line.is_empty() && line.len() + name.len() > LONGEST_LINE {
+                let _ = writeln!(text, "@untold{line}");
+                line.clear();
+            }
+            let _ = write!(line, " {name}");
+        }
+        if !line.is_empty() {
+            let _ = writeln!(text, "@untold{line}");
         }
         text += "@headers";
         for version in &self.headers {
@@ -74,6 +108,9 @@ impl Gates {
         text.push('\n');
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
+            for (old, new, argument) in &group.translations {
+                let _ = writeln!(text, "@null {old} {new} {argument}");
+            }
             for (name, line) in &group.names {
                 for ((of, version), reason) in &group.reasons {
                     if of == name {
@@ -109,7 +146,7 @@ impl Gates {
             let mut words = line.split_whitespace();
             match words.next() {
                 None => open = false,
-                Some("#") => {}
+                Some("#" | "@untold") => {}
                 Some("@headers") => {
                     gates.headers = words
                         .map(|word| version(word, line))
@@ -123,12 +160,17 @@ impl Gates {
                         });
                         open = true;
                     }
+                    let Some(group) = gates.groups.last_mut() else {
+                        continue;
+                    };
+                    if name == "@null" {
+                        group.translations.push(translation(words, line)?);
+                        continue;
+                    }
                     let meanings = words
                         .map(|word| meaning(word, line))
                         .collect::<Result<_, _>>()?;
-                    if let Some(group) = gates.groups.last_mut() {
-                        group.names.insert(name.to_owned(), meanings);
-                    }
+                    group.names.insert(name.to_owned(), meanings);
                 }
             }
         }
@@ -139,6 +181,19 @@ impl Gates {
 #[cfg(test)]
 fn version(word: &str, line: &str) -> Result<Version, String> {
     Version::parse(word).ok_or_else(|| format!("`{word}` is no version: {line}"))
+}
+
+#[cfg(test)]
+fn translation<'t>(
+    words: impl Iterator<Item = &'t str>,
+    line: &str,
+) -> Result<(usize, usize, u8), String> {
+    let wrong = || format!("no two meanings and an argument: {line}");
+    let numbers: Option<Vec<u8>> = words.map(|word| word.parse().ok()).collect();
+    match numbers.as_deref() {
+        Some(&[old, new, argument]) => Ok((old.into(), new.into(), argument)),
+        _ => Err(wrong()),
+    }
 }
 
 #[cfg(test)]
@@ -158,20 +213,32 @@ mod tests {
 
     #[test]
     fn text_is_read_as_it_was_written() {
-        let text = "@gpustub-gates 1\n# Of a test.\n@headers 11.8 12.9\n\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
+        let text = "@gpustub-gates 1\n# Of a test.\n@headers 11.8 12.9\n\n@null 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
         let gates = Gates::parse(text).unwrap();
-        assert_eq!(gates.to_text("Of a test."), text);
+        assert_eq!(gates.to_text("Of a test.", &BTreeSet::new()), text);
+        let names = ["a".repeat(80), "b".to_owned(), "c".repeat(5)];
+        let head: Vec<_> = gates
+            .to_text("", &names.iter().cloned().collect())
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        let lines = [
+            format!("@untold {} b", names[0]),
+            format!("@untold {}", names[2]),
+        ];
+        assert_eq!(head[1..3], lines);
         assert_eq!(gates.groups.len(), 2);
         let versions = gates.headers.as_slice();
         assert_eq!(gates.groups[0].at("a", versions[0]), Meaning::Number(1));
         assert_eq!(gates.groups[0].at("b", versions[1]), Meaning::Absent);
-        let renumbered =
-            "@gpustub-gates 1\n@headers 11.8 12.9\n\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
-        assert_eq!(
-            gates.groups[0].partition(versions),
-            Gates::parse(renumbered).unwrap().groups[0].partition(versions)
-        );
+        let renumbered = "@gpustub-gates 1\n@headers 11.8 12.9\n\n@null 3 7 0\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
+        let [one, other] = [text, renumbered].map(|text| Gates::parse(text).unwrap());
+        let [one, other] = [&one.groups[0], &other.groups[0]];
+        assert_eq!(one.partition(versions), other.partition(versions));
+        assert_eq!(one.translated(versions), other.translated(versions));
+        assert_eq!(one.translated(versions).len(), 1);
         assert!(Gates::parse("a 1=1").is_err());
         assert!(Gates::parse("@gpustub-gates 1\na 1:1").is_err());
+        assert!(Gates::parse("@gpustub-gates 1\n@null 1 2").is_err());
     }
 }

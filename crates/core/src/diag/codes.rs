@@ -205,6 +205,15 @@ program has its own copy. A stub would take the place of that copy and send the 
 calls into the library. They are left out; the functions that the library itself defines remain.
 
     _ZNSt6vectorIiSaIiEE9push_backERKi weak      # std::vector<int>::push_back";
+    WRONG_HEADER "wrong-header": "a function that the declared headers do not have",
+        "Headers give many functions another name from one version to the next: `cuCtxCreate` in a
+source is `cuCtxCreate_v4` in an object from 13.0 on. So names tell which headers an object was
+compiled against, and one that the version in `header` does not have comes from others. With a
+wrong `header`, functions are bound that take other arguments, or refused without need. Say which
+headers it is, or compile all objects against the same ones.
+
+    [stub.cuda]
+    header = \"13.0\"";
     WRONG_MACHINE "wrong-machine": "a library for another architecture",
         "The list was asked for from a library of one architecture, and the file is for another. Exports
 differ between them, so a list of the wrong one would be wrong in silence.

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    Codes, Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, VersionForm, is_id,
+    Codes, Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, ToldBy, VersionForm,
+    is_id,
 };
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
@@ -12,7 +13,7 @@ use crate::gates::Gates;
 use crate::manifest::values;
 use crate::symbols::SymbolList;
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "schema",
     "id",
     "title",
@@ -23,6 +24,7 @@ const KEYS: [&str; 17] = [
     "version",
     "needs",
     "told-by",
+    "own-majors",
     "load-names",
     "places",
     "status",
@@ -64,6 +66,9 @@ const HOOKS: [(&str, HookKind); 5] = [
     ("handle", HookKind::Handle),
     ("identity", HookKind::Identity),
 ];
+
+/// What the run time looks for in a file (`runtime/major.c`).
+const LONGEST_PREFIX: usize = 64;
 
 /// What the run time keeps of a call (`runtime/hook.c`).
 const MOST_HOOK_ARGS: i64 = 12;
@@ -140,7 +145,11 @@ impl Reader<'_, '_> {
             dirs_first: place("dirs-first"),
             dirs: place("dirs"),
             needs: self.strings(top.get("needs")),
-            told_by: self.strings(top.get("told-by")),
+            told_by: self.told_by(top),
+            own_majors: match top.get("own-majors") {
+                Some(value) => self.decoder.boolean(&value)?,
+                None => false,
+            },
             family: match top.get("family") {
                 Some(value) => self.decoder.string(&value)?.value,
                 None => String::new(),
@@ -173,6 +182,43 @@ impl Reader<'_, '_> {
             Some(value) => values(&self.decoder.strings(&value)),
             None => Vec::new(),
         }
+    }
+
+    /// Each is a string, or `{ text = "+cuda" }`, or `{ text = "…", beside = "libcudnn_adv" }`.
+    fn told_by(&mut self, top: &Table<'_>) -> Vec<ToldBy> {
+        let Some(value) = top.get("told-by") else {
+            return Vec::new();
+        };
+        let list = self.decoder.list(&value, "a list of strings and tables");
+        list.iter()
+            .filter_map(|one| self.told_by_one(one))
+            .collect()
+    }
+
+    fn told_by_one(&mut self, value: &Value<'_>) -> Option<ToldBy> {
+        if value.is_string() {
+            return self.prefix(value).map(ToldBy::Needed);
+        }
+        let table = self.decoder.table(value, &["text", "beside"])?;
+        let text = self.decoder.required(&table, "text", &value.span)?;
+        Some(ToldBy::Text {
+            text: self.prefix(&text)?,
+            beside: match table.get("beside") {
+                Some(value) => Some(self.decoder.file_name(&value)?),
+                None => None,
+            },
+        })
+    }
+
+    /// What stands before a number.
+    fn prefix(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = self.decoder.string(value)?;
+        if (1..=LONGEST_PREFIX).contains(&text.value.len()) {
+            return Some(text.value);
+        }
+        let message = format!("`{}` takes 1 to {LONGEST_PREFIX} bytes", value.name);
+        self.decoder.error(&BAD_VALUE, text.span, message);
+        None
     }
 
     fn id(&mut self, value: &Value<'_>) -> Option<String> {

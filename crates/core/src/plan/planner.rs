@@ -135,6 +135,7 @@ impl<'a> Planner<'a> {
             dirs: local(&library.dirs),
             needs: library.needs.clone(),
             told_by: library.told_by.clone(),
+            own_majors: library.own_majors,
             driver: library.driver.clone(),
             version: library.version.clone(),
             codes: library.codes,

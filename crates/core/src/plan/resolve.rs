@@ -9,6 +9,7 @@ use crate::by_name::ByName;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOLS, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
 };
+use crate::imports::wrong_header;
 use crate::library::{Codes, Library, LoadName, Role};
 use crate::manifest::{Custom, Spanned, Stub, values};
 use crate::suggest::nearest;
@@ -118,6 +119,17 @@ impl Planner<'_> {
         (!broken).then_some(list)
     }
 
+    /// Whether the declared headers have a function that the program requires.
+    fn check_header(&mut self, stub: &Stub, library: &Library, name: &Spanned<String>) {
+        let Some(header) = stub.header.as_ref().map(|header| header.value) else {
+            return;
+        };
+        if let Some(only) = library.only_in(&name.value, header) {
+            let warning = wrong_header(&library.id, header, &[&name.value], only);
+            self.add(warning, &name.span);
+        }
+    }
+
     /// The names of a `require` list, each of which the library must know.
     pub fn required(&mut self, stub: &Stub, library: &Library) -> Vec<String> {
         let mut required = Vec::new();
@@ -129,6 +141,7 @@ impl Planner<'_> {
                 .any(|symbol| !symbol.kind.is_data());
             if callable {
                 required.push(name.value.clone());
+                self.check_header(stub, library, name);
                 continue;
             }
             let message = format!("`{}` has no function `{}`", stub.id.value, name.value);
@@ -157,6 +170,7 @@ fn own(id: &str) -> Library {
         dirs: Vec::new(),
         needs: Vec::new(),
         told_by: Vec::new(),
+        own_majors: false,
         driver: None,
         version: None,
         // No library's success: 0 would claim that the call was made.

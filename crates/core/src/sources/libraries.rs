@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::gates::Gate;
 use crate::library::{
-    HookKind, Out, OutKind, Returns, Role, VersionForm, c_name, override_variable,
+    HookKind, Out, OutKind, Returns, Role, ToldBy, VersionForm, c_name, override_variable,
 };
 use crate::plan::{LibraryPlan, Plan};
 use crate::version::Version;
@@ -85,11 +85,25 @@ fn data(text: &mut String, library: &LibraryPlan) {
             "static const char *const gpustub1_{list}_{id}[] = {{{strings}NULL}};"
         );
     }
+    let told_by: String = library.told_by.iter().map(told_by).collect();
+    line!(
+        text,
+        "static const struct gpustub1_told_by gpustub1_told_by_{id}[] = {{{told_by}{{0, NULL, NULL}}}};"
+    );
     specs(text, &id, library);
 }
 
+fn told_by(told_by: &ToldBy) -> String {
+    let (how, prefix, beside) = match told_by {
+        ToldBy::Needed(prefix) => ("NEEDED", prefix, None),
+        ToldBy::Text { text, beside } => ("TEXT", text, beside.as_deref()),
+    };
+    let beside = beside.map_or("NULL".to_owned(), quote);
+    format!("{{GPUSTUB1_TOLD_BY_{how}, {}, {beside}}}, ", quote(prefix))
+}
+
 /// The lists of strings of a library, by the name of their member.
-fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 10] {
+fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
     [
         ("require", &library.require),
         ("search_dirs", &library.search_dirs),
@@ -100,7 +114,6 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 10] {
         ("dirs_first", &library.dirs_first),
         ("dirs", &library.dirs),
         ("needs", &library.needs),
-        ("told_by", &library.told_by),
     ]
 }
 
@@ -148,7 +161,10 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
     for spec in library.specs.iter() {
         let own = spec.gated.as_deref().unwrap_or_default();
-        let gated = library.gates.of(own, library.header);
+        let mut gated = library.gates.of(own, library.header);
+        // They do not overlap, so that their order says nothing else.
+        gated.sort_by_key(|gate| gate.null.is_none());
+        let nulls: Vec<u8> = gated.iter().filter_map(|gate| gate.null).collect();
         let fallback = &spec.fallback;
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", "0".to_owned()),
@@ -164,10 +180,12 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         };
         line!(
             rows,
-            "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {value}, {}, {}, {}}},",
+            "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {}, {}, {value}, {}, {}, {}}},",
             fallback.outs.len(),
             gated.len(),
             u8::from(fallback.missing.is_some()),
+            nulls.len(),
+            nulls.first().unwrap_or(&0),
             outs.start(&fallback.outs),
             gates.start(&gated),
             int(fallback.missing.unwrap_or(0)),
@@ -279,6 +297,11 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     for (list, _) in lists(library) {
         line!(text, "     .{list} = gpustub1_{list}_{id},");
     }
+    line!(
+        text,
+        "     .told_by = gpustub1_told_by_{id}, .own_majors = {},",
+        u8::from(library.own_majors)
+    );
     line!(
         text,
         "     .specs = gpustub1_specs_{id}, .outs = gpustub1_outs_{id}, .gates = gpustub1_gates_{id},"

@@ -66,14 +66,14 @@ static const char *const gpustub1_root_dirs_acme_lt[] = {NULL};
 static const char *const gpustub1_dirs_first_acme_lt[] = {NULL};
 static const char *const gpustub1_dirs_acme_lt[] = {NULL};
 static const char *const gpustub1_needs_acme_lt[] = {NULL};
-static const char *const gpustub1_told_by_acme_lt[] = {NULL};
+static const struct gpustub1_told_by gpustub1_told_by_acme_lt[] = {{0, NULL, NULL}};
 static const struct gpustub1_out gpustub1_outs_acme_lt[] = {{0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {1, GPUSTUB1_OUT_ZERO, 4}, {0, GPUSTUB1_OUT_ZERO, sizeof(void *)}, {0, 0, 0}};
 static const struct gpustub1_gate gpustub1_gates_acme_lt[] = {{0, 0, NULL}};
 static const struct gpustub1_spec gpustub1_specs_acme_lt[] = {
-    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, NULL, NULL},
-    {GPUSTUB1_STATUS, 2, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, NULL, NULL},
-    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, "ACME_1", NULL},
-    {GPUSTUB1_STATUS, 1, 0, 0, GPUSTUB1_HOOK_NONE, 0, 2, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 2, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, 0, 0, NULL, NULL},
+    {GPUSTUB1_STATUS, 0, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 0, 0, 0, 0, "ACME_1", NULL},
+    {GPUSTUB1_STATUS, 1, 0, 0, GPUSTUB1_HOOK_NONE, 0, 0, 0, 2, 0, 0, 0, NULL, NULL},
 };
 #define GPUSTUB1_LIBRARIES 1
 #define GPUSTUB1_FAMILIES 1
@@ -95,7 +95,7 @@ static const struct gpustub1_library gpustub1_libraries[GPUSTUB1_LIBRARIES] = {
      .dirs_first = gpustub1_dirs_first_acme_lt,
      .dirs = gpustub1_dirs_acme_lt,
      .needs = gpustub1_needs_acme_lt,
-     .told_by = gpustub1_told_by_acme_lt,
+     .told_by = gpustub1_told_by_acme_lt, .own_majors = 0,
      .specs = gpustub1_specs_acme_lt, .outs = gpustub1_outs_acme_lt, .gates = gpustub1_gates_acme_lt,
      .first = gpustub1_first_acme_lt, .last = gpustub1_last_acme_lt},
 };
@@ -141,6 +141,62 @@ fn families_and_drivers_are_numbered() {
     assert_ne!(field(entries[1], "family"), field(entries[2], "family"));
     assert!(text.contains("#define GPUSTUB1_LIBRARIES 4\n"));
     assert!(!text.contains("gpustub1_first_cuda["), "cuda has no slots");
+}
+
+#[test]
+fn translated_functions_are_in_both_tables() {
+    let of = |header: &str| {
+        let manifest = format!("schema = 1\n[stub.cudart]\n{header}");
+        let sources = render_text(&manifest, "x86_64-unknown-linux-gnu");
+        let table = sources["gpustub_table.inc"].clone();
+        (table, sources["gpustub_libraries.inc"].clone())
+    };
+    let (table, libraries) = of("header = \"12\"");
+    let (functions, nulls) = table.split_once("GPUSTUB_LIBRARY_END(cudart)\n").unwrap();
+    assert_eq!(
+        nulls,
+        "GPUSTUB_NULL(cudart, cudaGraphAddDependencies, 3)\n\
+         GPUSTUB_NULL(cudart, cudaGraphAddNode, 3)\n\
+         GPUSTUB_NULL(cudart, cudaGraphGetEdges, 3)\n\
+         GPUSTUB_NULL(cudart, cudaGraphNodeGetDependencies, 2)\n\
+         GPUSTUB_NULL(cudart, cudaGraphNodeGetDependentNodes, 2)\n\
+         GPUSTUB_NULL(cudart, cudaGraphRemoveDependencies, 3)\n\
+         GPUSTUB_NULL(cudart, cudaStreamUpdateCaptureDependencies, 2)\n\
+         GPUSTUB_NULL(cudart, cudaStreamUpdateCaptureDependencies_ptsz, 2)\n"
+    );
+    // The translated gate of a function is the first of its three: of 13, then before 11 and from 14.
+    let function = functions
+        .lines()
+        .find_map(|line| line.strip_prefix("GPUSTUB_FN(cudart, 1, cudaGraphAddDependencies, "))
+        .and_then(|line| line.strip_suffix(')')?.parse::<usize>().ok())
+        .expect("the number of its spec");
+    let (_, specs) = libraries
+        .split_once("gpustub1_specs_cudart[] = {\n")
+        .unwrap();
+    let spec = specs.lines().nth(function).expect("its spec");
+    let spec: Vec<&str> = spec
+        .trim_matches([' ', '{', '}', ','])
+        .split(", ")
+        .collect();
+    assert_eq!(
+        spec[..8],
+        [
+            "GPUSTUB1_STATUS",
+            "0",
+            "3",
+            "0",
+            "GPUSTUB1_HOOK_NONE",
+            "0",
+            "1",
+            "3"
+        ]
+    );
+    let (_, gates) = libraries.split_once("gpustub1_gates_cudart[] = {").unwrap();
+    let gate = gates.split("}, ").nth(spec[9].parse().expect("a number"));
+    assert_eq!(gate, Some("{13000, 14000, \"cudaGraphAddDependencies\""));
+    for header in ["header = \"13\"", ""] {
+        assert!(!of(header).0.contains("GPUSTUB_NULL"), "{header}");
+    }
 }
 
 #[test]

@@ -6,19 +6,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::compare::{Leaf, counts_others, leaves};
-use super::super::headers::Declared;
-use super::super::types::{Type, TypeId, Types};
+use gpustub_headers::{Declared, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves};
 
 /// What is done with an argument. Sizes are in bytes.
 pub enum Argument {
     Integer(u64),
-    /// A struct by value.
-    Value(u64),
+    Float(u64),
+    Value(Value),
     /// A handle, text or buffer, which is passed and not looked at.
     Address,
     Input(u64, Vec<Mark>),
     Output(u64, Vec<Mark>),
+}
+
+/// A struct by value.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Value {
+    pub size: u64,
+    /// For each 8 bytes whether they go into a vector register, which hold what is of floats alone;
+    /// none of what lies in memory (x86-64 psABI, 3.2.3: more than 16 bytes).
+    pub vectors: Vec<bool>,
+}
+
+/// What a function returns.
+pub enum Returned {
+    Status,
+    Nothing,
+    Other(Argument),
 }
 
 /// A part of what an argument points to.
@@ -43,8 +57,100 @@ impl Argument {
             Self::Integer(2) => "unsigned short".into(),
             Self::Integer(4) => "unsigned int".into(),
             Self::Integer(_) => "unsigned long".into(),
-            Self::Value(size) => format!("struct value{size}"),
+            Self::Float(4) => "float".into(),
+            Self::Float(8) => "double".into(),
+            Self::Float(_) => "long double".into(),
+            Self::Value(value) => format!("struct value{}", value.name()),
             _ => "void *".into(),
+        }
+    }
+
+    /// What is passed as it is.
+    fn plain(types: &Types, of: &Type) -> Self {
+        match of {
+            Type::Pointer(_) => Self::Address,
+            Type::Record { .. } => Self::Value(Value::new(types, of)),
+            Type::Float(size) => Self::Float(size / 8),
+            other => Self::Integer(size(other) / 8),
+        }
+    }
+}
+
+impl Value {
+    fn new(types: &Types, record: &Type) -> Self {
+        let bits = size(record);
+        let leaves = leaves(types, record).unwrap_or_default();
+        let is_vector = |word: u64| {
+            let (from, to) = (64 * word, 64 * (word + 1));
+            let inside = leaves
+                .iter()
+                .filter(|leaf| leaf.offset < to && from < leaf.offset + leaf.size);
+            let mut inside = inside.map(|leaf| is_float(types, leaf.of)).peekable();
+            inside.peek().is_some() && inside.all(|is_float| is_float)
+        };
+        Self {
+            size: bits / 8,
+            vectors: match bits <= 128 {
+                true => (0..bits.div_ceil(64)).map(is_vector).collect(),
+                false => Vec::new(),
+            },
+        }
+    }
+
+    /// Tells apart those that are passed in other ways.
+    pub fn name(&self) -> String {
+        let letter = |is_vector: &bool| if *is_vector { 'v' } else { 'i' };
+        let letters: String = self.vectors.iter().map(letter).collect();
+        match letters.is_empty() {
+            true => self.size.to_string(),
+            false => format!("{}_{letters}", self.size),
+        }
+    }
+
+    /// How C spells its fields: 4 bytes each, which are passed as whatever lies there.
+    pub fn fields(&self) -> String {
+        let field = |at: u64| {
+            let is_vector = usize::try_from(at / 2)
+                .ok()
+                .and_then(|at| self.vectors.get(at));
+            match is_vector {
+                Some(true) => format!("float of{at};"),
+                _ => format!("unsigned int of{at};"),
+            }
+        };
+        let fields: Vec<_> = (0..self.size.div_ceil(4)).map(field).collect();
+        fields.join(" ")
+    }
+}
+
+fn is_float(types: &Types, id: TypeId) -> bool {
+    match types.get(id) {
+        Type::Float(_) => true,
+        Type::Array { element, .. } => is_float(types, *element),
+        _ => false,
+    }
+}
+
+impl Returned {
+    pub fn new(declared: &Declared) -> Self {
+        let types = &declared.types;
+        let of = match types.get(declared.function) {
+            Type::Function(parts) => parts.first().map_or(&Type::Void, |id| types.get(*id)),
+            _ => &Type::Void,
+        };
+        match of {
+            Type::Void => Self::Nothing,
+            Type::Integer(32) | Type::Enum { .. } => Self::Status,
+            other => Self::Other(Argument::plain(types, other)),
+        }
+    }
+
+    /// How C spells a type that is returned in the same way.
+    pub fn spelled(&self) -> String {
+        match self {
+            Self::Status => "int".into(),
+            Self::Nothing => "void".into(),
+            Self::Other(other) => other.spelled(),
         }
     }
 }
@@ -75,7 +181,7 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
         of => (of, id),
     };
     let found = match of {
-        Type::Record { .. } => leaves(types, of),
+        Type::Record { .. } => leaves(types, of).unwrap_or_default(),
         Type::Enum { size, .. } => vec![Leaf {
             path: String::new(),
             offset: 0,
@@ -155,12 +261,12 @@ impl Differences {
         let marks = self.marks(types, at, id);
         let pointee = match types.get(id) {
             Type::Pointer(pointee) => *pointee,
-            Type::Record { size, .. } => return Argument::Value(size / 8),
-            other => return Argument::Integer(size(other) / 8),
+            other => return Argument::plain(types, other),
         };
         match (types.get(pointee), types.is_constant(pointee)) {
             // Text, or the buffer for one.
             (Type::Integer(8), _) => Argument::Address,
+            (of, _) if is_handle(of) => Argument::Address,
             (of, constant) => match (size(of) / 8, constant) {
                 (0, _) => Argument::Address,
                 (size, true) => Argument::Input(size, marks),

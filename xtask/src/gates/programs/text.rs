@@ -6,7 +6,8 @@ use std::fmt::Write;
 use gpustub_core::library::VersionForm;
 use gpustub_core::version::Version;
 
-use super::arguments::{Argument, Mark, Part};
+use super::arguments::{Argument, Mark, Part, Returned, Value};
+use super::shapes::shape;
 
 /// A function of a fake library, or a call of one.
 pub struct Function {
@@ -14,6 +15,7 @@ pub struct Function {
     pub source: String,
     pub name: String,
     pub arguments: Vec<Argument>,
+    pub result: Returned,
 }
 
 fn head(version: Version, header: &str) -> String {
@@ -22,21 +24,23 @@ fn head(version: Version, header: &str) -> String {
 
 /// `struct valueN`, for structs that are passed by value: their bytes go where its go.
 fn values(functions: &[Function]) -> String {
-    let sizes: BTreeSet<u64> = functions
+    let results = functions
         .iter()
-        .flat_map(|function| &function.arguments)
+        .filter_map(|function| match &function.result {
+            Returned::Other(other) => Some(other),
+            _ => None,
+        });
+    let arguments = functions.iter().flat_map(|function| &function.arguments);
+    let values: BTreeSet<&Value> = arguments
+        .chain(results)
         .filter_map(|argument| match argument {
-            Argument::Value(size) => Some(*size),
+            Argument::Value(value) => Some(value),
             _ => None,
         })
         .collect();
-    let lines = sizes.iter().map(|size| {
-        // The alignment of its integers decides the registers that a struct is passed in.
-        format!(
-            "struct value{size} {{ unsigned int of[{}]; }};\n",
-            size.div_ceil(4)
-        )
-    });
+    let lines = values
+        .iter()
+        .map(|value| format!("struct value{} {{ {} }};\n", value.name(), value.fields()));
     lines.collect()
 }
 
@@ -124,7 +128,10 @@ pub fn fake(version: Version, ask: &(String, VersionForm), functions: &[Function
         "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",
     );
     for Function {
-        name, arguments, ..
+        name,
+        arguments,
+        result,
+        ..
     } in functions
     {
         let (mut list, mut body) = (Vec::new(), String::new());
@@ -133,7 +140,10 @@ pub fn fake(version: Version, ask: &(String, VersionForm), functions: &[Function
             body += "    ";
             body += &match argument {
                 Argument::Integer(_) => format!("integer({at}, a{at});\n"),
-                Argument::Value(size) => format!("value({at}, &a{at}, {size});\n"),
+                Argument::Float(_) => format!("real({at}, a{at});\n"),
+                Argument::Value(Value { size, .. }) => {
+                    format!("value({at}, &a{at}, {size});\n")
+                }
                 Argument::Address => format!("address({at}, a{at});\n"),
                 Argument::Input(size, marks) => {
                     format!("input({at}, a{at}, {size}, {});\n", library_marks(marks))
@@ -144,9 +154,17 @@ pub fn fake(version: Version, ask: &(String, VersionForm), functions: &[Function
             };
         }
         let list = parameters(list);
+        let spelled = result.spelled();
+        body += &match result {
+            Returned::Status => "    return end();\n".to_owned(),
+            Returned::Nothing => "    end();\n".to_owned(),
+            Returned::Other(_) => format!(
+                "    {spelled} result;\n    memset(&result, FILLED, sizeof result);\n    end();\n    return result;\n"
+            ),
+        };
         let _ = write!(
             text,
-            "\nint {name}({list})\n{{\n    begin(\"{name}\");\n{body}    return end();\n}}\n"
+            "\n{spelled} {name}({list})\n{{\n    begin(\"{name}\");\n{body}}}\n"
         );
     }
     text
@@ -175,6 +193,7 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
     for header in headers {
         let _ = writeln!(text, "#include <{header}>");
     }
+    text += "#include \"shapes.h\"\n";
     text += "\n";
     text += &values(calls);
     // So that a library that lacks some can be tried without stubs.
@@ -190,6 +209,7 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
             source,
             name,
             arguments,
+            result,
         } = call;
         let _ = write!(
             text,
@@ -199,7 +219,8 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
             let spelled = argument.spelled();
             let value = match argument {
                 Argument::Integer(size) => format!("integer({at}, {size})"),
-                Argument::Value(size) => {
+                Argument::Float(size) => format!("real({at}, {size})"),
+                Argument::Value(Value { size, .. }) => {
                     let _ = writeln!(
                         text,
                         "    {spelled} a{at};\n    value({at}, &a{at}, {size});"
@@ -219,12 +240,21 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
         let types = parameters(arguments.iter().map(Argument::spelled).collect());
         let names: Vec<_> = (0..arguments.len()).map(|at| format!("a{at}")).collect();
         let names = names.join(", ");
+        let returned = result.spelled();
+        let end = match result {
+            Returned::Status => format!("done(function({names}));"),
+            Returned::Nothing => format!("function({names});\n    done(0);"),
+            Returned::Other(_) => format!(
+                "{returned} result = function({names});\n    done(returned(&result, sizeof result));"
+            ),
+        };
         let _ = write!(
             text,
             // GCC would trap a call through the cast name itself.
-            "    int (*function)({types}) = (void *){source};\n    ready((void *)function);\n    done(function({names}));\n}}\n"
+            "    {returned} (*function)({types}) = (void *){source};\n    ready((void *)function);\n    {end}\n}}\n"
         );
-        let _ = writeln!(table, "    {{\"{source} {name}\", call_{number}}},");
+        let shape = shape(arguments, result);
+        let _ = writeln!(table, "    {{\"{source} {name} {shape}\", call_{number}}},");
     }
     let _ = write!(
         text,

@@ -8,6 +8,8 @@
 //! !8 = !{!9, !10}
 //! !9 = !DIDerivedType(tag: DW_TAG_member, name: "x", scope: !7, baseType: !2, size: 32)
 //! ```
+//!
+//! What is not so is an error, or a type that is not known: `void`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,26 +22,39 @@ pub const VOID: TypeId = u32::MAX;
 /// A type without typedefs and qualifiers. Sizes are in bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Type {
+    /// Nothing, or what is not known.
     Void,
+    /// With or without sign; a character or truth value.
     Integer(u64),
+    /// A floating-point number.
     Float(u64),
+    /// To this.
     Pointer(TypeId),
     /// What it returns, then the arguments. `VOID` as the last of several: `...`.
     Function(Vec<TypeId>),
+    /// As many elements as fit.
     Array {
+        /// Of these.
         element: TypeId,
+        /// Of all together.
         size: u64,
     },
+    /// A struct or union.
     Record {
         /// Empty for an anonymous one.
         name: String,
+        /// With its padding.
         size: u64,
         /// None of an opaque one.
         members: Option<Vec<Member>>,
     },
+    /// An enumeration.
     Enum {
+        /// Empty for an anonymous one.
         name: String,
+        /// Of the integer that holds it.
         size: u64,
+        /// Its enumerators.
         values: BTreeMap<String, i128>,
     },
 }
@@ -49,9 +64,13 @@ pub enum Type {
 pub struct Member {
     /// Empty for an anonymous struct or union.
     pub name: String,
+    /// In bits, from the start of the struct.
     pub offset: u64,
+    /// In bits.
     pub size: u64,
+    /// Whether it is one.
     pub is_bit_field: bool,
+    /// Its type.
     pub of: TypeId,
 }
 
@@ -73,30 +92,34 @@ enum Node {
 }
 
 impl Types {
-    pub fn get(&self, mut id: TypeId) -> &Type {
-        loop {
-            match self.nodes.get(&id) {
-                Some(Node::Alias(of)) => id = *of,
-                Some(Node::Type(found)) => return found,
-                None => return &Type::Void,
-            }
+    /// A type, without typedefs and qualifiers.
+    pub fn get(&self, id: TypeId) -> &Type {
+        match self.behind(id).last().and_then(|id| self.nodes.get(&id)) {
+            Some(Node::Type(found)) => found,
+            _ => &Type::Void,
         }
     }
 
     /// Whether it may only be read.
-    pub fn is_constant(&self, mut id: TypeId) -> bool {
-        loop {
-            if self.constants.contains(&id) {
-                return true;
-            }
-            match self.nodes.get(&id) {
-                Some(Node::Alias(of)) => id = *of,
-                _ => return false,
-            }
-        }
+    pub fn is_constant(&self, id: TypeId) -> bool {
+        self.behind(id).any(|id| self.constants.contains(&id))
+    }
+
+    /// The type itself and what it is another name of, one after the other.
+    fn behind(&self, id: TypeId) -> impl Iterator<Item = TypeId> {
+        let next = |id: &TypeId| match self.nodes.get(id) {
+            Some(Node::Alias(of)) => Some(*of),
+            _ => None,
+        };
+        // No longer than all there are: a name of itself would go on for ever.
+        std::iter::successors(Some(id), next).take(self.nodes.len() + 1)
     }
 
     /// Reads the module that clang wrote.
+    ///
+    /// # Errors
+    ///
+    /// The line that is not understood, and why.
     pub fn read(module: &str) -> Result<Self, String> {
         let lines = Lines::new(module);
         let mut types = Types::default();

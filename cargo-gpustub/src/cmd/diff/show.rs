@@ -1,0 +1,120 @@
+//! How differences are written.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::headers::Compared;
+use super::{Change, Side};
+use crate::report::json::FORMAT_VERSION;
+
+/// For people.
+pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
+    let mut text = if changes.is_empty() {
+        format!("{} and {} have the same functions\n", old.name, new.name)
+    } else {
+        differences(old, new, changes)
+    };
+    if let Some(compared) = compared {
+        let _ = writeln!(
+            text,
+            "headers: {} functions compared, {} of both libraries not declared",
+            compared.functions,
+            compared.undeclared.len()
+        );
+    }
+    text
+}
+
+fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
+    let mut text = format!("--- {}\n+++ {}\n", old.name, new.name);
+    for change in changes {
+        text += &match change {
+            Change::Removed(name) => format!("-{name}"),
+            Change::Added(name) => format!("+{name}"),
+            Change::Node(name, from, to) => format!("~{name}: {from} -> {to}"),
+            Change::Meaning(name, gate, reason) => {
+                let reason = reason.as_deref().unwrap_or("means something else");
+                let other = gate.as_ref().and_then(|gate| gate.name.as_ref());
+                let other = other.map_or(String::new(), |o| format!("; what it meant is {o}"));
+                let null = gate.as_ref().and_then(|gate| gate.null);
+                let null = null.map_or(String::new(), |at| format!(" with NULL as argument {at}"));
+                format!("!{name}: {reason}{other}{null}")
+            }
+            Change::Source(name, from, to, None) => {
+                format!(">{name}: in sources {from} -> {to}")
+            }
+            Change::Source(name, from, to, Some(reason)) => {
+                format!(">{name}: in sources {from} -> {to}: {reason}")
+            }
+            Change::Declared(name, true) => format!("?{name}: not declared by the new headers"),
+            Change::Declared(name, false) => format!("?{name}: not declared by the old headers"),
+        };
+        text.push('\n');
+    }
+    let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
+    let _ = write!(
+        text,
+        "{} removed, {} added, {} with another version node, {} that mean something else",
+        count(|c| matches!(c, Change::Removed(_))),
+        count(|c| matches!(c, Change::Added(_))),
+        count(|c| matches!(c, Change::Node(..))),
+        count(|c| matches!(c, Change::Meaning(..))),
+    );
+    for (number, what) in [
+        (
+            count(|c| matches!(c, Change::Source(..))),
+            "that sources get by another name",
+        ),
+        (
+            count(|c| matches!(c, Change::Declared(..))),
+            "declared by one of the headers only",
+        ),
+    ] {
+        if number > 0 {
+            let _ = write!(text, ", {number} {what}");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// For programs.
+pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
+    let rows: Vec<_> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Removed(name) => json!({ "change": "removed", "name": name }),
+            Change::Added(name) => json!({ "change": "added", "name": name }),
+            Change::Node(name, from, to) => {
+                json!({ "change": "node", "name": name, "old": from, "new": to })
+            }
+            Change::Meaning(name, gate, reason) => {
+                let instead = gate.as_ref().and_then(|gate| gate.name.as_ref());
+                let argument = gate.as_ref().and_then(|gate| gate.null);
+                json!({
+                    "change": "meaning", "name": name, "instead": instead,
+                    "null_argument": argument, "reason": reason,
+                })
+            }
+            Change::Source(name, from, to, reason) => {
+                json!({ "change": "source", "name": name, "old": from, "new": to, "reason": reason })
+            }
+            Change::Declared(name, in_old) => {
+                let by = if *in_old { "old" } else { "new" };
+                json!({ "change": "declared", "name": name, "by": by })
+            }
+        })
+        .collect();
+    let headers = compared.map(
+        |compared| json!({ "compared": compared.functions, "undeclared": compared.undeclared }),
+    );
+    let document = json!({
+        "format_version": FORMAT_VERSION,
+        "old": old.name,
+        "new": new.name,
+        "changes": rows,
+        "headers": headers,
+    });
+    format!("{document}\n")
+}

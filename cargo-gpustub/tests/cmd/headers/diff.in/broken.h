@@ -1,0 +1,1 @@
+int acmeArity(acmeHandel handle);

@@ -1,0 +1,1 @@
+#error "this header is [31mfor[0m C++"

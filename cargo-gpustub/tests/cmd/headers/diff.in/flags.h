@@ -1,0 +1,3 @@
+#ifdef ACME
+#include <more.h>
+#endif

@@ -1,0 +1,201 @@
+//! `diff` on the headers of real libraries.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::library::Library;
+use gpustub_core::version::{HeaderVersion, Version};
+use serde_json::Value;
+
+use super::{ends, repository};
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test says where the packages are"
+)]
+fn component(name: &str) -> PathBuf {
+    let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
+        .expect("GPUSTUB_TEST_COMPONENTS names the folder of unpacked packages");
+    Path::new(&components).join(name)
+}
+
+fn wheel(version: Version) -> PathBuf {
+    component(&format!("wheels/cudart-{version}"))
+}
+
+/// The first file below a folder whose name starts so.
+fn find(folder: &Path, start: &str) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    entries.iter().find_map(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        match path.is_dir() {
+            true => find(path, start),
+            false => name.starts_with(start).then(|| path.clone()),
+        }
+    })
+}
+
+/// Compares two versions of the CUDA runtime, which share our stand-ins for other packages' headers.
+fn diff(old: Version, new: Version, format: &str) -> String {
+    let library = |version| find(&wheel(version), "libcudart.so.").unwrap();
+    let include = |version| find(&wheel(version), "cuda_runtime_api.h").unwrap();
+    let folder = |version| include(version).parent().unwrap().to_owned();
+    let stand_ins = repository().join("xtask/headers");
+    let arguments = [
+        "diff".into(),
+        library(old),
+        library(new),
+        "--old-headers".into(),
+        folder(old),
+        "--new-headers".into(),
+        folder(new),
+        format!("--clang-arg=-I{}", stand_ins.display()).into(),
+        "--format".into(),
+        format.into(),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(|a| a.to_str().unwrap()).collect();
+    ends(1, &repository(), &arguments).0
+}
+
+const OLD: Version = Version::new(11, 8);
+const MIDDLE: Version = Version::new(12, 9);
+const NEW: Version = Version::new(13, 0);
+
+/// The shipped gates come from the same headers by another way: all versions, and judged by people.
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+fn headers_differ_just_where_the_shipped_gates_say_so() {
+    let gates = &Library::builtin("cudart").unwrap().gates;
+    // Their types do not tell that they give out functions of the library's own version.
+    let bound = ["cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz"];
+    // The headers of 12 declare it with a struct that the library does not write.
+    let misleading = ["cudaGetDeviceProperties"];
+    for (old, new, only_gates, only_headers) in [
+        (OLD, MIDDLE, &[][..], &misleading[..]),
+        (MIDDLE, NEW, &bound, &[]),
+        (OLD, NEW, &[], &[]),
+    ] {
+        let found: Value = serde_json::from_str(&diff(old, new, "json")).unwrap();
+        let rows = found["changes"].as_array().unwrap();
+        let of = |kind: &'static str| -> BTreeSet<&str> {
+            let rows = rows.iter().filter(|row| row["change"] == kind);
+            rows.map(|row| row["name"].as_str().unwrap()).collect()
+        };
+        assert_eq!(of("declared"), [].into(), "{old} {new}");
+        let unknown = found["headers"]["undeclared"].as_array().unwrap();
+        assert!(unknown.len() < 25, "{unknown:?}");
+        let compared = found["headers"]["compared"].as_u64().unwrap();
+        assert!(compared > 300, "{compared} functions");
+
+        let code = i32::try_from(new.code()).unwrap();
+        let header = || HeaderVersion::parse(&old.to_string());
+        let library = Library::builtin("cudart").unwrap();
+        let names = library
+            .symbols
+            .functions()
+            .map(|symbol| symbol.name.as_str());
+        let is_in = |name: &&str| {
+            let present = |version: Version| {
+                let symbol = library.symbols.functions().find(|s| s.name == **name);
+                let present = &symbol.unwrap().present;
+                present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
+            };
+            present(old) && present(new)
+        };
+        let differs = |name: &&str| {
+            let mut gates = gates.of(name, header()).into_iter();
+            gates.any(|gate| gate.from <= code && code < gate.below)
+        };
+        let mut expected: BTreeSet<&str> = names.filter(is_in).filter(differs).collect();
+        assert!(expected.len() >= 8, "{expected:?}");
+        for name in only_gates {
+            assert!(expected.remove(name), "{name}, {old} {new}");
+        }
+        for name in only_headers {
+            assert!(expected.insert(name), "{name}, {old} {new}");
+        }
+        assert_eq!(of("meaning"), expected, "{old} {new}");
+    }
+}
+
+/// Each with its own headers twice, found by its soname: clang takes them, and knows most of what the
+/// library exports for others than itself.
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+fn headers_of_shipped_libraries_are_read() {
+    let mut more: Vec<PathBuf> = ["xtask/headers", "xtask/include"]
+        .map(|folder| repository().join(folder))
+        .into();
+    for (name, header) in [
+        ("wheels/crt", "host_defines.h"),
+        ("wheels/cudart-12.9", "cuda_runtime_api.h"),
+        ("wheels/cublas", "cublas_v2.h"),
+        ("wheels/cusparse-12.9", "cusparse.h"),
+        ("hip-5.7", "hip_runtime_api.h"),
+    ] {
+        let found = find(&component(name), header).unwrap();
+        let mut above = found.ancestors();
+        more.push(above.find(|a| a.ends_with("include")).unwrap().to_owned());
+    }
+    for (name, library, least) in [
+        ("wheels/cublas", "libcublas.so.", 700),
+        ("wheels/cudnn", "libcudnn.so.", 200),
+        ("wheels/cufft-12.9", "libcufft.so.", 50),
+        ("wheels/cupti-12.9", "libcupti.so.", 150),
+        ("wheels/curand-12.9", "libcurand.so.", 25),
+        ("wheels/cusolver-12.9", "libcusolver.so.", 550),
+        ("wheels/nccl", "libnccl.so.", 100),
+        ("wheels/nvrtc-12.9", "libnvrtc.so.", 25),
+        ("hipblas-5.5", "libhipblas.so.", 600),
+        ("hipsolver-5.5", "libhipsolver.so.", 400),
+        ("rocfft-6.1", "librocfft.so.", 20),
+        ("rocrand-5.3", "librocrand.so.", 20),
+    ] {
+        let folder = component(name);
+        let library = find(&folder, library).unwrap();
+        let library = library.to_str().unwrap();
+        let include = folders(&folder);
+        let include = include.iter().find(|f| f.ends_with("include")).unwrap();
+        let include = include.to_str().unwrap();
+        let mut arguments = vec!["diff", library, library, "--format=json"];
+        arguments.extend(["--old-headers", include, "--new-headers", include]);
+        let more: Vec<String> = (more.iter())
+            .map(|folder| format!("--clang-arg=-I{}", folder.display()))
+            .collect();
+        arguments.extend(more.iter().map(String::as_str));
+        let (found, _) = ends(0, &repository(), &arguments);
+        let found: Value = serde_json::from_str(&found).unwrap();
+        let compared = found["headers"]["compared"].as_u64().unwrap();
+        assert!(compared >= least, "{name}: {compared}");
+    }
+}
+
+/// The folder, and all below it.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let below = paths.filter(|path| path.is_dir()).flat_map(|p| folders(&p));
+    [folder.to_owned()].into_iter().chain(below).collect()
+}
+
+/// What `docs/diff.md` shows of the real headers is printed so.
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+fn the_page_shows_what_is_printed() {
+    let page = std::fs::read_to_string(repository().join("docs/diff.md")).unwrap();
+    let blocks = page.split("```text\n").skip(1);
+    let blocks: Vec<&str> = blocks.map(|b| b.split("```").next().unwrap()).collect();
+    let printed = diff(MIDDLE, NEW, "text");
+    let printed: Vec<&str> = printed.lines().collect();
+    let shown: Vec<&str> = (blocks[0].lines())
+        .filter(|line| *line != "…" && !line.starts_with("--- ") && !line.starts_with("+++ "))
+        .collect();
+    assert!(shown.len() > 6, "{shown:?}");
+    for line in shown {
+        assert!(printed.contains(&line), "{line}\n{}", printed.join("\n"));
+    }
+}

@@ -1,0 +1,224 @@
+//! Whether the headers that a program declares can have produced what it imports.
+//!
+//! Headers map names of sources to exported ones by macros (`cuCtxCreate` to `cuCtxCreate_v4` from
+//! 13.0 on), and declare functions that older ones do not. So a name tells which headers it comes
+//! from: one that no header of the declared version has is of other headers, or `header` is wrong.
+//!
+//! An answer is given only where what was read leaves no doubt. There is none for a name that nobody
+//! knows, that no header declares, or that a version between two that were read may have had.
+
+use std::fmt;
+
+use crate::diag::{Diagnostic, WRONG_HEADER, listing};
+use crate::library::Library;
+use crate::version::{HeaderVersion, Version};
+
+/// The versions that were read which have a name: from the first to the last of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Only {
+    /// The first; `None`: already the first that was read.
+    pub since: Option<Version>,
+    /// The last; `None`: also the last that was read.
+    pub until: Option<Version>,
+}
+
+/// `12.5 and newer`, `12.0 to 12.9`, `11.8 and older`.
+impl fmt::Display for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.since, self.until) {
+            (Some(since), Some(until)) if since == until => write!(f, "{since}"),
+            (Some(since), Some(until)) => write!(f, "{since} to {until}"),
+            (Some(since), None) => write!(f, "{since} and newer"),
+            (None, Some(until)) => write!(f, "{until} and older"),
+            (None, None) => f.write_str("every version"),
+        }
+    }
+}
+
+impl Library {
+    /// The versions whose headers have an imported name, if those of the declared version do not;
+    /// `None`: they do, or may.
+    pub fn only_in(&self, name: &str, header: HeaderVersion) -> Option<Only> {
+        // What compilers call by themselves, what is exported for sister libraries, and the like.
+        if name.starts_with('_') || self.gates.is_untold(name) {
+            return None;
+        }
+        if self.gates.has(name) {
+            let has = |version| self.gates.is_in(name, version);
+            return only(self.gates.headers(), has, header);
+        }
+        let entries = self.symbols.lookup(name);
+        let has = |version: Version| {
+            entries.iter().any(|symbol| {
+                let ranges = &symbol.present;
+                ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&version))
+            })
+        };
+        only(&self.symbols.versions, has, header)
+    }
+}
+
+/// That headers of the declared version do not have these functions.
+pub fn wrong_header(
+    library: &str,
+    header: HeaderVersion,
+    names: &[&str],
+    only: Only,
+) -> Diagnostic {
+    let names = listing(names);
+    let message =
+        format!("headers of `{library}` {header} do not have {names}: only those of {only} do");
+    Diagnostic::warning(&WRONG_HEADER, message)
+        .help("say in `header` which version the program is compiled against, all of it")
+}
+
+/// `read`: versions, ascending; `has`: which of them have the name.
+fn only(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersion) -> Option<Only> {
+    let first = read.iter().position(|version| has(*version))?;
+    let last = read.iter().rposition(|version| has(*version))?;
+    (!may_have(read, &has, header)).then(|| Only {
+        since: (first > 0).then(|| read[first]),
+        until: (last + 1 < read.len()).then(|| read[last]),
+    })
+}
+
+/// Within a major, names come but do not go: programs that were linked before must still start.
+fn may_have(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersion) -> bool {
+    let start = read.partition_point(|version| *version < header.from);
+    let end = read.partition_point(|version| *version < header.below);
+    let before = read[..start].last().copied();
+    let after = read.get(end).copied();
+    let has = |version: Option<Version>| version.is_some_and(&has);
+    if read[start..end].iter().any(|version| has(Some(*version))) {
+        return true;
+    }
+    if start == end {
+        return has(before) || has(after);
+    }
+    let is_one = header.below.major == header.from.major;
+    // A minor version between those that were read and the next major may have brought it.
+    let is_complete = is_one || after.is_none_or(|next| next.minor == 0);
+    !is_complete && has(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a real name, with headers of a version.
+    fn said(id: &str, name: &str, header: &str) -> String {
+        let library = Library::builtin(id).unwrap();
+        let only = library.only_in(name, HeaderVersion::parse(header).unwrap());
+        only.map_or("fits".to_owned(), |only| only.to_string())
+    }
+
+    #[test]
+    fn names_tell_which_headers_they_come_from() {
+        for (id, name, header, expected) in [
+            ("cuda", "cuCtxCreate_v4", "11.8", "12.5 and newer"),
+            ("cuda", "cuCtxCreate_v4", "12.4", "12.5 and newer"),
+            ("cuda", "cuCtxCreate_v4", "12.5", "fits"),
+            ("cuda", "cuCtxCreate_v4", "12", "fits"),
+            ("cuda", "cuCtxCreate_v4", "11", "12.5 and newer"),
+            // 13 still exports it, and bindings may declare it themselves.
+            ("cuda", "cuCtxCreate_v2", "13", "fits"),
+            ("cuda", "cuGetProcAddress_v2", "11.8", "12.0 and newer"),
+            // 12.7 was never read: it may have what 12.8 has.
+            ("cuda", "cuEventElapsedTime_v2", "12.7", "fits"),
+            ("cuda", "cuEventElapsedTime_v2", "12.6", "12.8 and newer"),
+            (
+                "cudart",
+                "cudaGetDeviceProperties_v2",
+                "11.8",
+                "12.0 to 12.9",
+            ),
+            ("cudart", "cudaGetDeviceProperties_v2", "12", "fits"),
+            ("cudart", "cudaGetDeviceProperties_v2", "13", "12.0 to 12.9"),
+            (
+                "cudart",
+                "cudaGetDeviceProperties_v2",
+                "13.0",
+                "12.0 to 12.9",
+            ),
+            ("cudart", "cudaGetDeviceProperties", "11.8", "fits"),
+            (
+                "cudart",
+                "cudaGraphAddDependencies_v2",
+                "13",
+                "12.3 to 12.9",
+            ),
+            ("cudart", "cudaGraphAddDependencies_v2", "12", "fits"),
+            (
+                "cudart",
+                "cudaGraphAddDependencies_v2",
+                "12.2",
+                "12.3 to 12.9",
+            ),
+            ("cudart", "cudaThreadExit", "13", "12.9 and older"),
+            // By the lists of exports, which have fewer versions.
+            ("cudart", "cudaBindTexture", "11.8", "fits"),
+            ("cudart", "cudaBindTexture", "12", "11.8 and older"),
+            ("cudart", "cudaBindTexture", "13", "11.8 and older"),
+            ("cudart", "cudaMalloc", "10.2", "fits"),
+            // Nobody knows, or no header declares it.
+            ("cudart", "cudaNoSuchFunction", "12", "fits"),
+            ("cudart", "__cudaLaunchKernel", "11.8", "fits"),
+            ("cudart", "cudaProfilerInitialize", "13", "fits"),
+            ("cudart", "malloc", "12", "fits"),
+            ("nvjitlink", "__nvJitLinkAddData_12_0", "13", "fits"),
+            ("nvrtc", "nvrtcGetCUBIN", "11.8", "fits"),
+            ("nvrtc", "nvrtcGetNVVM", "13", "12.9 and older"),
+            ("nvrtc", "nvrtcGetPCHHeapSize", "11.8", "12.9 and newer"),
+            ("nvrtc", "nvrtcGetPCHHeapSize", "12", "fits"),
+            ("hip", "hipGetDevicePropertiesR0600", "5.7", "6.4 and newer"),
+            ("hip", "hipGetDevicePropertiesR0600", "6", "fits"),
+            ("hip", "hipGetDeviceProperties", "5", "fits"),
+        ] {
+            assert_eq!(said(id, name, header), expected, "{id} {name} {header}");
+        }
+    }
+
+    #[test]
+    fn doubt_is_no_answer() {
+        let read: Vec<Version> = ["5.2", "5.7", "6.4", "7.0", "7.2"]
+            .iter()
+            .map(|text| Version::parse(text).unwrap())
+            .collect();
+        let may = |since: usize, until: usize, header: &str| {
+            let has = |version| read[since..=until].contains(&version);
+            may_have(&read, has, HeaderVersion::parse(header).unwrap())
+        };
+        for (since, until, header, expected) in [
+            (1, 4, "5", true),
+            (1, 4, "5.2", false),
+            (1, 4, "5.5", true),
+            // Since 6.4 as far as is known: 6.0 may have had it, and a late 5 as well.
+            (2, 4, "6", true),
+            (2, 4, "6.0", true),
+            (2, 4, "5", true),
+            (2, 4, "5.7", false),
+            (2, 4, "5.1", false),
+            // 7.0 is the first of its major: no 6 had it.
+            (3, 4, "6", false),
+            (3, 4, "6.4", false),
+            (3, 4, "6.9", true),
+            (4, 4, "7.0", false),
+            (4, 4, "7", true),
+            (4, 4, "8", true),
+            // Gone with 6.4: 6.0 may have had it, 7 not.
+            (0, 1, "6.0", true),
+            (0, 1, "6.4", false),
+            (0, 1, "6", false),
+            (0, 1, "7", false),
+            (0, 1, "8", false),
+            (0, 1, "4", true),
+            (1, 1, "4", false),
+        ] {
+            assert_eq!(
+                may(since, until, header),
+                expected,
+                "{since} {until} {header}"
+            );
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Compilers, asked for text.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The most that a compiler may write, in bytes: the headers of a GPU library give a few millions.
+pub const LIMIT: u64 = 1 << 28;
+
+/// The most of a compiler's complaints that is kept, in bytes.
+const COMPLAINTS: u64 = 1 << 16;
+
+/// Why headers cannot be read.
+#[derive(Debug)]
+pub enum Error {
+    /// The compiler cannot be run.
+    Missing {
+        /// As it was called.
+        program: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The compiler refused.
+    Refused {
+        /// As it was called.
+        program: String,
+        /// Its words, with file and line where it names them.
+        message: String,
+    },
+    /// The compiler wrote more than [`LIMIT`].
+    TooMuch {
+        /// As it was called.
+        program: String,
+    },
+    /// What the compiler wrote is not understood: why.
+    Output(String),
+    /// One name has two meanings in one version of the headers: the name and how they differ.
+    TwoMeanings(String),
+    /// The headers declare none of the functions that are looked for.
+    Nothing,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { program, cause } => write!(f, "{program}: {cause}"),
+            Self::Refused { program, message } => write!(f, "{program}: {message}"),
+            Self::TooMuch { program } => {
+                write!(f, "{program}: it wrote more than {} MiB", LIMIT >> 20)
+            }
+            Self::Output(why) => write!(f, "what clang wrote is not understood: {why}"),
+            Self::TwoMeanings(what) => f.write_str(what),
+            Self::Nothing => f.write_str("no function is declared"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a command writes when it is given `input`.
+///
+/// # Errors
+///
+/// If it cannot be run, fails, or writes more than [`LIMIT`].
+pub fn output(command: &mut Command, input: &str) -> Result<String, Error> {
+    limited(command, input, LIMIT)
+}
+
+fn limited(command: &mut Command, input: &str, limit: u64) -> Result<String, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let missing = |cause| Error::Missing {
+        program: program.clone(),
+        cause,
+    };
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(missing)?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(mut stdin), Some(stdout), Some(mut stderr)) = pipes else {
+        return Err(missing(io::Error::other("no pipes")));
+    };
+    // All at once: a compiler may write before it has read all.
+    let (mut text, mut complaints) = (Vec::new(), Vec::new());
+    let read = std::thread::scope(|scope| {
+        // One that stops early says why by itself.
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        let complaints = &mut complaints;
+        scope.spawn(move || {
+            let kept = stderr.by_ref().take(COMPLAINTS).read_to_end(complaints);
+            kept.and_then(|_| io::copy(&mut stderr, &mut io::sink()))
+        });
+        let mut stdout = stdout.take(limit + 1);
+        let read = stdout.read_to_end(&mut text);
+        if text.len() as u64 > limit {
+            // Then the other two end as well.
+            let _ = child.kill();
+        }
+        read
+    });
+    let status = child.wait().map_err(missing)?;
+    read.map_err(missing)?;
+    if text.len() as u64 > limit {
+        return Err(Error::TooMuch { program });
+    }
+    if !status.success() {
+        let message = match complaints.as_slice() {
+            [] => status.to_string(),
+            complaints => String::from_utf8_lossy(complaints).into_owned(),
+        };
+        return Err(Error::Refused { program, message });
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// clang, and what it is told about all headers of one version.
+#[derive(Debug, Clone)]
+pub struct Clang {
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+impl Clang {
+    /// The program of this name or path.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// The same, with one more folder of headers; those that were named before are searched first.
+    pub fn folder(self, folder: impl AsRef<Path>) -> Self {
+        self.argument("-I").argument(folder.as_ref())
+    }
+
+    /// The same, with one more argument.
+    pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// What it makes of a source in C.
+    pub(crate) fn ask(
+        &self,
+        question: &[&str],
+        defines: &[String],
+        source: &str,
+    ) -> Result<String, Error> {
+        let mut command = Command::new(&self.program);
+        // A crash would leave a report in the folder for temporary files.
+        command.args(["-x", "c", "-w", "-fno-crash-diagnostics"]);
+        command.args(question).args(&self.arguments);
+        command.args(defines.iter().map(|define| argument(define)));
+        output(command.arg("-"), source)
+    }
+}
+
+/// `NAME` or `NAME VALUE` as clang takes them.
+fn argument(define: &str) -> String {
+    format!("-D{}", define.replacen(' ', "=", 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, input: &str, limit: u64) -> Result<String, Error> {
+        limited(Command::new("sh").args(["-c", script]), input, limit)
+    }
+
+    #[test]
+    fn what_is_written_is_limited() {
+        assert_eq!(shell("cat", "abc", 3).unwrap(), "abc");
+        let endless = shell("while :; do echo x; done", "", 3);
+        assert!(matches!(endless, Err(Error::TooMuch { .. })), "{endless:?}");
+        let loud = shell("head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 3", "", 3);
+        let Err(Error::Refused { message, .. }) = loud else {
+            panic!("{loud:?}");
+        };
+        assert_eq!(message.len() as u64, COMPLAINTS);
+    }
+
+    #[test]
+    fn one_that_reads_nothing_or_is_not_there_is_no_hang() {
+        let input = "x".repeat(1 << 20);
+        assert_eq!(shell("exit 0", &input, 3).unwrap(), "");
+        let silent = shell("exit 3", &input, 3).unwrap_err().to_string();
+        assert_eq!(silent, "sh: exit status: 3");
+        let missing = output(&mut Command::new("/nonexistent/clang"), "");
+        assert!(matches!(missing, Err(Error::Missing { .. })), "{missing:?}");
+    }
+}

@@ -1,0 +1,213 @@
+//! What headers declare, by the names that a program compiled with them asks the linker for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::clang::{Clang, Error};
+use crate::compare::same;
+use crate::types::{TypeId, Types};
+
+/// The headers of one library, and how they are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Headers {
+    /// Lists of headers, each read by itself, for headers that do not go together. Those that a
+    /// version does not have are left out.
+    pub include: Vec<Vec<String>>,
+    /// Headers of other packages without which one of these is left out.
+    pub needs: BTreeMap<String, Vec<String>>,
+    /// Lists of macros, `NAME` or `NAME VALUE`, under each of which they are read.
+    pub defines: Vec<Vec<String>>,
+}
+
+/// A declared function.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// The types that it is made of.
+    pub types: Rc<Types>,
+    /// Its own.
+    pub function: TypeId,
+}
+
+/// What the headers of one version say.
+#[derive(Debug, Default)]
+pub struct Version {
+    /// The functions, and among them those that only some of the macros show.
+    pub functions: BTreeMap<String, Declared>,
+    /// Names of sources, and the functions that they mean by way of macros.
+    pub meant: BTreeMap<String, BTreeSet<String>>,
+    /// The same where the first of all lists of macros is given: what plain sources mean.
+    pub plain: BTreeMap<String, String>,
+}
+
+/// Names the variables whose types are asked for.
+const QUESTION: &str = "gpustub_type_of_";
+
+impl Headers {
+    /// Headers that go together, under no macros.
+    pub fn including<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            include: vec![names.into_iter().map(Into::into).collect()],
+            needs: BTreeMap::new(),
+            defines: vec![Vec::new()],
+        }
+    }
+
+    /// Reads them, where `clang` finds them: the declared functions whose names are `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// If clang refuses, none is declared, or one name is declared as two functions.
+    pub fn read(&self, clang: &Clang, wanted: &dyn Fn(&str) -> bool) -> Result<Version, Error> {
+        let mut version = Version::default();
+        for list in &self.include {
+            let source = self.source(list);
+            for defines in &self.defines {
+                let is_first = version.functions.is_empty();
+                let macros = read(clang, &source, defines, wanted, &mut version)?;
+                for (name, meaning) in macros {
+                    if is_first {
+                        version.plain.insert(name.clone(), meaning.clone());
+                    }
+                    version.meant.entry(name).or_default().insert(meaning);
+                }
+            }
+        }
+        if version.functions.is_empty() {
+            return Err(Error::Nothing);
+        }
+        Ok(version)
+    }
+
+    /// Includes what there is of a list.
+    fn source(&self, list: &[String]) -> String {
+        let mut source = String::new();
+        for header in list {
+            let needs = self.needs.get(header).map_or(&[][..], Vec::as_slice);
+            let all = [header].into_iter().chain(needs);
+            let all: Vec<_> = all.map(|h| format!("__has_include(<{h}>)")).collect();
+            source += &format!("#if {}\n#include <{header}>\n#endif\n", all.join(" && "));
+        }
+        source
+    }
+}
+
+/// Adds the functions of a source, and returns which macros stand for one.
+fn read(
+    clang: &Clang,
+    source: &str,
+    defines: &[String],
+    wanted: &dyn Fn(&str) -> bool,
+    version: &mut Version,
+) -> Result<Vec<(String, String)>, Error> {
+    for (name, declared) in functions(clang, source, defines, wanted)? {
+        // One name has one meaning, whatever the macros.
+        if let Some(other) = version.functions.get(&name) {
+            same(other, &declared)
+                .map_err(|e| Error::TwoMeanings(format!("{name} differs with {defines:?}: {e}")))?;
+        }
+        version.functions.insert(name, declared);
+    }
+    let definitions = clang.ask(&["-E", "-dM"], defines, source)?;
+    let mut question = source.to_owned();
+    for name in macros(&definitions) {
+        question += &format!("\n\"{QUESTION}{name}\" {name}\n");
+    }
+    let answers = clang.ask(&["-E", "-P"], defines, &question)?;
+    let answers = answers.lines().filter_map(|line| {
+        let answer = line.strip_prefix('"')?.strip_prefix(QUESTION)?;
+        answer.split_once("\" ")
+    });
+    let functions = &version.functions;
+    let answers = answers.filter(|(_, meaning)| functions.contains_key(*meaning));
+    Ok(answers.map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
+}
+
+/// The functions that a source in C declares, and leaves to others to define, by name: those that are
+/// `wanted`.
+///
+/// # Errors
+///
+/// If clang refuses the source, or what it says is not understood.
+pub fn functions(
+    clang: &Clang,
+    source: &str,
+    defines: &[String],
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(String, Declared)>, Error> {
+    let tree = clang.ask(&["-fsyntax-only", "-Xclang", "-ast-dump"], defines, source)?;
+    let mut question = source.to_owned();
+    for name in named(&tree).into_iter().filter(|name| wanted(name)) {
+        // The names are those after the macros, and must not pass through them again.
+        question += &format!("\n#undef {name}\n__typeof__({name}) *{QUESTION}{name} = &{name};\n");
+    }
+    let as_text = ["-g", "-fstandalone-debug", "-S", "-emit-llvm", "-o", "-"];
+    let module = clang.ask(&as_text, defines, &question)?;
+    let types = Rc::new(Types::read(&module).map_err(Error::Output)?);
+    // Inline functions are not declared but defined in the module.
+    let names = module.lines().filter(|line| line.starts_with("declare "));
+    let names = names.filter_map(|line| line.split_once('@')?.1.split('(').next());
+    let functions = names.filter_map(|name| {
+        let function = *types.pointees.get(&format!("{QUESTION}{name}"))?;
+        let types = Rc::clone(&types);
+        Some((name.to_owned(), Declared { types, function }))
+    });
+    Ok(functions.collect())
+}
+
+/// The functions of a syntax tree that others can see:
+///
+/// ```text
+/// |-FunctionDecl 0x1e0df338 <line:3:1, col:28> col:5 acmeOpen 'int (void **)' extern
+/// ```
+fn named(tree: &str) -> BTreeSet<&str> {
+    let names = tree.lines().filter_map(|line| {
+        let line = line.strip_prefix(['|', '`'])?;
+        let (before, after) = line.strip_prefix("-FunctionDecl ")?.split_once(" '")?;
+        let (_, storage) = after.rsplit_once('\'')?;
+        let is_seen = !storage.split(' ').any(|word| word == "static");
+        is_seen.then(|| before.rsplit(' ').next())?
+    });
+    names.collect()
+}
+
+/// The macros without arguments among definitions.
+fn macros(definitions: &str) -> impl Iterator<Item = &str> {
+    let definitions = definitions.lines();
+    let names = definitions.filter_map(|line| line.strip_prefix("#define ")?.split(' ').next());
+    names.filter(|name| !name.contains('('))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_tells_functions_from_what_looks_like_one() {
+        let tree = "\
+TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
+|-TypedefDecl 0x2 <line:1:1, col:9> col:9 f 'int (int)'
+|-FunctionDecl 0x3 <./a b/x.h:2:1, col:9> col:5 used gpuOpen 'int (void *)' extern
+| `-ParmVarDecl 0x4 <col:9> col:9 gpuInner 'int'
+|-FunctionDecl 0x5 <line:3:1> col:5 gpuAligned 'gpu_t (int)':'int (int)' static inline
+`-FunctionDecl 0x6 <line:4:1> col:5 gpuStaticLast 'int (int)'
+";
+        assert_eq!(named(tree), ["gpuOpen", "gpuStaticLast"].into());
+    }
+
+    #[test]
+    fn macros_with_arguments_stand_for_no_name() {
+        let definitions = "#define a b\n#define empty\n#define call(x) f(x, 0)\n";
+        assert_eq!(macros(definitions).collect::<Vec<_>>(), ["a", "empty"]);
+    }
+
+    #[test]
+    fn headers_that_need_others_are_left_out_without_them() {
+        let mut headers = Headers::including(["a.h", "b.h"]);
+        headers.needs.insert("b.h".into(), vec!["c/c.h".into()]);
+        assert_eq!(
+            headers.source(&headers.include[0]),
+            "#if __has_include(<a.h>)\n#include <a.h>\n#endif\n\
+             #if __has_include(<b.h>) && __has_include(<c/c.h>)\n#include <b.h>\n#endif\n"
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! Programs compiled against the real headers of one major of CUDA or HIP, on libraries of another:
+//! every gated function is understood, or not called at all; and of those that never changed one for
+//! each way to make a call is understood.
+//!
+//! The libraries are fakes, because real ones return without touching anything where there is no
+//! GPU. They are made from the same real headers (`cargo xtask gate-programs`): each function
+//! writes down its arguments, fills what it may write and reads what it may read, to the last
+//! byte; the callers guard what they pass with pages that nobody may touch. Enumerators that were
+//! renumbered, and fields that moved within a struct, are told by their names.
+
+mod programs;
+mod shapes;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use gpustub_core::library::Library;
+use gpustub_core::symbols::SymbolList;
+use gpustub_core::version::{HeaderVersion, Version};
+use gpustub_tests::{Result, elf, scratch};
+use programs::{CUDA, CUDART, Call, HIP, Programs, calls, exported};
+use shapes::Covered;
+
+/// The functions that a caller's object really asks the linker for.
+fn imported(caller: &Path, symbols: &SymbolList) -> Result<BTreeSet<String>> {
+    let rows = elf::symbols("--symbols", &caller.with_extension("o"))?;
+    let names = rows.into_iter().filter(|row| row.section == "UND");
+    let names = names.map(|row| row.name);
+    Ok(names
+        .filter(|name| !symbols.lookup(name).is_empty())
+        .collect())
+}
+
+/// What a call comes to.
+enum End {
+    /// This function of the library.
+    Called(String),
+    /// This one, with a null pointer as this argument more.
+    Translated(String, u8),
+    /// The meaning is not there under any name, and the call is not made.
+    Refused,
+    /// The library lacks the function.
+    Absent,
+}
+
+/// What the gates say, on a library with these functions.
+fn expected(
+    shipped: &Library,
+    name: &str,
+    header: Option<&str>,
+    version: Version,
+    exported: &BTreeSet<String>,
+) -> End {
+    let code = i32::try_from(version.code()).expect("a version");
+    let header = header.and_then(HeaderVersion::parse);
+    // What is the same in all versions is called in all.
+    if !shipped.gates.has(name) {
+        return End::Called(name.to_owned());
+    }
+    let gates = shipped.gates.of(name, header);
+    let gate = gates
+        .into_iter()
+        .find(|gate| gate.from <= code && code < gate.below);
+    let null = gate.as_ref().and_then(|gate| gate.null);
+    match gate.map_or(Some(name.to_owned()), |gate| gate.name) {
+        Some(name) if exported.contains(&name) => match null {
+            None => End::Called(name),
+            Some(argument) => End::Translated(name, argument),
+        },
+        Some(_) => End::Absent,
+        None => End::Refused,
+    }
+}
+
+/// Arguments as a caller passes them (` 0:0x12 1:…`), with a null pointer put in at one place.
+fn with_null(passed: &str, argument: u8) -> String {
+    let passed = passed.split_whitespace().map(|word| {
+        let (_, value) = word.split_once(':').expect("a number and a value");
+        value
+    });
+    let mut values: Vec<&str> = passed.collect();
+    values.insert(argument.into(), "NULL");
+    let values = values.iter().enumerate();
+    values.map(|(at, value)| format!(" {at}:{value}")).collect()
+}
+
+/// How often a call was understood under its own name, under another, with a null pointer more,
+/// refused, and absent; and that of a function which never changed.
+#[derive(Debug, Default)]
+struct Counts {
+    unchanged: usize,
+    own: usize,
+    other: usize,
+    translated: usize,
+    refused: usize,
+    absent: usize,
+}
+
+impl Counts {
+    /// Counts a call, and says whether it came to the expected end.
+    fn check(
+        &mut self,
+        shipped: &Library,
+        call: &Call<'_>,
+        end: &End,
+        seen: &BTreeSet<&str>,
+    ) -> bool {
+        let passed = call.passed.unwrap_or_default();
+        let status = match end {
+            End::Called(name) => {
+                match shipped.gates.has(call.name) {
+                    true if name == call.name => self.own += 1,
+                    true => self.other += 1,
+                    false => self.unchanged += 1,
+                }
+                return seen.contains(format!("{name}{passed}").as_str())
+                    && call.result == "result 0 filled";
+            }
+            End::Translated(name, argument) => {
+                self.translated += 1;
+                return seen.contains(format!("{name}{}", with_null(passed, *argument)).as_str())
+                    && call.result == "result 0 filled";
+            }
+            End::Refused => {
+                self.refused += 1;
+                shipped.codes.refused
+            }
+            End::Absent => {
+                self.absent += 1;
+                shipped.codes.function_missing
+            }
+        };
+        // The function was not called, and what is zeroed is the caller's to hold. (A call with
+        // nothing to fill counts as filled.)
+        let harmless = ["untouched", "partly", "filled"];
+        let result = call.result.strip_prefix(&format!("result {status} "));
+        result.is_some_and(|rest| harmless.contains(&rest))
+            && !seen.contains(format!("{}{passed}", call.name).as_str())
+    }
+}
+
+/// Tries every header on every library; how many calls came to which end.
+fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
+    let dir = scratch()?;
+    let dir = dir.path();
+    programs.write(dir)?;
+    let shipped = Library::builtin(programs.id).expect("a shipped library");
+    let symbols = programs.symbols(dir, shipped)?;
+    let mut counts = Counts::default();
+    let mut wrong = Vec::new();
+    for (header, _) in programs.versions {
+        for mode in programs.modes {
+            for declared in [true, false] {
+                let caller = programs.caller(dir, header, *mode, declared, &symbols)?;
+                let imported = imported(&caller, &symbols)?;
+                for (library, soname) in programs.versions {
+                    let version = Version::parse(library).expect("a version");
+                    let library_file = dir.join(library).join(soname);
+                    let exported = exported(&library_file)?;
+                    let (printed, log) = programs.run(dir, &caller, &library_file)?;
+                    let seen: BTreeSet<&str> = log.lines().collect();
+                    let pair = format!("{header}{} (declared: {declared}) on {library}", mode.0);
+                    let (mut called, mut covered) = (BTreeSet::new(), Covered::default());
+                    for call in calls(&printed) {
+                        called.insert(call.name.to_owned());
+                        let header = declared.then_some(*header);
+                        let end = expected(shipped, call.name, header, version, &exported);
+                        if !counts.check(shipped, &call, &end, &seen) {
+                            wrong.push(format!("{} of {pair}: {}", call.name, call.result));
+                        } else if !shipped.gates.has(call.name) {
+                            covered.add(&call);
+                        }
+                    }
+                    let missing = covered.missing(programs);
+                    assert!(
+                        missing.is_empty(),
+                        "{pair}: {missing:?} of {covered:?}\n{wrong:?}"
+                    );
+                    // The names behind macros are those of the compiled program.
+                    assert_eq!(called, imported, "{header}{}", mode.0);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{counts:?}", wrong.join("\n"));
+    println!("{counts:?}");
+    Ok(counts)
+}
+
+#[test]
+#[ignore = "needs clang and the headers of three majors: ./tests/run"]
+fn every_gated_function_is_understood_or_not_called() -> Result<()> {
+    let counts = understood_or_not_called(&CUDART)?;
+    // That the callers call at all, and that each end was seen.
+    let Counts {
+        own,
+        other,
+        translated,
+        refused,
+        absent,
+        ..
+    } = counts;
+    // On 13: six functions of 11.8, seven of 12.9, and a twin each, with and without per-thread streams.
+    assert_eq!(translated, 12 + 15, "{counts:?}");
+    assert!(
+        own > 300 && other > 100 && refused > 300 && absent > 30,
+        "{counts:?}"
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and the headers of three majors: ./tests/run"]
+fn every_gated_function_of_the_driver_is_understood_or_not_called() -> Result<()> {
+    let counts = understood_or_not_called(&CUDA)?;
+    // The driver gives what is new a new name, as a rule.
+    assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
+    assert_eq!(counts.translated, 0);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
+fn heavy_every_gated_function_of_hip_is_understood_or_not_called() -> Result<()> {
+    let counts = understood_or_not_called(&HIP)?;
+    assert!(counts.own > 100 && counts.refused > 300, "{counts:?}");
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! The fake libraries and the callers of one library, and how they are built and run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::library::{Library, override_variable};
+use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_tests::command::succeed;
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, components, elf, repository};
+
+/// What is tried of one library.
+pub struct Programs {
+    pub id: &'static str,
+    /// Versions of headers and of libraries, and the libraries' sonames.
+    pub versions: &'static [(&'static str, &'static str)],
+    /// The component with the headers of a version, and one of these.
+    headers: (&'static str, &'static str),
+    defines: &'static [&'static str],
+    pub modes: &'static [Mode],
+    /// Libraries that are not to be looked for.
+    off: &'static [&'static str],
+    /// The shapes (`shapes.rs`) for which it has no function that never changed: those of
+    /// `xtask/programs/shapes.h` are tried instead.
+    pub made_up: &'static [&'static str],
+}
+
+/// The end of a caller's name, and the flags of that mode.
+pub type Mode = (&'static str, &'static [&'static str]);
+
+const CUDA_MODES: &[Mode] = &[
+    ("", &[]),
+    ("-per-thread", &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"]),
+];
+
+pub const CUDART: Programs = Programs {
+    id: "cudart",
+    versions: &[
+        ("11.8", "libcudart.so.11.0"),
+        ("12.9", "libcudart.so.12"),
+        ("13.5", "libcudart.so.13"),
+    ],
+    headers: ("wheels/cudart-", "cuda_runtime_api.h"),
+    defines: &[],
+    modes: CUDA_MODES,
+    off: &["cuda"],
+    made_up: &[
+        "16 arguments",
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_vv",
+        "struct_vi",
+        "struct_ii:stack",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+};
+
+pub const CUDA: Programs = Programs {
+    id: "cuda",
+    versions: &[
+        ("11.8", "libcuda.so.1"),
+        ("12.9", "libcuda.so.1"),
+        ("13.5", "libcuda.so.1"),
+    ],
+    headers: ("wheels/cudart-", "cuda.h"),
+    off: &[],
+    made_up: &[
+        "16 arguments",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct_ii:stack",
+        "->int",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+    ..CUDART
+};
+
+pub const HIP: Programs = Programs {
+    id: "hip",
+    versions: &[
+        ("5.2", "libamdhip64.so.5"),
+        ("5.7", "libamdhip64.so.5"),
+        ("6.4", "libamdhip64.so.6"),
+        ("7.2", "libamdhip64.so.7"),
+    ],
+    headers: ("hip-headers-", "hip/hip_runtime_api.h"),
+    defines: &["-D__HIP_PLATFORM_AMD__"],
+    // No gated function has a twin for the stream of a thread, so that both are the same today.
+    modes: &[
+        ("", &[]),
+        ("-per-thread", &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]),
+    ],
+    off: &[],
+    made_up: &[
+        "16 arguments",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_vv",
+        "struct_vi",
+        "struct_ii:stack",
+        "->float4",
+        "->float8",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+};
+
+impl Programs {
+    /// The sources of callers, and the fake libraries.
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let (folder, _) = self.headers;
+        let components = components::component(&format!("{folder}{}", self.versions[0].0))?;
+        let root = components
+            .ancestors()
+            .nth(Path::new(folder).components().count());
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .current_dir(repository())
+            .args(["run", "--quiet", "--offline", "--package", "xtask", "--"])
+            .arg("gate-programs")
+            .arg(dir)
+            .arg(self.id)
+            .arg("--components")
+            .arg(root.unwrap_or(&components));
+        succeed(&mut cargo)?;
+        for (version, soname) in self.versions {
+            let folder = dir.join(version);
+            fs::create_dir_all(&folder)?;
+            let mut cc = Command::new("cc");
+            cc.current_dir(dir.join(self.id))
+                .args(["-O1", "-shared", "-fPIC"]);
+            cc.arg(format!("-Wl,-soname,{soname}"));
+            cc.arg(format!("-Wl,--version-script=fake-{version}.map"));
+            cc.arg("-o").arg(folder.join(soname));
+            succeed(cc.arg(format!("fake-{version}.c")))?;
+        }
+        Ok(())
+    }
+
+    /// The list of the stubs: the shipped one, and the functions of the fake libraries that were made up.
+    pub fn symbols(&self, dir: &Path, shipped: &Library) -> Result<SymbolList> {
+        let (version, soname) = self.versions[0];
+        let mut list = shipped.symbols.clone();
+        let names = exported(&dir.join(version).join(soname))?;
+        let made_up = names.into_iter().filter(|name| name.starts_with(MADE_UP));
+        list.symbols.extend(made_up.map(|name| Symbol {
+            name,
+            ..Symbol::default()
+        }));
+        list.normalise();
+        Ok(list)
+    }
+
+    /// The folder of the real headers of a version.
+    fn include(&self, version: &str) -> Result<PathBuf> {
+        let (folder, header) = self.headers;
+        let component = components::component(&format!("{folder}{version}"))?;
+        let mut find = Command::new("find");
+        find.arg(&component).arg("-path").arg(format!("*/{header}"));
+        let found = succeed(&mut find)?.stdout;
+        let found = Path::new(found.lines().next().unwrap_or_default());
+        let include = found
+            .ancestors()
+            .nth(Path::new(header).components().count());
+        Ok(include.unwrap_or(&component).to_owned())
+    }
+
+    /// A caller compiled against the headers of a version, with stubs that know it (or are not
+    /// told).
+    pub fn caller(
+        &self,
+        dir: &Path,
+        version: &str,
+        mode: Mode,
+        declared: bool,
+        symbols: &SymbolList,
+    ) -> Result<PathBuf> {
+        let (end, flags) = mode;
+        let folder = dir.join(format!("stubs-{version}{end}-{declared}"));
+        fs::create_dir_all(&folder)?;
+        let header = match declared {
+            true => format!("header = \"{version}\"\n"),
+            false => String::new(),
+        };
+        let manifest = format!(
+            "schema = 1\n[stub.{}]\nsymbols = \"symbols\"\n{header}",
+            self.id
+        );
+        let lists = [("symbols", symbols.to_text())];
+        let plan = plan_or_fail(&manifest, &lists, &Machine::X86_64.target())?;
+        let archive = Stubs::write(&folder, &plan, "cc", &[])?.archive()?;
+        let object = folder.join("caller.o");
+        let mut cc = Command::new("cc");
+        cc.current_dir(dir.join(self.id))
+            .args(["-O1", "-c", "-Wno-deprecated-declarations"])
+            .args(self.defines)
+            .args(flags);
+        cc.arg("-isystem").arg(repository().join("xtask/headers"));
+        cc.arg("-isystem").arg(self.include(version)?);
+        cc.arg("-o").arg(&object);
+        cc.arg(format!("caller-{version}{end}.c"));
+        succeed(&mut cc)?;
+        let program = folder.join("caller");
+        let mut cc = Command::new("cc");
+        succeed(cc.arg("-o").arg(&program).arg(&object).arg(archive))?;
+        Ok(program)
+    }
+
+    /// Runs a caller on a library: its calls, and what the library saw.
+    pub fn run(&self, dir: &Path, caller: &Path, library: &Path) -> Result<(String, String)> {
+        let log = dir.join("log");
+        fs::write(&log, "")?;
+        let mut command = Command::new(caller);
+        command
+            .env(override_variable(self.id), library)
+            .envs(self.off.iter().map(|id| (override_variable(id), "off")))
+            .env("GPUSTUB_FAKE_LOG", &log);
+        let printed = succeed(&mut command)?.stdout;
+        Ok((printed, fs::read_to_string(&log)?))
+    }
+}
+
+/// How the names of functions that were made up start.
+pub const MADE_UP: &str = "shape_";
+
+/// The functions that a fake library exports.
+pub fn exported(library: &Path) -> Result<BTreeSet<String>> {
+    let rows = elf::symbols("--dyn-syms", library)?;
+    let rows = rows.into_iter().filter(|row| row.section != "UND");
+    Ok(rows
+        .map(|row| row.name.split('@').next().unwrap_or_default().to_owned())
+        .collect())
+}
+
+/// One call of a caller.
+pub struct Call<'t> {
+    /// The name that was linked.
+    pub name: &'t str,
+    /// How it is called, as `shapes.rs` says.
+    pub shape: &'t str,
+    /// The arguments, in the words of the fake library; `None`: it did not come so far.
+    pub passed: Option<&'t str>,
+    /// `STATUS filled`, `STATUS untouched`, …
+    pub result: &'t str,
+}
+
+pub fn calls(printed: &str) -> impl Iterator<Item = Call<'_>> {
+    printed.split("call ").skip(1).map(|call| {
+        let mut lines = call.lines();
+        let names = lines.next().unwrap_or_default();
+        let rest: Vec<&str> = lines.collect();
+        let mut names = names.split(' ').skip(1);
+        let name = names.next().unwrap_or_default();
+        let passed = rest.iter().find_map(|line| line.strip_prefix("passed "));
+        Call {
+            name,
+            shape: names.next().unwrap_or_default(),
+            passed: passed.map(|line| line.strip_prefix(name).unwrap_or(line)),
+            result: rest.last().copied().unwrap_or_default(),
+        }
+    })
+}

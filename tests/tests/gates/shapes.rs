@@ -1,0 +1,87 @@
+//! The ways to make a call that each header is tried with on each library.
+
+use std::collections::BTreeSet;
+
+use super::programs::{Call, MADE_UP, Programs};
+
+/// What of each header is tried on each library. `cargo xtask gate-programs` says of a call where the
+/// arguments and the result go, as `int,struct12_ii,float4,struct64:stack->status`; these are the
+/// words of that, without the sizes of structs.
+const SHAPES: &[&str] = &[
+    "16 arguments",
+    "int:stack",
+    "float4",
+    "float8",
+    "float4:stack",
+    "float8:stack",
+    "struct_ii",
+    "struct_vv",
+    "struct_vi",
+    "struct:stack",
+    // One that would have fitted into the registers.
+    "struct_ii:stack",
+    "->int",
+    "->void",
+    "->float4",
+    "->float8",
+    "->struct:memory",
+    "->struct_ii",
+    "->struct_vv",
+    "->struct_vi",
+    // What the pages around it guard.
+    "/in/",
+    "/out/",
+];
+
+/// What a call is an example of.
+fn words(call: &Call<'_>) -> BTreeSet<String> {
+    let without_size = |word: &str| match word.strip_prefix("struct") {
+        Some(rest) => format!(
+            "struct{}",
+            rest.trim_start_matches(|c: char| c.is_ascii_digit())
+        ),
+        None => word.to_owned(),
+    };
+    let (arguments, result) = call.shape.split_once("->").unwrap_or_default();
+    let arguments: Vec<&str> = arguments.split(',').collect();
+    let mut words: BTreeSet<String> = arguments.iter().copied().map(without_size).collect();
+    words.insert(format!("->{}", without_size(result)));
+    if arguments.len() >= 16 {
+        words.insert("16 arguments".to_owned());
+    }
+    let guarded = ["/in/", "/out/"].into_iter();
+    let passed = call.passed.unwrap_or_default();
+    words.extend(
+        guarded
+            .filter(|word| passed.contains(word))
+            .map(str::to_owned),
+    );
+    words
+}
+
+/// What the calls of one program that were understood are examples of.
+#[derive(Debug, Default)]
+pub struct Covered {
+    real: BTreeSet<String>,
+    made_up: BTreeSet<String>,
+}
+
+impl Covered {
+    /// Adds a call that was understood.
+    pub fn add(&mut self, call: &Call<'_>) {
+        match call.name.starts_with(MADE_UP) {
+            true => self.made_up.extend(words(call)),
+            false => self.real.extend(words(call)),
+        }
+    }
+
+    /// The shapes that were not tried with a function of the library, or, of those it does not have,
+    /// with one that was made up.
+    pub fn missing(&self, programs: &Programs) -> Vec<&'static str> {
+        let is_missing = |word: &&str| match programs.made_up.contains(word) {
+            true => self.real.contains(*word) || !self.made_up.contains(*word),
+            false => !self.real.contains(*word),
+        };
+        SHAPES.iter().copied().filter(is_missing).collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! Files that are no libraries, or broken ones, are read without harm: under the sanitizers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::library::ToldBy;
+use gpustub_tests::{Result, scratch};
+
+use crate::built::{reader, told};
+use crate::shared::library;
+
+/// A library that tells 13 by what it needs, and 12 by a constant, which lies across the end of what is
+/// read at once.
+fn whole(dir: &Path) -> Result<(PathBuf, Vec<u8>)> {
+    let base = dir.join("libbase.so.13");
+    library(&base, "int base_function;\n", &[])?;
+    let file = dir.join("libacme.so.12");
+    let source = "const char filler[4096 - 7] = {1};\n\
+                  const char *acme_function(void) { return \"+cuda12.9\"; }\n";
+    library(&file, source, &[base.display().to_string()])?;
+    let bytes = fs::read(&file)?;
+    Ok((file, bytes))
+}
+
+fn number(bytes: &[u8], at: usize) -> usize {
+    let bytes = bytes[at..at + 8].iter().rev();
+    bytes.fold(0, |value, byte| value << 8 | usize::from(*byte))
+}
+
+/// Reads the file with every byte of `places` broken, each in several ways.
+fn breaks(
+    rule: &ToldBy,
+    places: impl Iterator<Item = usize> + Clone,
+    until: impl Fn(usize) -> usize,
+    major: u32,
+) -> Result<()> {
+    let dir = scratch()?;
+    let sanitizers = [
+        "-g",
+        "-O1",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+    ];
+    let reader = reader(dir.path(), &sanitizers)?;
+    let (whole, bytes) = whole(dir.path())?;
+    let mut files = vec![whole, dir.path().to_owned(), dir.path().join("nothing")];
+    let mut add = |bytes: &[u8]| -> Result<()> {
+        let file = dir.path().join(format!("f{}", files.len()));
+        fs::write(&file, bytes)?;
+        files.push(file);
+        Ok(())
+    };
+    for at in places.clone() {
+        for value in [0x00, 0x7f, 0xff] {
+            let mut broken = bytes.clone();
+            broken[at] = value;
+            add(&broken[..until(bytes.len())])?;
+        }
+    }
+    for at in places.step_by(13) {
+        add(&bytes[..at])?;
+        let mut broken = bytes.clone();
+        broken[at..(at + 8).min(bytes.len())].fill(0xff);
+        add(&broken)?;
+    }
+    for files in files.chunks(500) {
+        for told in told(&reader, rule, files)? {
+            assert!(told < 10_000, "{told}");
+        }
+    }
+    assert_eq!(told(&reader, rule, &files[..3])?, [major, 0, 0]);
+    Ok(())
+}
+
+#[test]
+fn broken_files_are_read_without_harm() -> Result<()> {
+    let dir = scratch()?;
+    let (_, bytes) = whole(dir.path())?;
+    // Every byte of the header, the segments and the dynamic section: where reading goes by them.
+    let segments = number(&bytes, 32);
+    let count = usize::from(bytes[56]);
+    let dynamic = (0..count)
+        .map(|i| segments + 56 * i)
+        .find(|&at| bytes[at] == 2);
+    let dynamic = dynamic.ok_or("no dynamic section")?;
+    let (start, size) = (number(&bytes, dynamic + 8), number(&bytes, dynamic + 32));
+    let places = (0..segments + 56 * count).chain(start..start + size);
+    let rule = ToldBy::Needed("libbase.so.".to_owned());
+    breaks(&rule, places, |_| start + size + 1, 13)
+}
+
+#[test]
+fn broken_sections_are_read_without_harm() -> Result<()> {
+    let dir = scratch()?;
+    let (_, bytes) = whole(dir.path())?;
+    // The header, and the table of sections.
+    let sections = number(&bytes, 40);
+    let count = usize::from(bytes[60]);
+    let places = (0..64).chain(sections..sections + 64 * count);
+    let rule = ToldBy::Text {
+        text: "+cuda".to_owned(),
+        beside: None,
+    };
+    breaks(&rule, places, |length| length, 12)
+}
+
+/// Wherever the text lies, it is found as a whole; and beyond what may be read, it is not looked for.
+#[test]
+fn text_is_found_wherever_it_lies() -> Result<()> {
+    let dir = scratch()?;
+    let reader = reader(dir.path(), &["-O1", "-fsanitize=address,undefined"])?;
+    let rule = ToldBy::Text {
+        text: "+cuda".to_owned(),
+        beside: None,
+    };
+    let file = dir.path().join("libacme.so.9");
+    let whole = |before: usize, text: &str| -> Result<u32> {
+        // One array, so that nothing lies between.
+        let source = format!(
+            "const struct {{ char before[{before}], text[{}]; }} both = {{{{1}}, \"{text}\"}};\n",
+            text.len() + 1
+        );
+        library(&file, &source, &[])?;
+        Ok(told(&reader, &rule, std::slice::from_ref(&file))?[0])
+    };
+    for before in (4096 - 16..4096 + 4).chain([1, 8 << 10, (8 << 20) - 16]) {
+        assert_eq!(whole(before, "+cuda12.9")?, 12, "after {before} bytes");
+    }
+    assert_eq!(whole(8 << 20, "+cuda12.9")?, 0, "too far");
+    for (text, major) in [
+        ("+cuda", 0),
+        ("+cuda.", 0),
+        ("+cuda+cuda13.4", 13),
+        ("++cuda13", 13),
+        ("+cuda99999999999999999999", 0),
+        ("+cuda-12", 0),
+        ("+cuda 12", 0),
+        ("+cuda0 +cuda12", 12),
+    ] {
+        assert_eq!(whole(1, text)?, major, "{text}");
+    }
+    Ok(())
+}

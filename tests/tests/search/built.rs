@@ -1,0 +1,302 @@
+//! Libraries with majors of their own: libcudnn.so.9 and libnccl.so.2 are built for each toolkit. Which
+//! one a file is built for stands among its constants, or among those of a file beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::library::{Library, LoadName, ToldBy};
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::wheel_libraries;
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::{Result, repository, scratch};
+
+use crate::reports;
+use crate::shared::{fake, library, program_with};
+
+/// A stub of `libacme.so.9`, of which there are builds for each toolkit.
+fn program(dir: &Path) -> Result<PathBuf> {
+    program_with(dir, |library| {
+        let name = |major, name: &str| LoadName {
+            major,
+            name: name.to_owned(),
+        };
+        library.load_names = vec![name(Some(9), "libacme.so.9"), name(None, "libacme.so")];
+        library.newest_major = 9;
+        library.own_majors = true;
+        library.driver = Some("cuda".to_owned());
+        library.told_by = vec![
+            ToldBy::Text {
+                text: "acme +cuda".to_owned(),
+                beside: None,
+            },
+            ToldBy::Text {
+                text: "libbase.so.".to_owned(),
+                beside: Some("libacme_parts".to_owned()),
+            },
+        ];
+    })
+}
+
+/// A library with a constant, which prints its name when it is loaded.
+fn build(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    let folder = dir.join(name);
+    let source = format!(
+        "#include <stdio.h>\nconst char *acme_function(void) {{ return \"{text}\"; }}\n\
+         __attribute__((constructor)) static void say(void) {{ puts(\"loaded {name}\"); }}\n"
+    );
+    library(&folder.join("libacme.so.9"), &source, &[])?;
+    Ok(folder)
+}
+
+/// A driver that supports CUDA 12.2.
+fn driver(dir: &Path) -> Result<PathBuf> {
+    let folder = dir.join("driver");
+    let source = "int cuDriverGetVersion(int *version) { *version = 12020; return 0; }\n";
+    library(&folder.join("libcuda.so.1"), source, &[])?;
+    Ok(folder)
+}
+
+/// What lies where, what is asked for, the place that is taken, what was loaded, and what is said of the
+/// file that was passed over.
+struct Case<'c> {
+    files: &'c [(&'c Path, &'c str)],
+    order: &'c [&'c str],
+    place: Option<&'c str>,
+    loaded: &'c str,
+    passed_over: &'c [(&'c str, &'c str)],
+}
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
+    let dir = scratch()?;
+    let program = program(dir.path())?;
+    let twelve = build(dir.path(), "twelve", "acme +cuda12.9")?;
+    let thirteen = build(dir.path(), "thirteen", "acme +cuda13.0")?;
+    let silent = build(dir.path(), "silent", "acme +cuda")?;
+    let parts = build(dir.path(), "parts", "nothing")?;
+    let source = "const char *base_name(void) { return \"libbase.so.13\"; }\n";
+    library(&parts.join("libacme_parts.so.9"), source, &[])?;
+    let runtime_12 = fake(dir.path(), "runtime-12", "libcudart.so.12", None)?;
+    let runtime_13 = fake(dir.path(), "runtime-13", "libcudart.so.13", None)?;
+    let driver = driver(dir.path())?;
+    let toolkit = "/usr/local/cuda/lib64";
+    let of = |major: u32, settled: u32| {
+        format!("built for major {major}, and cudart settled for major {settled}")
+    };
+    let (of_12, of_13) = (of(12, 13), of(13, 12));
+
+    let cases = [
+        // Nothing is settled: the first one.
+        Case {
+            files: &[(&twelve, "/a"), (&thirteen, "/b")],
+            order: &["acme"],
+            place: Some("/a"),
+            loaded: "twelve",
+            passed_over: &[("/b", "/a/libacme.so.9 comes first")],
+        },
+        Case {
+            files: &[(&twelve, "/a"), (&thirteen, "/b"), (&runtime_13, toolkit)],
+            order: &["cudart", "acme"],
+            place: Some("/b"),
+            loaded: "runtime-13 thirteen",
+            passed_over: &[("/a", &of_12)],
+        },
+        Case {
+            files: &[(&thirteen, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
+            order: &["cudart", "acme"],
+            place: Some("/b"),
+            loaded: "runtime-12 twelve",
+            passed_over: &[("/a", &of_13)],
+        },
+        // Only another toolkit's: it is not even loaded.
+        Case {
+            files: &[(&thirteen, "/a"), (&runtime_12, toolkit)],
+            order: &["cudart", "acme"],
+            place: None,
+            loaded: "runtime-12",
+            passed_over: &[("/a", &of_13)],
+        },
+        // By what stands in a file beside it.
+        Case {
+            files: &[(&parts, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
+            order: &["cudart", "acme"],
+            place: Some("/b"),
+            loaded: "runtime-12 twelve",
+            passed_over: &[("/a", &of_13)],
+        },
+        // What tells nothing is not refused.
+        Case {
+            files: &[(&silent, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
+            order: &["cudart", "acme"],
+            place: Some("/a"),
+            loaded: "runtime-12 silent",
+            passed_over: &[],
+        },
+        // What is newer than the driver comes last, and is better than nothing.
+        Case {
+            files: &[(&thirteen, "/a"), (&twelve, "/b"), (&driver, "/ld")],
+            order: &["acme"],
+            place: Some("/b"),
+            loaded: "twelve",
+            passed_over: &[("/a", "/b/libacme.so.9 comes first")],
+        },
+        Case {
+            files: &[(&thirteen, "/a"), (&driver, "/ld")],
+            order: &["acme"],
+            place: Some("/a"),
+            loaded: "thirteen",
+            passed_over: &[],
+        },
+        // The loader's own choice is judged when it is loaded, and its folders are looked into.
+        Case {
+            files: &[(&thirteen, "/ld"), (&runtime_12, toolkit)],
+            order: &["cudart", "acme"],
+            place: None,
+            loaded: "runtime-12 thirteen",
+            passed_over: &[("/ld", &of_13)],
+        },
+        Case {
+            files: &[(&twelve, "/a"), (&runtime_13, toolkit)],
+            order: &["+/a/libacme.so.9", "cudart", "acme"],
+            place: None,
+            loaded: "twelve runtime-13",
+            passed_over: &[("/a", &of_12)],
+        },
+        // It settles the toolkit for the others.
+        Case {
+            files: &[
+                (&twelve, "/a"),
+                (&runtime_12, toolkit),
+                (&runtime_13, toolkit),
+            ],
+            order: &["acme", "cudart"],
+            place: Some("/a"),
+            loaded: "twelve runtime-12",
+            passed_over: &[],
+        },
+    ];
+    for case in cases {
+        let machine = Isolated::new()?;
+        machine.install(&program, "/site-packages/pkg/program")?;
+        for (folder, place) in case.files {
+            machine.install_all(folder, place)?;
+        }
+        let variables = [("GPUSTUB_LOG", "json"), ("LD_LIBRARY_PATH", "/ld")];
+        let ran = machine.run_with("/site-packages/pkg/program", case.order, &variables)?;
+        let ran = ran.success()?;
+        let report = &reports(&ran)?["acme"];
+        let what = format!("{:?}: {}", case.files, ran.stderr);
+        let path = case.place.map(|place| format!("{place}/libacme.so.9"));
+        assert_eq!(report["path"].as_str(), path.as_deref(), "{what}");
+        assert_eq!(
+            report["major"],
+            if path.is_some() { 9 } else { 0 },
+            "{what}"
+        );
+        let said = ran
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("loaded "));
+        assert_eq!(said.collect::<Vec<_>>().join(" "), case.loaded, "{what}");
+        for (place, why) in case.passed_over {
+            let file = format!("{place}/libacme.so.9");
+            let tried = report["tried"].as_array().into_iter().flatten();
+            let said = tried.filter(|one| one["what"] == file[..]);
+            let said: Vec<_> = said.filter_map(|one| one["why"].as_str()).collect();
+            assert_eq!(said, [*why], "{file}: {what}");
+        }
+    }
+    Ok(())
+}
+
+/// The person at the keyboard has the last word.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn an_override_may_be_of_another_toolkit() -> Result<()> {
+    let dir = scratch()?;
+    let machine = Isolated::new()?;
+    machine.install(&program(dir.path())?, "/program")?;
+    machine.install_all(&build(dir.path(), "twelve", "acme +cuda12.9")?, "/o")?;
+    let runtime = fake(dir.path(), "runtime", "libcudart.so.13", None)?;
+    machine.install_all(&runtime, "/usr/local/cuda/lib64")?;
+    for place in ["/o", "/o/libacme.so.9"] {
+        let variables = [("GPUSTUB_LOG", "json"), ("GPUSTUB_ACME_PATH", place)];
+        let ran = machine.run_with("/program", &["cudart", "acme"], &variables)?;
+        let ran = ran.success()?;
+        let path = &reports(&ran)?["acme"]["path"];
+        assert_eq!(path, "/o/libacme.so.9", "{}", ran.stderr);
+    }
+    Ok(())
+}
+
+/// Builds the program that prints what a file tells.
+pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
+    let reader = dir.join("reader");
+    let mut command = Command::new("cc");
+    command.args(flags).arg("-I");
+    command.arg(repository().join("templates/runtime"));
+    command.arg(repository().join("tests/programs/told.c"));
+    succeed(command.arg("-o").arg(&reader))?;
+    Ok(reader)
+}
+
+/// The major that each file tells by a rule.
+pub fn told(reader: &Path, rule: &ToldBy, files: &[PathBuf]) -> Result<Vec<u32>> {
+    let rule = match rule {
+        ToldBy::Needed(prefix) => ["needed", prefix, "-"],
+        ToldBy::Text { text, beside } => ["text", text, beside.as_deref().unwrap_or("-")],
+    };
+    let ran = run(Command::new(reader).args(rule).args(files))?.success()?;
+    let lines = ran.stdout.lines();
+    let majors: Result<Vec<u32>, _> = lines.map(|line| line.parse()).collect();
+    let majors = majors.map_err(|e| format!("{}: {e}", ran.stdout))?;
+    assert_eq!(majors.len(), files.len(), "a major for each file");
+    Ok(majors)
+}
+
+/// Checks what the rules of the shipped manifest say of real builds: wheel, file, and for each rule the
+/// toolkit (0: it does not apply to that version).
+fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
+    let dir = scratch()?;
+    let reader = reader(dir.path(), &["-O2"])?;
+    let rules = &Library::builtin(id).ok_or("a shipped library")?.told_by;
+    for (wheel, file, expected) in builds {
+        let file = wheel_libraries(wheel)?.join(file);
+        let majors = rules
+            .iter()
+            .map(|rule| Ok(told(&reader, rule, std::slice::from_ref(&file))?[0]));
+        let majors: Result<Vec<u32>> = majors.collect();
+        assert_eq!(majors?, *expected, "{}", file.display());
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs components: ./tests/run"]
+fn real_builds_tell_their_toolkit() -> Result<()> {
+    real("cudnn", &[("cudnn", "libcudnn.so.9", &[12, 12, 0])])?;
+    real("nccl", &[("nccl", "libnccl.so.2", &[12])])?;
+    real("cusparse", &[("cusparse-12.9", "libcusparse.so.12", &[12])])?;
+    real("cusolver", &[("cusolver-12.9", "libcusolver.so.11", &[12])])
+}
+
+#[test]
+#[ignore = "needs the components of all versions: ./tests/run --all"]
+fn heavy_real_builds_of_all_toolkits_tell_them() -> Result<()> {
+    real(
+        "cudnn",
+        &[
+            ("cudnn-8", "libcudnn.so.8", &[0, 0, 11]),
+            ("cudnn-9-cuda-11", "libcudnn.so.9", &[11, 11, 0]),
+            ("cudnn-9-cuda-13", "libcudnn.so.9", &[13, 13, 0]),
+        ],
+    )?;
+    real(
+        "nccl",
+        &[
+            ("nccl-cuda-11", "libnccl.so.2", &[11]),
+            ("nccl-cuda-13", "libnccl.so.2", &[13]),
+        ],
+    )
+}

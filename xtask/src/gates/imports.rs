@@ -1,0 +1,133 @@
+//! `Library::only_in` against real headers: what a program that is compiled with them can import.
+
+use std::collections::BTreeSet;
+
+use gpustub_core::imports::Only;
+use gpustub_core::library::Library;
+use gpustub_core::version::{HeaderVersion, Version};
+
+use super::recipes::{RECIPES, Recipe};
+use super::tests::{AT_HAND, components};
+
+/// What programs compiled with the headers of a version can import, whichever macros they set, and
+/// what the library of that version has too.
+struct Names {
+    version: Version,
+    declared: BTreeSet<String>,
+    /// `None`: unknown.
+    exported: Option<BTreeSet<String>>,
+}
+
+fn names(recipe: &Recipe, wanted: impl Fn(Version) -> bool) -> Vec<Names> {
+    let evidence = recipe.evidence(&components(), wanted).unwrap();
+    let names = evidence.into_iter().map(|evidence| Names {
+        version: evidence.version,
+        declared: evidence.headers.functions.into_keys().collect(),
+        exported: evidence.exports,
+    });
+    names.collect()
+}
+
+fn said(library: &Library, name: &str, header: &str) -> Option<Only> {
+    library.only_in(name, HeaderVersion::parse(header).unwrap())
+}
+
+/// No name that the headers declare is said to be of others; how many were asked for.
+fn no_alarm(recipe: &Recipe, names: &[Names]) -> usize {
+    let library = Library::builtin(recipe.id).unwrap();
+    let mut asked = 0;
+    for Names {
+        version, declared, ..
+    } in names
+    {
+        for name in declared {
+            for header in [version.to_string(), version.major.to_string()] {
+                let said = said(library, name, &header);
+                assert_eq!(said, None, "{} {header} {name}", recipe.id);
+                asked += 1;
+            }
+        }
+    }
+    asked
+}
+
+/// Every name that only other versions have is found, where the data has this version; how many were.
+fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
+    let library = Library::builtin(recipe.id).unwrap();
+    let mut found = 0;
+    for Names {
+        version,
+        declared,
+        exported,
+    } in names
+    {
+        let others = names.iter().flat_map(|other| &other.declared);
+        let others: BTreeSet<&String> = others.collect();
+        for name in others {
+            let has = |names: &BTreeSet<String>| names.contains(name);
+            let is_known = library.gates.has(name) || library.symbols.versions.contains(version);
+            // A header may be without what its library has, and a list without what is in no library.
+            if has(declared)
+                || exported.as_ref().is_some_and(has)
+                || !is_known
+                || name.starts_with('_')
+                || library.gates.is_untold(name)
+                || library.symbols.lookup(name).is_empty()
+            {
+                continue;
+            }
+            let said = said(library, name, &version.to_string());
+            let only = said.unwrap_or_else(|| panic!("{} {version}: {name}", recipe.id));
+            let inside = only.since.is_none_or(|since| since <= *version)
+                && only.until.is_none_or(|until| *version <= until);
+            assert!(!inside, "{} {version}: {name} in {only}", recipe.id);
+            found += 1;
+        }
+    }
+    found
+}
+
+/// `least`: for each library, how many names were asked for and how many found, or more.
+fn compare(wanted: impl Fn(Version) -> bool, least: &[(&str, usize, usize)]) {
+    let counted: Vec<_> = RECIPES
+        .iter()
+        .map(|recipe| {
+            let names = names(recipe, &wanted);
+            (
+                recipe.id,
+                no_alarm(recipe, &names),
+                all_found(recipe, &names),
+            )
+        })
+        .collect();
+    let enough = counted.iter().zip(least).all(|(counted, least)| {
+        counted.0 == least.0 && counted.1 >= least.1 && counted.2 >= least.2
+    });
+    assert!(enough && counted.len() == least.len(), "{counted:?}");
+}
+
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+fn imports_tell_the_headers_at_hand() {
+    let least = [
+        ("cuda", 5000, 140),
+        ("cudart", 3200, 270),
+        ("hip", 0, 0),
+        ("hiprtc", 0, 0),
+        ("nvrtc", 190, 28),
+    ];
+    compare(|version| AT_HAND.contains(&version), &least);
+}
+
+#[test]
+#[ignore = "needs the headers of all versions: GPUSTUB_TEST_COMPONENTS (tests/run --all)"]
+fn heavy_imports_tell_all_headers() {
+    let least = [
+        ("cuda", 21000, 490),
+        ("cudart", 13500, 490),
+        ("hip", 3500, 50),
+        ("hiprtc", 130, 7),
+        ("nvrtc", 420, 28),
+    ];
+    compare(|_| true, &least);
+}

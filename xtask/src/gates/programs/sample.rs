@@ -1,0 +1,69 @@
+//! Functions that no gate is about: of each way to make a call one.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gpustub_headers::{self as headers, Clang, Declared, Headers, Type, VOID};
+
+use super::arguments::{Argument, Differences, Returned};
+use super::shapes::shape;
+
+/// Declares functions of no library, for the shapes that an API does not have.
+pub const MADE_UP: &str = include_str!("../../../programs/shapes.h");
+
+/// Whether it declares this.
+fn is_made_up(name: &str) -> bool {
+    name.starts_with("shape_")
+}
+
+/// What [`MADE_UP`] declares.
+pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let clang = Clang::new("clang").folder(folder);
+    let read = Headers::including(["shapes.h"]).read(&clang, &is_made_up);
+    Ok(read.map_err(|e| e.to_string())?.functions)
+}
+
+/// The names of sources that mean a function: those of macros, or its own if no macro takes that.
+pub fn sources<'a>(read: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
+    let macros = read.meant.iter();
+    let macros = macros.filter(|(_, meant)| meant.contains(name));
+    let mut sources: Vec<&str> = macros.map(|(source, _)| source.as_str()).collect();
+    if !read.meant.contains_key(name) && read.functions.contains_key(name) {
+        sources.push(name);
+    }
+    sources
+}
+
+/// The names that stand for the shapes of all functions that can be called with each of these headers:
+/// a real function before one that was made up, then that which has most to guard.
+pub fn sample(reads: &[headers::Version], is_unchanged: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut best: BTreeMap<String, (_, &String)> = BTreeMap::new();
+    let functions = reads.iter().flat_map(|read| &read.functions);
+    for (name, declared) in functions {
+        let is_called = |read| !sources(read, name).is_empty();
+        if is_variadic(declared) || !reads.iter().all(is_called) || !is_unchanged(name) {
+            continue;
+        }
+        let arguments = Differences::default().arguments(declared);
+        let is_guarded = |of: &&Argument| matches!(of, Argument::Input(..) | Argument::Output(..));
+        let guarded = arguments.iter().filter(is_guarded).count();
+        let is_real = !is_made_up(name);
+        let rank = (is_real, guarded, Reverse(name));
+        let shape = shape(&arguments, &Returned::new(declared));
+        let known = best.entry(shape).or_insert((rank, name));
+        if rank > known.0 {
+            *known = (rank, name);
+        }
+    }
+    best.into_values().map(|(_, name)| name.clone()).collect()
+}
+
+fn is_variadic(declared: &Declared) -> bool {
+    match declared.types.get(declared.function) {
+        // An only part is the result.
+        Type::Function(parts) => parts.len() > 1 && parts.last() == Some(&VOID),
+        _ => false,
+    }
+}

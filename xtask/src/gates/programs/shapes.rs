@@ -1,0 +1,123 @@
+//! How a call is made, in words: where each argument and the result go by the x86-64 psABI, 3.2.3
+//! "Parameter Passing".
+//!
+//! ```text
+//! int,struct12_ii,float4,struct64:stack,int:stack->status
+//! ```
+//!
+//! `int` is all that goes into an integer register. The letters of a struct say for each 8 bytes
+//! whether they would go into an integer or a vector register; without any it lies in memory.
+
+use super::arguments::{Argument, Returned, Value};
+
+/// The shape of a call.
+pub fn shape(arguments: &[Argument], result: &Returned) -> String {
+    let mut free = Free {
+        integers: 6,
+        vectors: 8,
+    };
+    let result = match result {
+        Returned::Status => "status".to_owned(),
+        Returned::Nothing => "void".to_owned(),
+        Returned::Other(Argument::Value(value)) if value.vectors.is_empty() => {
+            // The caller says where it goes.
+            free.integers -= 1;
+            word(&Argument::Value(value.clone())) + ":memory"
+        }
+        Returned::Other(other) => word(other),
+    };
+    let words: Vec<String> = arguments
+        .iter()
+        .map(|argument| match free.take(argument) {
+            true => word(argument),
+            false => word(argument) + ":stack",
+        })
+        .collect();
+    format!("{}->{result}", words.join(","))
+}
+
+/// Registers that no argument is in yet.
+struct Free {
+    integers: usize,
+    vectors: usize,
+}
+
+impl Free {
+    /// Whether an argument goes into registers: it does so as a whole or not at all.
+    fn take(&mut self, argument: &Argument) -> bool {
+        let (integers, vectors) = match argument {
+            Argument::Float(4 | 8) => (0, 1),
+            Argument::Float(_) => return false,
+            Argument::Value(Value { vectors, .. }) if vectors.is_empty() => return false,
+            Argument::Value(Value { vectors, .. }) => {
+                let count = vectors.iter().filter(|is_vector| **is_vector).count();
+                (vectors.len() - count, count)
+            }
+            _ => (1, 0),
+        };
+        let fits = integers <= self.integers && vectors <= self.vectors;
+        if fits {
+            self.integers -= integers;
+            self.vectors -= vectors;
+        }
+        fits
+    }
+}
+
+fn word(argument: &Argument) -> String {
+    match argument {
+        Argument::Float(size) => format!("float{size}"),
+        Argument::Value(value) => format!("struct{}", value.name()),
+        _ => "int".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(size: u64, vectors: &[bool]) -> Argument {
+        Argument::Value(Value {
+            size,
+            vectors: vectors.to_vec(),
+        })
+    }
+
+    #[test]
+    fn arguments_go_where_the_psabi_says() {
+        use Argument::{Float, Integer};
+        let int = || Integer(8);
+        // cudaLaunchKernel: a pointer, two dim3, a pointer, a size and a stream.
+        let dim3 = || value(12, &[false, false]);
+        assert_eq!(
+            shape(
+                &[int(), dim3(), dim3(), int(), int(), int()],
+                &Returned::Status
+            ),
+            "int,struct12_ii,struct12_ii,int,int:stack,int:stack->status"
+        );
+        // A struct that does not fit takes no register from what comes after it.
+        let words = || value(16, &[false, false]);
+        assert_eq!(
+            shape(
+                &[int(), int(), int(), int(), int(), words(), int()],
+                &Returned::Nothing
+            ),
+            "int,int,int,int,int,struct16_ii:stack,int->void"
+        );
+        let floats: Vec<_> = (0..9).map(|_| Float(4)).collect();
+        assert!(
+            shape(&floats, &Returned::Other(Float(8))).ends_with("float4,float4:stack->float8")
+        );
+        let mixed: Vec<_> = (0..7).map(|_| value(16, &[true, false])).collect();
+        let mixed = shape(&mixed, &Returned::Status);
+        assert_eq!(mixed.matches(":stack").count(), 1);
+        // The place of the result is the first of six.
+        let six: Vec<_> = (0..6).map(|_| int()).collect();
+        assert_eq!(
+            shape(&six, &Returned::Other(value(20, &[]))),
+            "int,int,int,int,int,int:stack->struct20:memory"
+        );
+        assert!(!shape(&six, &Returned::Other(int())).contains("stack"));
+    }
+}
