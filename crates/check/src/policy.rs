@@ -127,11 +127,11 @@ impl<'a> Judge<'a> {
         let mut accepted = false;
         let mut ended: Option<(Date, &str)> = None;
         for (layer, used) in self.layers.iter().zip(&mut self.used) {
-            // What has no place is about the workspace, whose policy is the first.
-            let holds = place
-                .as_ref()
-                .is_none_or(|place| is_below(place, layer.folder));
-            if !holds {
+            let inside = || {
+                let place = place.as_ref();
+                place.is_some_and(|place| is_below(place, layer.folder))
+            };
+            if !layer.everywhere && !inside() {
                 continue;
             }
             if let Some(said) = layer.policy.rules.get(rule.code.id) {
@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
             RuleLevel::Deny => Level::Error,
         };
         if let Some((until, file)) = ended {
-            let note = format!("that {file} allows it ended with {until}");
+            let note = format!("its allowance in {file} ended on {until}");
             finding.help = Some(match finding.help {
                 Some(help) => format!("{help}; {note}"),
                 None => note,

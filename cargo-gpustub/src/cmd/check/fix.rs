@@ -129,15 +129,14 @@ fn without(text: &str, indexes: &[usize]) -> Result<String> {
         .as_array_of_tables()
         .is_some_and(toml_edit::ArrayOfTables::is_empty)
         || allow.as_array().is_some_and(toml_edit::Array::is_empty);
-    if is_empty {
-        if let Some(policy) = document
-            .get_mut("policy")
-            .and_then(|p| p.as_table_like_mut())
-        {
-            policy.remove("allow");
-            if policy.is_empty() {
-                document.remove("policy");
-            }
+    let policy = document.get_mut("policy");
+    if let Some(policy) = policy
+        .and_then(|p| p.as_table_like_mut())
+        .filter(|_| is_empty)
+    {
+        policy.remove("allow");
+        if policy.is_empty() {
+            document.remove("policy");
         }
     }
     Ok(as_before(text, &document.to_string()))

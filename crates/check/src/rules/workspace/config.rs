@@ -76,7 +76,7 @@ fn crt_static(flags: &DeValue<'_>) -> Option<bool> {
             "-crt-static" => Some(false),
             _ => None,
         })
-        .last()
+        .next_back()
 }
 
 fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
