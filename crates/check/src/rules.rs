@@ -1,5 +1,5 @@
 //! The rules, by theme. Each row says what it means, why, and what to do; the cases in
-//! `tests/cases/check/<id>` show each of them broken and kept.
+//! `cargo-gpustub/tests/check/<id>` show each of them broken and kept.
 
 mod linkage;
 mod search_path;
