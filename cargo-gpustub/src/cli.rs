@@ -4,6 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpustub_check::RULES;
+use gpustub_check::policy::ALL;
+use gpustub_core::date::Date;
+use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderVersion;
 
 use crate::shell::Verbosity;
@@ -66,7 +70,7 @@ pub struct Global {
         display_order = 902
     )]
     color: Option<Color>,
-    /// How findings are written: human, short (a line each), json (an object a line), github
+    /// How findings are written: human, short (a line each), json (an object a line), github, sarif
     #[arg(
         long,
         global = true,
@@ -131,6 +135,8 @@ pub enum MessageFormat {
     Json,
     /// Workflow commands of GitHub Actions, on standard output
     Github,
+    /// One SARIF 2.1.0 document, on standard output
+    Sarif,
 }
 
 /// The commands.
@@ -142,7 +148,7 @@ pub enum Command {
     Add(Add),
     /// Make the tree agree with GpuStub.toml
     Sync(Sync),
-    /// Check programs, libraries and wheels against the rules of policy
+    /// Check the workspace, or programs, libraries and wheels, against the rules of policy
     Check(Check),
     /// Show what will be built, and check who provides stubs to whom
     Plan(Plan),
@@ -230,12 +236,42 @@ pub struct Sync {
 /// `check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Programs, libraries, wheels, crates, directories
-    #[arg(required = true, value_name = "PATH")]
+    /// Programs, libraries, wheels, crates, directories [default: the workspace's packages]
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Mend what can be mended without a decision: `sync`, `header`, load names, allowances
+    #[arg(long, conflicts_with = "paths")]
+    pub fix: bool,
+    /// Let --fix change files that have uncommitted changes
+    #[arg(long, requires = "fix")]
+    pub allow_dirty: bool,
+    /// Let --fix change files that are under no version control
+    #[arg(long, requires = "fix")]
+    pub allow_no_vcs: bool,
+    /// Levels of rules.
+    #[command(flatten)]
+    pub levels: Levels,
+    /// The day that allowances are judged by, for tests
+    #[arg(long, hide = true, value_name = "DATE", value_parser = date)]
+    pub today: Option<Date>,
     /// Which packages.
     #[command(flatten)]
     pub cargo: Cargo,
+}
+
+/// Levels of rules, before those of `[policy]`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Rules")]
+pub struct Levels {
+    /// Turn a rule off; `all`: every one that no other option names
+    #[arg(short = 'A', long, value_name = "RULE", value_parser = rule)]
+    pub allow: Vec<String>,
+    /// Make findings of a rule warnings
+    #[arg(short = 'W', long, value_name = "RULE", value_parser = rule)]
+    pub warn: Vec<String>,
+    /// Make findings of a rule errors; `all`: of every one that no policy turns off
+    #[arg(short = 'D', long, value_name = "RULE", value_parser = rule)]
+    pub deny: Vec<String>,
 }
 
 /// `plan`.
@@ -399,6 +435,21 @@ fn header_version(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Err("write the major, `12`, or one release, `12.8`".into()),
     }
+}
+
+fn date(text: &str) -> Result<Date, String> {
+    Date::parse(text).ok_or_else(|| "write it as 2027-01-31".into())
+}
+
+fn rule(text: &str) -> Result<String, String> {
+    let ids = || std::iter::once(ALL).chain(RULES.iter().map(|rule| rule.code.id));
+    if ids().any(|id| id == text) {
+        return Ok(text.to_owned());
+    }
+    Err(match nearest(text, ids()) {
+        Some(near) => format!("there is no such rule; did you mean `{near}`?"),
+        None => "there is no such rule; `cargo gpustub explain --list` lists them".into(),
+    })
 }
 
 fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {

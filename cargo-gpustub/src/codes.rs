@@ -23,8 +23,7 @@ pub static MISPLACED_TABLE: Code = Code {
     summary: "a table that is not read where its file stands",
     explanation: "\
 Each package declares its stubs in the GpuStub.toml beside its own Cargo.toml, which is packaged
-with it. `[policy]` is one for the whole workspace and stands in the file at its root, alone where
-no package is there. In another file it has no effect, which is a warning.
+with it. The file at the root of a workspace that has no package there holds a `[policy]` only.
 
     [stub.cudart]          # in member/GpuStub.toml
     [policy]               # in GpuStub.toml at the root of the workspace",
@@ -42,17 +41,17 @@ that name, so that it would never be built.
     nvrtc = []",
 };
 
-/// Stubs that are required and that nobody provides.
-pub static NO_PROVIDER: Code = Code {
-    id: "no-provider",
-    summary: "required stubs that no package provides",
+/// A policy that speaks of a rule that there is not.
+pub static UNKNOWN_RULE: Code = Code {
+    id: "unknown-rule",
+    summary: "a policy for a rule that does not exist",
     explanation: "\
-A package says `provide = false`: it calls the library and leaves the stubs to another package of
-the same program. No other package among the dependencies of this image has them, so that the
-link fails, or a cdylib is linked with missing symbols. Declare the library in the package that
-owns the image, or in one library below it.
+`[policy]` gives levels to rules of `cargo gpustub check`, and accepts findings of them, by the id
+that messages have in brackets. There is no rule of this name, so that the line would have no effect.
+Diagnostics of other kinds, such as a file that cannot be read, have no level.
 
-    [stub.cudart]          # in the GpuStub.toml of the program",
+    [policy.rules]
+    needed-toolkit = \"deny\"       # error[needed-toolkit]: …",
 };
 
 /// A library target that programs of the same package cannot link.
@@ -74,12 +73,14 @@ pub fn all() -> Vec<&'static Code> {
     all.extend([
         &BUILD_SCRIPT,
         &MISPLACED_TABLE,
-        &NO_PROVIDER,
         &UNKNOWN_FEATURE,
+        &UNKNOWN_RULE,
         &UNLINKABLE_LIB,
     ]);
     all.extend(gpustub_check::RULES.iter().map(|rule| &rule.code));
     all.sort_by_key(|code| code.id);
+    // Some rules are diagnostics of other commands, too.
+    all.dedup_by_key(|code| code.id);
     all
 }
 

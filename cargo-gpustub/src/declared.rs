@@ -38,13 +38,11 @@ pub struct Declared {
 
 impl Declared {
     /// Reads a package's file; `None` if there is none.
-    pub fn read(workspace: &Workspace, package: &Package) -> Result<Option<Self>> {
+    pub fn read(package: &Package) -> Result<Option<Self>> {
         let mut declared = Self::read_in(folder(package))?;
         if let Some(declared) = &mut declared {
             let unknown = unknown_features(package, declared);
-            let unused = unused_policy(workspace, package, declared);
             declared.diagnostics.extend(unknown);
-            declared.diagnostics.extend(unused);
         }
         Ok(declared)
     }
@@ -106,13 +104,10 @@ impl Declared {
     }
 
     /// Reads the files of those packages that have one, which must be at least one.
-    pub fn read_all<'a>(
-        workspace: &Workspace,
-        packages: &[&'a Package],
-    ) -> Result<Vec<(&'a Package, Self)>> {
+    pub fn read_all<'a>(packages: &[&'a Package]) -> Result<Vec<(&'a Package, Self)>> {
         let mut found = Vec::new();
         for package in packages {
-            if let Some(declared) = Self::read(workspace, package)? {
+            if let Some(declared) = Self::read(package)? {
                 found.push((*package, declared));
             }
         }
@@ -173,24 +168,4 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
             _ => None,
         })
         .collect()
-}
-
-/// The policy is one for the workspace, read at its root. A package from elsewhere has it there, in
-/// a workspace of its own.
-fn unused_policy(
-    workspace: &Workspace,
-    package: &Package,
-    declared: &Declared,
-) -> Option<Diagnostic> {
-    let policy = declared.manifest.policy.as_ref()?;
-    if !workspace.has(package) || declared.folder == workspace.root() {
-        return None;
-    }
-    let message = format!(
-        "the `[policy]` of package `{}` is not used: it is one for the workspace",
-        package.name
-    );
-    let help = format!("move it to {}", shown(&workspace.root().join(FILE)));
-    let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
-    Some(warning.at(&declared.shown, policy.span.clone()).help(help))
 }

@@ -8,6 +8,7 @@ mod compile;
 mod declared;
 mod environment;
 mod error;
+mod graph;
 mod imports;
 mod ops;
 mod providers;
@@ -46,12 +47,17 @@ fn main() -> ExitCode {
         }
     };
     let mut shell = Shell::new(color, cli.global.verbosity(), cli.global.message_format);
-    ExitCode::from(match cmd::run(cli.command, &mut shell) {
+    let mut ran = cmd::run(cli.command, &mut shell);
+    if let Err(error) = &ran {
+        shell.error(error);
+    }
+    if let Err(error) = shell.finish() {
+        shell.error(&error);
+        ran = Err(error);
+    }
+    ExitCode::from(match ran {
         Ok(true) => cli::CLEAN,
         Ok(false) => cli::FINDINGS,
-        Err(error) => {
-            shell.error(&error);
-            cli::COULD_NOT_RUN
-        }
+        Err(_) => cli::COULD_NOT_RUN,
     })
 }

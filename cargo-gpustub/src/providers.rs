@@ -6,9 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_check::NO_PROVIDER;
 use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, Origin, TWO_PROVIDERS};
-
-use crate::codes::NO_PROVIDER;
 
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
@@ -156,7 +155,7 @@ fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
     let help = format!("declare `[stub.{library}]` in the package that owns the image");
     let origin = node.requires.get(library).cloned().flatten();
     at(
-        Diagnostic::warning(&NO_PROVIDER, message).help(help),
+        Diagnostic::warning(&NO_PROVIDER.code, message).help(help),
         origin,
         "left to another package",
     )
@@ -167,8 +166,10 @@ fn dylib(owner: &Node, provider: &Node) -> Diagnostic {
         "the library of `{}` is a Rust dylib, which would hide the stubs of `{}` from the programs that link it",
         owner.name, provider.name
     );
-    Diagnostic::error(&DYLIB_CRATE, message)
-        .help("use `crate-type = [\"rlib\"]` for Rust dependents, `[\"cdylib\"]` for others")
+    let help = "use `crate-type = [\"rlib\"]` for Rust dependents, `[\"cdylib\"]` for others";
+    let origin = provider.provides.values().find_map(Option::clone);
+    let error = Diagnostic::error(&DYLIB_CRATE, message).help(help);
+    at(error, origin, "provided here")
 }
 
 fn at(mut diagnostic: Diagnostic, origin: Option<Origin>, label: &str) -> Diagnostic {

@@ -33,6 +33,8 @@ pub struct Shell {
     styled: bool,
     verbosity: Verbosity,
     format: MessageFormat,
+    /// What `--message-format sarif` is going to write.
+    sarif: report::sarif::Run,
 }
 
 impl Shell {
@@ -47,6 +49,7 @@ impl Shell {
             styled,
             verbosity,
             format,
+            sarif: report::sarif::Run::default(),
         }
     }
 
@@ -86,6 +89,7 @@ impl Shell {
             let failure = report::json::failure(error);
             let _ = self.json(&failure);
         }
+        self.sarif.fail(error);
         self.labelled("error", style::ERROR, &error.message, error.help.as_deref());
     }
 
@@ -105,6 +109,7 @@ impl Shell {
                     let _ = writeln!(self.err, "{}", report::short::render(diagnostic, sources));
                 }
                 MessageFormat::Json => self.json(&report::json::finding(diagnostic, sources))?,
+                MessageFormat::Sarif => self.sarif.add(diagnostic, sources),
                 MessageFormat::Github => {
                     let mut line = report::github::render(diagnostic, sources);
                     line.push('\n');
@@ -113,6 +118,18 @@ impl Shell {
             }
         }
         Ok(())
+    }
+
+    /// Writes what has been collected: the end of a run, whichever way it went.
+    pub fn finish(&mut self) -> Result<()> {
+        if self.format != MessageFormat::Sarif {
+            return Ok(());
+        }
+        let document = self.sarif.document();
+        let mut text = serde_json::to_string_pretty(&document)
+            .map_err(|e| Error::new(format!("could not write JSON: {e}")))?;
+        text.push('\n');
+        self.data(text)
     }
 
     /// One JSON object on a line of its own.

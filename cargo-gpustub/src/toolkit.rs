@@ -73,7 +73,7 @@ pub fn binding(family: &str, metadata: &Metadata) -> Vec<Found> {
             let Some(number) = feature.strip_prefix("cuda-") else {
                 continue;
             };
-            if let Some(version) = number.parse().ok().and_then(from_cuda_number) {
+            if let Some(version) = number.parse().ok().and_then(Version::from_code) {
                 let origin = format!("feature `{feature}` of cudarc {}", package.version);
                 found.push(Found { version, origin });
             }
@@ -82,15 +82,10 @@ pub fn binding(family: &str, metadata: &Metadata) -> Vec<Found> {
     found
 }
 
-/// `CUDA_VERSION`: 1000 * major + 10 * minor.
-fn from_cuda_number(number: u32) -> Option<Version> {
-    (number >= 1000).then(|| Version::new(number / 1000, number % 1000 / 10))
-}
-
 /// `include/cuda.h`, which a compiler reads, before `version.json`, which an installer wrote.
 fn cuda(root: &Path) -> Option<(Version, PathBuf)> {
     let header = root.join("include/cuda.h");
-    if let Some(version) = define(&header, "CUDA_VERSION").and_then(from_cuda_number) {
+    if let Some(version) = define(&header, "CUDA_VERSION").and_then(Version::from_code) {
         return Some((version, header));
     }
     let file = root.join("version.json");

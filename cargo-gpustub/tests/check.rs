@@ -3,6 +3,9 @@
 //! A case says which files there are; images are compiled from it, because rules are about what
 //! linkers really write. It is then checked as a user would, and what is printed is compared.
 
+#[path = "check/workspace.rs"]
+mod workspace;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
@@ -31,6 +34,9 @@ struct Case {
     /// Programs and libraries, by path in the package.
     #[serde(default)]
     images: BTreeMap<String, Recipe>,
+    /// Checks the workspace that the files are, see `workspace.rs`.
+    #[serde(default)]
+    workspace: Option<workspace::Workspace>,
 }
 
 /// How an image is made.
@@ -75,7 +81,8 @@ fn cases(root: &Path) -> Vec<PathBuf> {
         paths.sort();
         paths
     };
-    list(root).iter().flat_map(|folder| list(folder)).collect()
+    let folders = list(root).into_iter().filter(|path| path.is_dir());
+    folders.flat_map(|folder| list(&folder)).collect()
 }
 
 fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
@@ -113,12 +120,19 @@ fn run(path: &Path) -> Result<()> {
     for (name, recipe) in &case.images {
         compile(recipe, &content.join(name), work.path())?;
     }
+    fs::create_dir_all(&content)?;
     fs::rename(&content, work.path().join(&case.name))?;
 
-    let output = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"))
-        .args(["gpustub", "check", "--message-format", "short", &case.name])
-        .current_dir(work.path())
-        .output()?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
+    command.args(["gpustub", "check", "--message-format", "short"]);
+    match &case.workspace {
+        Some(workspace) => {
+            workspace.prepare(&work.path().join(&case.name))?;
+            workspace.run_in(&mut command, &work.path().join(&case.name));
+        }
+        None => drop(command.arg(&case.name).current_dir(work.path())),
+    }
+    let output = command.output()?;
     let printed = String::from_utf8(output.stderr)?;
     let printed: Vec<&str> = printed.lines().collect();
     if printed != case.expect || bad == case.expect.is_empty() {

@@ -132,8 +132,10 @@ fn only_the_command_knows_json_and_terminals() -> Result<()> {
     {
         for foreign in theirs {
             let uses = dependencies(package).contains(foreign);
+            // The rules' data are rows of TOML; a derive reads them, and nothing is written.
+            let reads_rows = (name(package), foreign) == ("gpustub-check", "serde");
             assert!(
-                !uses || name(package) == "cargo-gpustub",
+                !uses || reads_rows || name(package) == "cargo-gpustub",
                 "{} -> {foreign}",
                 name(package)
             );

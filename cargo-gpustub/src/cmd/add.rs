@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cargo_metadata::Metadata;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use toml_edit::{DocumentMut, Item, Table};
@@ -26,7 +27,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         shell.diagnostics(&unknown, &Sources::new())?;
         return Ok(false);
     }
-    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
+    let declared = Declared::read_all(&[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
         return Ok(false);
@@ -70,21 +71,18 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 
 /// The header version that both the workspace and this machine agree on.
 fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option<String> {
-    // A toolkit says nothing of the headers of a library that it does not bring.
-    let family = match library.own_majors {
-        true => "",
-        false => library.family.as_str(),
-    };
-    let mut found: Vec<Found> = toolkit::installed(family).into_iter().collect();
+    let family = toolkit_of(library);
+    let mut graph = None;
     if family == "cuda" {
         // A workspace whose graph cannot be had (no network yet) can still declare a library.
-        let graph =
+        let loaded =
             target(None).and_then(|host| Workspace::load(options, Depth::Graph(&host.triple)));
-        match graph {
-            Ok(graph) => found.extend(toolkit::binding(family, &graph.metadata)),
+        match loaded {
+            Ok(loaded) => graph = Some(loaded.metadata),
             Err(error) => shell.detail("Skipped", format!("the dependency graph: {error}")),
         }
     }
+    let found = headers(family, graph.as_ref());
     let Some(first) = found.first() else {
         if !library.gates.is_empty() {
             shell.note(format!(
@@ -119,8 +117,36 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     Some(first.version.to_string())
 }
 
+/// The family whose headers say which ones a program uses for a library. A toolkit says nothing of
+/// the headers of a library that it does not bring.
+fn toolkit_of(library: &Library) -> &str {
+    match library.own_majors {
+        true => "",
+        false => &library.family,
+    }
+}
+
+/// What is known of the headers of a family: the toolkit on this machine, and binding crates.
+fn headers(family: &str, graph: Option<&Metadata>) -> Vec<Found> {
+    let mut found: Vec<Found> = toolkit::installed(family).into_iter().collect();
+    found.extend(
+        graph
+            .into_iter()
+            .flat_map(|graph| toolkit::binding(family, graph)),
+    );
+    found
+}
+
+/// The header version, if all that is known of it says the same.
+pub fn agreed(library: &Library, graph: &Metadata) -> Option<String> {
+    let found = headers(toolkit_of(library), Some(graph));
+    let first = found.first()?.version;
+    let agree = found.iter().all(|other| other.version == first);
+    agree.then(|| first.to_string())
+}
+
 /// The text with `[stub.<id>]` in it, and its `header` set if one is given.
-fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<String, String> {
+pub fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
     let empty = document.is_empty();

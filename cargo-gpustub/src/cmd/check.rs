@@ -1,33 +1,168 @@
 //! `cargo gpustub check`: what would keep a program from starting where it was meant to.
 
+mod facts;
+mod fix;
+mod policies;
+mod workspace;
+
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use gpustub_check::{check, policy, read};
-use gpustub_core::diag::{Diagnostic, FILE_ERROR, has_errors};
-use gpustub_core::manifest::Policy;
+use gpustub_check::policy::{Judge, Looked, Overrides};
+use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, read, sorted};
+use gpustub_core::date::Date;
+use gpustub_core::diag::{Diagnostic, FILE_ERROR, Level, has_errors};
 
-use crate::cli;
+use crate::cli::{self, MessageFormat};
 use crate::error::{Error, Result};
 use crate::report::Sources;
 use crate::shell::Shell;
 
+use policies::Policies;
+
+/// What was looked at, and what there is to say of it.
+#[derive(Default)]
+struct Report {
+    findings: Vec<Diagnostic>,
+    sources: Sources,
+    looked: Looked,
+    /// For people: `3 files`.
+    what: String,
+    /// For those who asked for more: which rules looked at what.
+    details: Vec<String>,
+}
+
 /// Runs the command. Clean is: nothing that a rule denies.
 pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
-    let mut found = Vec::new();
-    for path in &options.paths {
-        found.extend(look_at(path));
+    let here =
+        slashes(&std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?);
+    if options.fix {
+        fix::run(options, &here, shell)?;
     }
-    let found = policy::apply(found, &Policy::default());
-    shell.diagnostics(&found, &Sources::new())?;
+    let (report, policies) = match options.paths.as_slice() {
+        [] => workspace::look(options)?,
+        _ => (paths(options), Policies::nearby(&options.cargo)?),
+    };
+    for detail in &report.details {
+        shell.detail("Checking", detail);
+    }
+    let found = judged(options, &here, &report, &policies);
+    let mut sources = report.sources;
+    sources.extend(policies.sources());
+    shell.diagnostics(&found, &sources)?;
+    // A line for people, that the formats for programs have no place for.
+    if shell.format() == MessageFormat::Human {
+        shell.status("Checked", format!("{}: {}", report.what, count(&found)));
+    }
     Ok(!has_errors(&found))
 }
 
-fn look_at(path: &Path) -> Vec<Diagnostic> {
-    match read::read(path, &path.display().to_string()) {
-        Ok(package) => check(&package),
-        Err(error) => {
-            let message = Error::io("read", path, &error).to_string();
-            vec![Diagnostic::error(&FILE_ERROR, message)]
+/// The findings as the policies and the command line have them, sorted.
+fn judged(
+    options: &cli::Check,
+    here: &str,
+    report: &Report,
+    policies: &Policies,
+) -> Vec<Diagnostic> {
+    let overrides = Overrides {
+        allow: options.levels.allow.clone(),
+        warn: options.levels.warn.clone(),
+        deny: options.levels.deny.clone(),
+    };
+    let today = options.today.unwrap_or_else(today);
+    let mut judge = Judge::new(policies.layers(), &overrides, here, today);
+    let mut found = judge.apply(report.findings.clone());
+    let unused = judge.unused(&report.looked);
+    let unused = unused.iter().map(|unused| {
+        let rule = &unused.allow.rule;
+        let message = format!("there is no finding of `{}` to allow here", rule.value);
+        Diagnostic::warning(&UNUSED_ALLOWANCE.code, message)
+            .at(unused.file, rule.span.clone())
+            .help("remove the allowance")
+    });
+    found.extend(judge.apply(unused.collect()));
+    found.extend(policies.unknown_rules());
+    sorted(found)
+}
+
+/// The day in UTC. A clock before 1970 has not been set; then nothing has ended.
+fn today() -> Date {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Date::after_1970(since.map_or(0, |since| since.as_secs() / (24 * 60 * 60)))
+}
+
+/// Looks at what is named.
+fn paths(options: &cli::Check) -> Report {
+    let mut report = Report::default();
+    let mut files = 0;
+    for path in &options.paths {
+        let name = slashes(path);
+        match read::read(path, &name) {
+            Ok(package) => {
+                files += package.members.len();
+                report.details.extend(details(&package));
+                report.findings.extend(check(&package));
+                let members = package.members.iter();
+                report
+                    .looked
+                    .files
+                    .extend(members.map(|member| package.shown(member)));
+            }
+            Err(error) => {
+                let message = Error::io("read", path, &error).to_string();
+                report
+                    .findings
+                    .push(Diagnostic::error(&FILE_ERROR, message));
+            }
         }
+    }
+    report.what = number(files, "file");
+    report
+}
+
+/// Which rules look at what.
+fn details(package: &Package) -> Vec<String> {
+    let rules = |wanted: fn(&Look) -> bool| -> String {
+        let rules = RULES.iter().filter(|rule| wanted(&rule.look));
+        let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
+        ids.join(", ")
+    };
+    let of_images = rules(|look| matches!(look, Look::Image(_)));
+    let of_packages = rules(|look| matches!(look, Look::Package(_)));
+    let images = package.images();
+    let mut details: Vec<String> = images
+        .map(|image| format!("{}: {of_images}", image.shown()))
+        .collect();
+    if !of_packages.is_empty() {
+        details.push(format!("{}: {of_packages}", package.name));
+    }
+    details
+}
+
+/// `2 errors, 1 warning`.
+fn count(found: &[Diagnostic]) -> String {
+    let of = |level| found.iter().filter(|d| d.level == level).count();
+    let parts: Vec<String> = [(Level::Error, "error"), (Level::Warning, "warning")]
+        .into_iter()
+        .filter(|(level, _)| of(*level) > 0)
+        .map(|(level, name)| number(of(level), name))
+        .collect();
+    match parts.is_empty() {
+        true => "nothing found".into(),
+        false => parts.join(", "),
+    }
+}
+
+/// `1 file`, `2 files`.
+fn number(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn slashes(path: &Path) -> String {
+    let text = path.display().to_string();
+    if cfg!(windows) {
+        text.replace('\\', "/")
+    } else {
+        text
     }
 }

@@ -1,10 +1,10 @@
 //! `cargo gpustub plan`: what will be built, and who provides stubs to whom.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
-use gpustub_core::diag::{Origin, has_errors};
+use cargo_metadata::Package;
+use gpustub_core::diag::has_errors;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::Form;
 use gpustub_core::plan::{LibraryPlan, Plan};
@@ -14,10 +14,11 @@ use serde::Serialize;
 use crate::cli::{self, PlanFormat};
 use crate::declared::{Declared, FILE};
 use crate::error::{Error, Result};
-use crate::providers::{Image, Node, analyse};
+use crate::graph::Graph;
+use crate::providers::analyse;
 use crate::report::json::FORMAT_VERSION;
 use crate::shell::Shell;
-use crate::workspace::{Depth, Workspace, library, target};
+use crate::workspace::{Depth, Workspace, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
@@ -52,13 +53,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     }
 
     let found = analyse(&graph.nodes, &graph.images(&selected));
-    let sources = graph
-        .declared
-        .iter()
-        .flatten()
-        .flat_map(Declared::sources)
-        .collect();
-    shell.diagnostics(&found, &sources)?;
+    shell.diagnostics(&found, &graph.sources())?;
     clean &= !has_errors(&found);
 
     match options.format {
@@ -80,156 +75,6 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         })?,
     }
     Ok(clean)
-}
-
-/// The dependency graph, and what each package of it declares.
-struct Graph<'a> {
-    packages: Vec<&'a Package>,
-    declared: Vec<Option<Declared>>,
-    features: Vec<Vec<String>>,
-    nodes: Vec<Node>,
-    index: HashMap<&'a PackageId, usize>,
-}
-
-impl<'a> Graph<'a> {
-    fn read(workspace: &'a Workspace) -> Result<Self> {
-        let metadata = &workspace.metadata;
-        let packages: Vec<&Package> = metadata.packages.iter().collect();
-        let index: HashMap<&PackageId, usize> = packages
-            .iter()
-            .enumerate()
-            .map(|(at, package)| (&package.id, at))
-            .collect();
-        let mut graph = Self {
-            declared: Vec::with_capacity(packages.len()),
-            features: vec![Vec::new(); packages.len()],
-            nodes: Vec::with_capacity(packages.len()),
-            packages,
-            index,
-        };
-        for package in &graph.packages {
-            graph.declared.push(Declared::read(workspace, package)?);
-            graph.nodes.push(Node {
-                name: package.name.to_string(),
-                ..Node::default()
-            });
-        }
-        let resolve = metadata.resolve.as_ref();
-        for node in resolve.into_iter().flat_map(|resolve| &resolve.nodes) {
-            let Some(&at) = graph.index.get(&node.id) else {
-                continue;
-            };
-            graph.features[at] = node.features.iter().map(ToString::to_string).collect();
-            for dependency in &node.deps {
-                let Some(&to) = graph.index.get(&dependency.pkg) else {
-                    continue;
-                };
-                // A procedural macro runs in the compiler and is in no image.
-                let is_macro = library(graph.packages[to])
-                    .is_some_and(|target| target.is_kind(TargetKind::ProcMacro));
-                let has = |kind| dependency.dep_kinds.iter().any(|info| info.kind == kind);
-                if !is_macro && has(DependencyKind::Normal) {
-                    graph.nodes[at].dependencies.push(to);
-                } else if !is_macro && has(DependencyKind::Development) {
-                    graph.nodes[at].dev_dependencies.push(to);
-                }
-            }
-        }
-        for (at, declared) in graph.declared.iter().enumerate() {
-            let Some(declared) = declared else { continue };
-            for stub in &declared.manifest.stubs {
-                let features = graph.features[at].iter().map(String::as_str);
-                if !stub.optional.is_on(features) {
-                    continue;
-                }
-                let file = declared.shown.clone();
-                let origin = Some(Origin {
-                    file,
-                    span: stub.id.span.clone(),
-                });
-                let node = &mut graph.nodes[at];
-                let side = if stub.provide {
-                    &mut node.provides
-                } else {
-                    &mut node.requires
-                };
-                side.insert(stub.id.value.clone(), origin);
-            }
-        }
-        Ok(graph)
-    }
-
-    /// The selected packages and all that they may link, members first, then by name.
-    fn reachable(&self, selected: &[&Package]) -> Vec<usize> {
-        let roots = || {
-            selected
-                .iter()
-                .filter_map(|package| self.index.get(&package.id).copied())
-        };
-        let mut seen: Vec<usize> = roots().collect();
-        let mut at = 0;
-        while let Some(node) = seen.get(at).map(|&index| &self.nodes[index]) {
-            for &next in node.dependencies.iter().chain(&node.dev_dependencies) {
-                if !seen.contains(&next) {
-                    seen.push(next);
-                }
-            }
-            at += 1;
-        }
-        seen.sort_by_key(|&at| {
-            let is_root = roots().any(|root| root == at);
-            (
-                !is_root,
-                self.packages[at].name.as_str(),
-                &self.packages[at].version,
-            )
-        });
-        seen
-    }
-
-    /// What the linker makes of the selected packages.
-    fn images(&self, selected: &[&Package]) -> Vec<Image> {
-        let mut images = Vec::new();
-        for package in selected {
-            let Some(&at) = self.index.get(&package.id) else {
-                continue;
-            };
-            for target in &package.targets {
-                let mut add = |kind: &str, with_dev, dylib, complete| {
-                    let name = format!("{kind} `{}`", target.name);
-                    images.push(Image {
-                        name,
-                        package: at,
-                        with_dev,
-                        dylib,
-                        complete,
-                    });
-                };
-                for kind in &target.kind {
-                    match kind {
-                        TargetKind::Bin => add("bin", false, false, true),
-                        TargetKind::Test => add("test", true, false, true),
-                        TargetKind::Example => add("example", true, false, true),
-                        TargetKind::Bench => add("bench", true, false, true),
-                        _ => {}
-                    }
-                }
-                let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);
-                for kind in target.crate_types.iter().filter(|_| is_lib) {
-                    match kind {
-                        CrateType::CDyLib => add("cdylib", false, false, true),
-                        CrateType::StaticLib => add("staticlib", false, false, true),
-                        CrateType::DyLib => add("dylib", false, true, true),
-                        _ => {}
-                    }
-                }
-                if target.test && (is_lib || target.is_kind(TargetKind::Bin)) {
-                    add("unit tests of", true, false, !is_lib);
-                }
-            }
-        }
-        images
-    }
 }
 
 fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Plan) {

@@ -3,8 +3,11 @@
 
 use std::fmt::Write;
 
+use gpustub_check::{Look, RULES};
+use gpustub_core::diag::Code;
 use gpustub_core::fields::{FIELDS, Field, SYSTEMS, Type};
 use gpustub_core::library::Library;
+use gpustub_core::manifest::RuleLevel;
 use serde_json::{Map, Value, json};
 
 use crate::cli;
@@ -22,6 +25,7 @@ pub fn run(options: &cli::Reference, shell: &mut Shell) -> Result<bool> {
         ("gpustub.schema.json", schema()),
         ("reference/GpuStub.toml.md", fields_page()),
         ("reference/diagnostics.md", codes_page()),
+        ("reference/rules.md", rules_page()),
     ] {
         let path = options.out.join(name);
         operations.push(Operation::write(
@@ -180,6 +184,32 @@ fn type_name(ty: Type) -> String {
         Type::NamesByOs => format!("A table of lists of strings, by {}", SYSTEMS.join(", ")),
         Type::ZeroOut => "A table of lists, by function".into(),
     }
+}
+
+fn rules_page() -> String {
+    let mut page = format!("{NOTICE}# Rules of `cargo gpustub check`\n\n");
+    page.push_str(
+        "Levels are those without a `[policy]`. Each rule leads to its explanation.\n\n\
+         | rule | level | looks at | says |\n|---|---|---|---|\n",
+    );
+    for rule in RULES {
+        let level = match rule.level {
+            RuleLevel::Allow => "allow",
+            RuleLevel::Warn => "warn",
+            RuleLevel::Deny => "deny",
+        };
+        let look = match rule.look {
+            Look::Image(_) => "programs and libraries",
+            Look::Package(_) => "files that are shipped together",
+            Look::Workspace(_) | Look::Command => "the workspace",
+        };
+        let Code { id, summary, .. } = &rule.code;
+        let _ = writeln!(
+            page,
+            "| [{id}](diagnostics.md#{id}) | {level} | {look} | {summary} |"
+        );
+    }
+    page
 }
 
 fn codes_page() -> String {

@@ -22,7 +22,7 @@ use crate::workspace::{Depth, Workspace, folder, library, shown, target};
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let mut declared = Declared::read_all(&workspace, &workspace.selected()?)?;
+    let mut declared = Declared::read_all(&workspace.selected()?)?;
     let root = Declared::read_root(&workspace)?;
     let mut operations = Vec::new();
     // What cannot be read may be the very table that `--from` names; that is said below.
@@ -49,15 +49,16 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     }
 
-    let mut found = Vec::new();
     for (package, one) in &declared {
         shell.detail("Checking", format!("{} ({})", package.name, one.shown));
-        if one.provides() {
-            operations.extend(edits(&workspace, package, &mut found)?);
-        }
     }
-    operations.push(lock_file(&workspace, &declared)?);
+    let all: Vec<_> = declared
+        .iter()
+        .map(|(package, one)| (*package, one))
+        .collect();
+    let (more, found) = pending(&workspace, &all)?;
     operations.retain(|operation| !operation.is_done());
+    operations.extend(more);
 
     shell.diagnostics(&found, &Sources::new())?;
     let clean = !has_errors(&found);
@@ -76,6 +77,35 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
     Ok(clean)
+}
+
+/// What is still to be done for the tree to agree with these declarations, and what stands against
+/// it.
+pub fn pending(
+    workspace: &Workspace,
+    declared: &[(&Package, &Declared)],
+) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
+    let mut operations = Vec::new();
+    let mut found = Vec::new();
+    for (package, one) in declared {
+        if one.provides() {
+            operations.extend(edits(workspace, package, &mut found)?);
+        }
+    }
+    operations.push(lock_file(workspace, declared)?);
+    operations.retain(|operation| !operation.is_done());
+    Ok((operations, found))
+}
+
+/// That a file is not as `sync` would leave it.
+pub fn drift(operation: &Operation) -> Diagnostic {
+    let what = format!(
+        "`{}` does not agree with {}",
+        operation.shown,
+        declared::FILE
+    );
+    let one = Diagnostic::error(&OUT_OF_SYNC, what).at(&operation.shown, 0..0);
+    one.help("run `cargo gpustub sync`")
 }
 
 /// The symbol list of a library of one's own, read from the library, for each package that
@@ -269,14 +299,14 @@ fn use_lines(
 }
 
 /// The lock file speaks of the whole workspace, whatever is selected.
-fn lock_file(workspace: &Workspace, selected: &[(&Package, Declared)]) -> Result<Operation> {
+fn lock_file(workspace: &Workspace, selected: &[(&Package, &Declared)]) -> Result<Operation> {
     let mut others = Vec::new();
     for package in workspace.members() {
         if !selected.iter().any(|(chosen, _)| chosen.id == package.id) {
-            others.extend(Declared::read(workspace, package)?);
+            others.extend(Declared::read(package)?);
         }
     }
-    let text = lock::text(selected.iter().map(|(_, one)| one).chain(&others));
+    let text = lock::text(selected.iter().map(|(_, one)| *one).chain(&others));
     let path = workspace.root().join(lock::FILE);
     Operation::write(path.clone(), shown(&path), text)
 }
@@ -287,14 +317,8 @@ fn show(operations: &[Operation], check: bool, shell: &mut Shell) -> Result<()> 
         match shell.format() {
             MessageFormat::Human | MessageFormat::Short => shell.diff(&operation.diff())?,
             MessageFormat::Json => shell.json(&report::json::change(operation, "planned"))?,
-            MessageFormat::Github => {
-                let what = format!(
-                    "`{}` does not agree with {}",
-                    operation.shown,
-                    declared::FILE
-                );
-                let one = Diagnostic::error(&OUT_OF_SYNC, what).at(&operation.shown, 0..0);
-                shell.diagnostics(&[one.help("run `cargo gpustub sync`")], &Sources::new())?;
+            MessageFormat::Github | MessageFormat::Sarif => {
+                shell.diagnostics(&[drift(operation)], &Sources::new())?;
             }
         }
     }
@@ -306,7 +330,7 @@ fn show(operations: &[Operation], check: bool, shell: &mut Shell) -> Result<()> 
                 many => format!("{} files do not agree with {}", many.len(), declared::FILE),
             };
             let one = Diagnostic::error(&OUT_OF_SYNC, what).help("run `cargo gpustub sync`");
-            if shell.format() != MessageFormat::Github {
+            if ![MessageFormat::Github, MessageFormat::Sarif].contains(&shell.format()) {
                 shell.diagnostics(&[one], &Sources::new())?;
             }
         }

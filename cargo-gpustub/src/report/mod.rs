@@ -3,6 +3,7 @@
 pub mod github;
 pub mod human;
 pub mod json;
+pub mod sarif;
 pub mod short;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Whole ways through the subcommand that need a compiler, a real library or a killed process.
 
+mod documents;
+mod formats;
 mod headers;
 mod libraries;
 mod sync;

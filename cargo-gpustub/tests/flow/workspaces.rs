@@ -1,11 +1,13 @@
 //! More than one package: what stands where, and what concerns several of them.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use super::{ACME, cc, ends, package, write};
+use super::{ACME, cc, ends, gpustub, package, write};
 
 /// A workspace without a package at its root.
-fn virtual_workspace(folder: &std::path::Path) {
+fn virtual_workspace(folder: &Path) {
     write(
         folder,
         "Cargo.toml",
@@ -120,25 +122,175 @@ fn a_feature_may_be_spelt_as_build_scripts_see_it() {
     assert!(err.contains("warning[no-provider]"), "{err}");
 }
 
+/// The root's policy holds everywhere, a package's own where it is, and the command line above both.
 #[test]
-fn a_policy_beside_a_member_is_told_to_be_unused() {
+fn policies_of_root_and_package() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let policy = "[policy]\nwheel-tag = \"manylinux_2_28\"\n";
     virtual_workspace(folder);
-    let text = format!("schema = 1\n[stub.opencl]\n{policy}");
-    write(folder, "a/GpuStub.toml", &text);
-    for command in [&["plan"][..], &["add", "opencl", "-p", "a"], &["sync"]] {
-        let (_, err) = ends(0, folder, command);
-        assert!(err.contains("warning[misplaced-table]"), "{err}");
-        assert!(err.contains("a/GpuStub.toml:3:2"), "{err}");
-        assert!(err.contains("move it to GpuStub.toml"), "{err}");
+    for name in ["a", "b"] {
+        let own = match name {
+            "a" => "",
+            _ => "[policy.rules]\nno-header = \"allow\"\n",
+        };
+        let text = format!("schema = 1\n[stub.cudart]\n{own}");
+        write(folder, &format!("{name}/GpuStub.toml"), &text);
+        helper(folder, name);
     }
-
-    // A package that is a workspace by itself has it in its place.
-    let alone = tempfile::tempdir().unwrap();
-    package(alone.path(), "alone", "");
-    write(alone.path(), "GpuStub.toml", &text);
-    let (_, err) = ends(0, alone.path(), &["sync"]);
+    let rules = "schema = 1\n[policy.rules]\nno-header = \"deny\"\n";
+    write(folder, "GpuStub.toml", rules);
+    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
     assert!(!err.contains("misplaced-table"), "{err}");
+
+    let short = ["check", "--workspace", "--message-format", "short"];
+    let found = "a/GpuStub.toml:2:7: error[no-header]";
+    let (_, err) = ends(1, folder, &short);
+    assert!(
+        err.contains(found) && !err.contains("b/GpuStub.toml"),
+        "{err}"
+    );
+    let (_, err) = ends(
+        1,
+        &folder.join("a"),
+        &["check", "--message-format", "short"],
+    );
+    assert!(
+        err.starts_with("GpuStub.toml:2:7: error[no-header]"),
+        "{err}"
+    );
+    ends(0, &folder.join("b"), &["check"]);
+    ends(0, folder, &[&short[..], &["--warn", "no-header"]].concat());
+    let (_, err) = ends(1, folder, &[&short[..], &["-D", "no-header"]].concat());
+    assert!(
+        err.contains("b/GpuStub.toml:2:7: error[no-header]"),
+        "{err}"
+    );
+
+    // Files are judged by it, too; and what it says wrongly is told with its place.
+    write(
+        folder,
+        "GpuStub.toml",
+        &rules.replace("no-header", "no-haeder"),
+    );
+    let (_, err) = ends(1, folder, &["check", "a/src/lib.rs"]);
+    assert!(
+        err.contains("error[unknown-rule]: there is no rule `no-haeder`"),
+        "{err}"
+    );
+    assert!(
+        err.contains("GpuStub.toml:3:1") && err.contains("did you mean `no-header`?"),
+        "{err}"
+    );
+}
+
+/// An allowance that has ended is no allowance, and says so.
+#[test]
+fn allowances_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    virtual_workspace(folder);
+    helper(folder, "a");
+    let text = "schema = 1\n[stub.cudart]\n[[policy.allow]]\nrule = \"no-header\"\n\
+                reason = \"soon\"\nuntil = \"2027-01-31\"\n";
+    write(folder, "a/GpuStub.toml", text);
+    ends(0, folder, &["sync"]);
+    let on = |day| ["check", "-D", "all", "--today", day];
+    ends(0, folder, &on("2027-01-31"));
+    let (_, err) = ends(1, folder, &on("2027-02-01"));
+    assert!(
+        err.contains("its allowance in a/GpuStub.toml ended on 2027-01-31"),
+        "{err}"
+    );
+    assert!(!err.contains("unused-allowance"), "{err}");
+    ends(2, folder, &on("2027-02-30"));
+}
+
+/// A build helper that does nothing, in the place of the published one.
+fn helper(folder: &Path, member: &str) {
+    package(&folder.join("helper"), "gpustub-build", "");
+    let needs = "[build-dependencies]\ngpustub-build = { path = \"../helper\" }\n";
+    package(&folder.join(member), member, needs);
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.current_dir(folder)
+        .args(["-c", "user.name=x", "-c", "user.email=x@example.org"]);
+    let output = git.args(arguments).output().expect("these tests need git");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn fix_mends_what_needs_no_decision_and_asks_git_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    virtual_workspace(folder);
+    helper(folder, "a");
+    let toolkit = folder.join("toolkit");
+    write(&toolkit, "include/cuda.h", "#define CUDA_VERSION 12080\n");
+    let fix = |more: &[&str]| {
+        let arguments = [&["check", "--fix"][..], more].concat();
+        let output = gpustub(folder, &arguments)
+            .env("CUDA_HOME", &toolkit)
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), err)
+    };
+    let text = "schema = 1\n\n# the runtime\n[stub.cudart] # one\n\n[stub.nvrtc]\nheader = \"12.8\"\n\
+                load-names = { linux = [\"libnvrtc.so.12\", \"libnvrtc.so.11\"] }\n\n\
+                [[policy.allow]]\nrule = \"header-mix\"\nreason = \"it was so\"\n";
+    write(folder, "a/GpuStub.toml", text);
+
+    let (code, err) = fix(&[]);
+    assert_eq!(code, Some(101), "{err}");
+    assert!(
+        err.contains("no version control has a/GpuStub.toml"),
+        "{err}"
+    );
+    git(folder, &["init", "-q"]);
+    let (code, err) = fix(&[]);
+    assert_eq!(code, Some(101), "{err}");
+    assert!(
+        err.contains("a/GpuStub.toml has changes that are not committed"),
+        "{err}"
+    );
+    assert_eq!(
+        fs::read_to_string(folder.join("a/GpuStub.toml")).unwrap(),
+        text
+    );
+
+    git(folder, &["add", "-A"]);
+    git(folder, &["commit", "-qm", "x"]);
+    let (code, err) = fix(&[]);
+    assert_eq!(code, Some(0), "{err}");
+    let fixed = text
+        .replace(
+            "[stub.cudart] # one\n",
+            "[stub.cudart] # one\nheader = \"12.8\"\n",
+        )
+        .replace(
+            "\"libnvrtc.so.11\"",
+            "\"libnvrtc.so.11.2\", \"libnvrtc.so.11.1\", \"libnvrtc.so.11.0\"",
+        );
+    let fixed = fixed.split("\n[[policy").next().unwrap();
+    assert_eq!(
+        fs::read_to_string(folder.join("a/GpuStub.toml")).unwrap(),
+        fixed
+    );
+    for file in ["a/GpuStub.toml", "a/build.rs", "GpuStub.lock"] {
+        assert!(err.contains(&format!("Fixed {file}\n")), "{err}");
+    }
+    ends(0, folder, &["sync", "--check"]);
+
+    // Uncommitted now; and nothing is left to do.
+    let (code, err) = fix(&[]);
+    assert!(code == Some(0) && !err.contains("Fixed"), "{err}");
+    write(folder, "a/GpuStub.toml", &format!("{text}# more\n"));
+    assert_eq!(fix(&[]).0, Some(101));
+    assert_eq!(fix(&["--allow-dirty"]).0, Some(0));
 }

@@ -5,11 +5,16 @@
 //! [`RULES`] look at it and give diagnostics; a [`policy`] says how seriously each is taken.
 //! Nothing here prints, and nothing but `read` touches a file.
 
+mod crates;
 pub mod gpu;
 pub mod package;
 pub mod policy;
 pub mod read;
 mod rules;
+pub mod workspace;
 
 pub use package::{Content, Image, Kind, Member, Package};
-pub use rules::{Look, RULES, Rule, check};
+pub use rules::workspace::{
+    NO_HEADER, NO_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOWANCE, real_names,
+};
+pub use rules::{Findings, Look, RULES, Rule, check, check_workspace, sorted};

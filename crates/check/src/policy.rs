@@ -1,35 +1,427 @@
 //! How seriously findings are taken: levels, and findings that are accepted.
+//!
+//! A level is the rule's own unless a policy says otherwise: that of the workspace, then that of the
+//! package in whose folder the finding lies, then the command line.
 
+use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level};
-use gpustub_core::manifest::{Policy, RuleLevel};
+use gpustub_core::manifest::{Allow, Policy, RuleLevel};
 
-use crate::rules::{RULES, Rule};
+use crate::rules::{Look, RULES, Rule};
 
-/// The findings as the policy has them: levels set, accepted ones left out.
-pub fn apply(findings: Vec<Diagnostic>, policy: &Policy) -> Vec<Diagnostic> {
-    let mut kept = Vec::new();
-    for mut finding in findings {
+/// On the command line: every rule that no policy allows.
+pub const ALL: &str = "all";
+
+/// A `[policy]` and where it holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    /// The folder of its file, absolute, with `/`: paths in it start there.
+    pub folder: &'a str,
+    /// Whether it holds for everything, as a workspace's does; else for what lies in the folder.
+    pub everywhere: bool,
+    /// How messages call its file.
+    pub file: &'a str,
+    /// What it says.
+    pub policy: &'a Policy,
+}
+
+/// Levels from the command line, by the ids of rules or [`ALL`].
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--allow`.
+    pub allow: Vec<String>,
+    /// `--warn`.
+    pub warn: Vec<String>,
+    /// `--deny`.
+    pub deny: Vec<String>,
+}
+
+/// What a run has looked at, which says which allowances it can judge.
+#[derive(Debug, Clone, Default)]
+pub struct Looked {
+    /// The whole workspace.
+    pub workspace: bool,
+    /// Files, as messages call them.
+    pub files: Vec<String>,
+}
+
+/// Policies, one over another, and which of their allowances were used.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    /// The workspace's first.
+    layers: Vec<Layer<'a>>,
+    overrides: &'a Overrides,
+    /// What relative paths start from, absolute.
+    here: &'a str,
+    today: Date,
+    used: Vec<Vec<bool>>,
+}
+
+/// An allowance and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unused<'a> {
+    /// The policy's file, as messages call it.
+    pub file: &'a str,
+    /// Its index among the allowances of the file.
+    pub index: usize,
+    /// The allowance.
+    pub allow: &'a Allow,
+}
+
+impl Overrides {
+    /// The level of a rule to which files give this one. A name beats [`ALL`], and of several
+    /// options with the same name the strictest counts.
+    fn level(&self, id: &str, from_files: RuleLevel) -> RuleLevel {
+        let says = |name: &str| {
+            let lists = [
+                (&self.deny, RuleLevel::Deny),
+                (&self.warn, RuleLevel::Warn),
+                (&self.allow, RuleLevel::Allow),
+            ];
+            let found = lists
+                .into_iter()
+                .find(|(list, _)| list.iter().any(|n| n == name));
+            found.map(|(_, level)| level)
+        };
+        let all = || says(ALL).filter(|_| from_files != RuleLevel::Allow);
+        says(id).or_else(all).unwrap_or(from_files)
+    }
+}
+
+impl<'a> Judge<'a> {
+    /// Judges by these policies, the workspace's first. `here`: the absolute folder that relative
+    /// paths of findings start from.
+    pub fn new(
+        layers: Vec<Layer<'a>>,
+        overrides: &'a Overrides,
+        here: &'a str,
+        today: Date,
+    ) -> Self {
+        let used = layers
+            .iter()
+            .map(|l| vec![false; l.policy.allow.len()])
+            .collect();
+        Self {
+            layers,
+            overrides,
+            here,
+            today,
+            used,
+        }
+    }
+
+    /// The findings as the policies have them: levels set, accepted ones left out.
+    pub fn apply(&mut self, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let judged = findings.into_iter();
+        judged.filter_map(|finding| self.judge(finding)).collect()
+    }
+
+    fn judge(&mut self, mut finding: Diagnostic) -> Option<Diagnostic> {
         let Some(rule) = rule(finding.code.id) else {
             // Not a rule's: that something cannot be read is always an error.
-            kept.push(finding);
-            continue;
+            return Some(finding);
         };
-        let level = policy
-            .rules
-            .get(rule.code.id)
-            .map_or(rule.level, |l| l.value);
-        finding.level = match level {
-            RuleLevel::Allow => continue,
+        let origin = finding.origin.as_ref();
+        let place = origin.map(|origin| absolute(self.here, &origin.file));
+        let mut level = rule.level;
+        let mut accepted = false;
+        let mut ended: Option<(Date, &str)> = None;
+        for (layer, used) in self.layers.iter().zip(&mut self.used) {
+            let inside = || {
+                let place = place.as_ref();
+                place.is_some_and(|place| is_below(place, layer.folder))
+            };
+            if !layer.everywhere && !inside() {
+                continue;
+            }
+            if let Some(said) = layer.policy.rules.get(rule.code.id) {
+                level = said.value;
+            }
+            for (allow, used) in layer.policy.allow.iter().zip(used) {
+                if allow.rule.value != rule.code.id || !is_for(allow, layer, place.as_deref()) {
+                    continue;
+                }
+                *used = true;
+                match allow.until.as_ref().map(|until| until.value) {
+                    Some(until) if until < self.today => ended = Some((until, layer.file)),
+                    _ => accepted = true,
+                }
+            }
+        }
+        finding.level = match self.overrides.level(rule.code.id, level) {
+            RuleLevel::Allow => return None,
             RuleLevel::Warn => Level::Warning,
             RuleLevel::Deny => Level::Error,
         };
-        kept.push(finding);
+        if let Some((until, file)) = ended {
+            let note = format!("its allowance in {file} ended on {until}");
+            finding.help = Some(match finding.help {
+                Some(help) => format!("{help}; {note}"),
+                None => note,
+            });
+        }
+        (!accepted).then_some(finding)
     }
-    kept
+
+    /// The allowances that accepted nothing though the run has looked at their place.
+    pub fn unused(&self, looked: &Looked) -> Vec<Unused<'a>> {
+        let mut unused = Vec::new();
+        for (layer, used) in self.layers.iter().zip(&self.used) {
+            for (index, allow) in layer.policy.allow.iter().enumerate() {
+                if !used[index] && self.was_looked_at(allow, layer, looked) {
+                    unused.push(Unused {
+                        file: layer.file,
+                        index,
+                        allow,
+                    });
+                }
+            }
+        }
+        unused
+    }
+
+    fn was_looked_at(&self, allow: &Allow, layer: &Layer<'_>, looked: &Looked) -> bool {
+        match rule(&allow.rule.value).map(|rule| rule.look) {
+            None => false,
+            Some(Look::Workspace(_) | Look::Command) => looked.workspace,
+            Some(Look::Image(_) | Look::Package(_)) => {
+                let mut files = looked.files.iter().map(|file| absolute(self.here, file));
+                allow.location.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
+            }
+        }
+    }
+}
+
+/// Whether an allowance speaks of this place.
+fn is_for(allow: &Allow, layer: &Layer<'_>, place: Option<&str>) -> bool {
+    let Some(location) = &allow.location else {
+        return true;
+    };
+    // What is in a folder or an archive that is named is meant, too.
+    let pattern = absolute(layer.folder, &location.value);
+    place.is_some_and(|place| {
+        let ends = place
+            .match_indices(['/', '!'])
+            .map(|(at, _)| at)
+            .chain([place.len()]);
+        ends.into_iter().any(|end| matches(&pattern, &place[..end]))
+    })
+}
+
+/// Whether a text is such as a pattern says, in which `*` stands for anything.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, between)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in between {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// A path from the root, without `.` and `..`.
+fn absolute(folder: &str, path: &str) -> String {
+    let all = match path.starts_with('/') {
+        true => path.to_owned(),
+        false => format!("{folder}/{path}"),
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in all.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The rule of this id.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     let index = RULES.binary_search_by(|rule| rule.code.id.cmp(id)).ok()?;
     Some(RULES[index])
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::manifest::Manifest;
+
+    use super::*;
+
+    /// A finding of `needed-driver` (denied by itself) in a file.
+    fn finding(file: &str) -> Diagnostic {
+        let rule = rule("needed-driver").unwrap();
+        Diagnostic::error(&rule.code, "x").at(file, 0..0)
+    }
+
+    fn policy(text: &str) -> Policy {
+        let (manifest, wrong) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{text}"));
+        assert_eq!(wrong, []);
+        manifest
+            .policy
+            .map_or_else(Policy::default, |policy| policy.value)
+    }
+
+    fn judged(root: &str, package: &str, overrides: &Overrides, file: &str) -> Option<Level> {
+        let (root, package) = (policy(root), policy(package));
+        let layer = |folder, policy| Layer {
+            folder,
+            everywhere: folder == "/w",
+            file: "GpuStub.toml",
+            policy,
+        };
+        let layers = vec![layer("/w", &root), layer("/w/a", &package)];
+        let today = Date::parse("2027-01-01").unwrap();
+        let mut judge = Judge::new(layers, overrides, "/w", today);
+        let kept = judge.apply(vec![finding(file)]);
+        kept.first().map(|finding| finding.level)
+    }
+
+    #[test]
+    fn the_nearest_policy_decides() {
+        let (warn, allow) = (
+            "[policy.rules]\nneeded-driver = \"warn\"\n",
+            "[policy.rules]\nneeded-driver = \"allow\"\n",
+        );
+        let none = Overrides::default();
+        for (root, package, file, level) in [
+            ("", "", "a/x", Some(Level::Error)),
+            (warn, "", "a/x", Some(Level::Warning)),
+            (warn, allow, "a/x", None),
+            (warn, allow, "./b/../a/x", None),
+            (warn, allow, "/w/a", None),
+            (warn, allow, "ab/x", Some(Level::Warning)),
+            (warn, allow, "/elsewhere/a", Some(Level::Warning)),
+            (allow, warn, "a/x", Some(Level::Warning)),
+        ] {
+            assert_eq!(
+                judged(root, package, &none, file),
+                level,
+                "{root}{package}{file}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_command_line_has_the_last_word() {
+        let options = |allow: &[&str], warn: &[&str], deny: &[&str]| {
+            let [allow, warn, deny] =
+                [allow, warn, deny].map(|list| list.iter().map(ToString::to_string).collect());
+            Overrides { allow, warn, deny }
+        };
+        let (warn, allow) = (
+            "[policy.rules]\nneeded-driver = \"warn\"\n",
+            "[policy.rules]\nneeded-driver = \"allow\"\n",
+        );
+        for (root, overrides, level) in [
+            (warn, options(&["needed-driver"], &[], &[]), None),
+            (warn, options(&["all"], &[], &[]), None),
+            (warn, options(&[], &[], &["all"]), Some(Level::Error)),
+            (allow, options(&[], &[], &["all"]), None),
+            (
+                allow,
+                options(&[], &[], &["needed-driver"]),
+                Some(Level::Error),
+            ),
+            (
+                "",
+                options(&["all"], &["needed-driver"], &[]),
+                Some(Level::Warning),
+            ),
+            (
+                "",
+                options(&["needed-driver"], &["needed-driver"], &[]),
+                Some(Level::Warning),
+            ),
+            (
+                "",
+                options(&["absolute-runpath"], &[], &[]),
+                Some(Level::Error),
+            ),
+        ] {
+            assert_eq!(
+                judged(root, "", &overrides, "x"),
+                level,
+                "{root}{overrides:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn allowances_hold_for_their_place_until_their_day() {
+        let none = Overrides::default();
+        let allow = |more: &str| {
+            format!("[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n{more}\n")
+        };
+        for (more, file, holds) in [
+            ("", "a/x", true),
+            ("where = \"dist/x.whl\"", "dist/x.whl!x/_core.so", true),
+            (
+                "where = \"dist/x.whl!x/_core.so\"",
+                "dist/x.whl!x/_core.so",
+                true,
+            ),
+            ("where = \"dist\"", "dist/x.whl!x/_core.so", true),
+            ("where = \"dis\"", "dist/x.whl", false),
+            ("where = \"dist/*.whl\"", "dist/x.whl!x/_core.so", true),
+            ("where = \"dist/*-cuda-*.whl\"", "dist/a-cuda-1.whl", true),
+            ("where = \"dist/*-cuda-*.whl\"", "dist/a-hip-1.whl", false),
+            ("where = \"*bench\"", "target/release/bench", true),
+            ("where = \"*bench\"", "target/release/benches", false),
+            ("until = \"2027-01-01\"", "x", true),
+            ("until = \"2026-12-31\"", "x", false),
+        ] {
+            let found = judged(&allow(more), "", &none, file);
+            assert_eq!(found.is_none(), holds, "{more} {file}");
+        }
+        let other = allow("").replace("needed-driver", "needed-toolkit");
+        assert_eq!(judged(&other, "", &none, "x"), Some(Level::Error));
+        // A package's own speaks of its folder only, and paths in it start there.
+        assert_eq!(judged("", &allow("where = \"x\""), &none, "a/x"), None);
+        let elsewhere = judged("", &allow("where = \"x\""), &none, "x");
+        assert_eq!(elsewhere, Some(Level::Error));
+    }
+
+    #[test]
+    fn only_what_was_looked_at_is_unused() {
+        let text = "\
+[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\nwhere = \"dist/*.whl\"\n\
+[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n\
+[[policy.allow]]\nrule = \"no-header\"\nreason = \"x\"\n";
+        let policy = policy(text);
+        let overrides = Overrides::default();
+        let layer = Layer {
+            folder: "/w",
+            everywhere: true,
+            file: "GpuStub.toml",
+            policy: &policy,
+        };
+        let today = Date::parse("2027-01-01").unwrap();
+        let unused = |found: Vec<Diagnostic>, workspace: bool, files: &[&str]| -> Vec<usize> {
+            let mut judge = Judge::new(vec![layer], &overrides, "/w", today);
+            judge.apply(found);
+            let files = files.iter().map(ToString::to_string).collect();
+            let unused = judge.unused(&Looked { workspace, files });
+            unused.iter().map(|unused| unused.index).collect()
+        };
+        assert_eq!(unused(vec![], false, &[]), [0; 0]);
+        assert_eq!(unused(vec![], true, &[]), [2]);
+        assert_eq!(unused(vec![], false, &["dist/a.whl!a.so"]), [0]);
+        assert_eq!(unused(vec![], false, &["dist/a.zip"]), [0; 0]);
+        let found = vec![finding("dist/a.whl!a.so")];
+        assert_eq!(unused(found, false, &["dist/a.whl!a.so"]), [0; 0]);
+    }
 }

@@ -1,13 +1,15 @@
 //! The rules, by theme. Each row says what it means, why, and what to do; the cases in
-//! `tests/cases/check/<id>` show each of them broken and kept.
+//! `cargo-gpustub/tests/check/<id>` show each of them broken and kept.
 
 mod linkage;
 mod search_path;
+pub(crate) mod workspace;
 
 use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::RuleLevel;
 
 use crate::package::{Image, Package};
+use crate::workspace::Workspace;
 
 /// A rule.
 #[derive(Debug)]
@@ -27,8 +29,10 @@ pub enum Look {
     Image(fn(&Image<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
-    /// A cargo workspace: `cargo gpustub check` looks there.
-    Workspace,
+    /// A cargo workspace.
+    Workspace(fn(&Workspace<'_>, &mut Findings)),
+    /// What only the subcommand can find out.
+    Command,
 }
 
 /// What the rules have found.
@@ -36,6 +40,11 @@ pub enum Look {
 pub struct Findings(Vec<Diagnostic>);
 
 impl Findings {
+    /// Something that has a place, or none, of its own.
+    fn push(&mut self, found: Diagnostic) {
+        self.0.push(found);
+    }
+
     /// Something to say of an image.
     fn of(&mut self, rule: &'static Rule, image: &Image<'_>, message: String, help: &str) {
         self.at(rule, image.shown(), message, help);
@@ -54,9 +63,26 @@ impl Findings {
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
     &search_path::ABSOLUTE_RUNPATH,
+    &workspace::BUILD_NEEDS_TOOLKIT,
+    &workspace::DYLIB_CRATE,
+    &workspace::FORCED_OVERRIDE,
+    &workspace::HEADER_MIX,
+    &workspace::HEADER_TOO_NEW,
+    &workspace::MACHINE_SEARCH_DIR,
+    &workspace::MISSING_FALLBACK,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
+    &workspace::NO_HEADER,
+    &workspace::NO_PROVIDER,
+    &workspace::OUT_OF_SYNC,
+    &workspace::STATIC_CUDART,
+    &workspace::STATIC_TARGET,
     &search_path::STUBS_IN_RUNPATH,
+    &workspace::TWO_PROVIDERS,
+    &workspace::UNKNOWN_LOAD_NAME,
+    &workspace::UNSTUBBED_LIBRARY,
+    &workspace::UNUSABLE_MAJOR,
+    &workspace::UNUSED_ALLOWANCE,
 ];
 
 /// What the rules have to say of a package, sorted by place, then by rule. All are errors until a
@@ -69,14 +95,30 @@ pub fn check(package: &Package) -> Vec<Diagnostic> {
                 .images()
                 .for_each(|image| look(&image, &mut findings)),
             Look::Package(look) => look(package, &mut findings),
-            Look::Workspace => {}
+            Look::Workspace(_) | Look::Command => {}
         }
     }
-    let mut found = findings.0;
-    found.sort_by(|a, b| {
-        let key = |d: &Diagnostic| (d.origin.as_ref().map(|o| o.file.clone()), d.code.id);
-        key(a).cmp(&key(b))
-    });
+    sorted(findings.0)
+}
+
+/// What the rules have to say of a workspace, as [`check`] has it.
+pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
+    let mut findings = Findings::default();
+    for rule in RULES {
+        if let Look::Workspace(look) = rule.look {
+            look(workspace, &mut findings);
+        }
+    }
+    sorted(findings.0)
+}
+
+/// By place, then by rule.
+pub fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    fn key(d: &Diagnostic) -> (Option<&str>, &str, usize) {
+        let start = d.origin.as_ref().map_or(0, |o| o.span.start);
+        (d.origin.as_ref().map(|o| &o.file[..]), d.code.id, start)
+    }
+    found.sort_by(|a, b| key(a).cmp(&key(b)));
     found
 }
 

@@ -88,8 +88,9 @@ fields! {
             "The libraries to stub, a table each: `[stub.cudart]`. A library that gpustub knows \
              needs nothing in its table. `cargo gpustub add` writes one.";
         "policy": Type::Table("policy"), false, "{ wheel-tag = \"manylinux_2_28\" }",
-            "What `cargo gpustub check` asks of the whole workspace. Stands in the file at the \
-             workspace root.";
+            "What `cargo gpustub check` asks: in the file at the root of the workspace of all of it, in \
+             the file of a package of what lies in its folder. A package's own adds to that of the \
+             root, and wins where both speak of a rule.";
     }
     "stub" {
         "majors": Type::Strings, false, "[\"13\", \"12\"]",
@@ -159,7 +160,8 @@ fields! {
         "wheel-tag": Type::String, false, "\"manylinux_2_28\"",
             "The platform tag that wheels of this workspace must keep. Default: not checked.";
         "rules": Type::MapOneOf(LEVELS), false, "{ \"needed-toolkit\" = \"deny\" }",
-            "The level of each rule of `cargo gpustub check`. Default: each rule's own.";
+            "The level of each rule of `cargo gpustub check`. Default: that of the root's file for a \
+             package, else each rule's own.";
         "allow": Type::Tables("policy.allow"), false,
             "[{ rule = \"needed-driver\", where = \"target/release/bench\", reason = \"GPU machines only\" }]",
             "Findings that are accepted, each with the reason: `[[policy.allow]]`.";
@@ -167,9 +169,14 @@ fields! {
     "policy.allow" {
         "rule": Type::String, true, "\"needed-driver\"", "The rule whose finding is accepted.";
         "where": Type::String, false, "\"target/release/bench\"",
-            "The file that it is accepted in. Default: everywhere.";
+            "The file that it is accepted in, or a folder or archive around it, relative to this file; \
+             `dist/a.whl!a/b.so` is a file in an archive. A `*` stands for any text, slashes \
+             included. Default: everywhere.";
         "reason": Type::String, true, "\"benchmarks run on GPU machines only\"",
             "Why, for those who read it later.";
+        "until": Type::String, false, "\"2027-01-31\"",
+            "The last day, as year-month-day, on which it is accepted; from the next one on it is found \
+             again. Default: for ever.";
     }
 }
 

@@ -6,6 +6,7 @@
 //! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
 
 pub mod by_name;
+pub mod date;
 mod decode;
 pub mod diag;
 pub mod directives;

@@ -5,6 +5,7 @@ mod parse;
 use std::ops::Range;
 
 use crate::by_name::ByName;
+use crate::date::Date;
 use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
@@ -103,12 +104,12 @@ pub struct Custom {
     pub link_names: Vec<Spanned<String>>,
 }
 
-/// The `[policy]` of a workspace, for `cargo gpustub check`.
+/// A `[policy]`, of a workspace or of a package, for `cargo gpustub check`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// The platform tag that wheels must keep.
     pub wheel_tag: Option<Spanned<String>>,
-    /// Levels by rule.
+    /// Levels by rule; the places are those of the names.
     pub rules: ByName<Spanned<RuleLevel>>,
     /// Accepted findings.
     pub allow: Vec<Allow>,
@@ -134,6 +135,8 @@ pub struct Allow {
     pub location: Option<Spanned<String>>,
     /// Why.
     pub reason: String,
+    /// The last day on which it is accepted; none: for ever.
+    pub until: Option<Spanned<Date>>,
 }
 
 /// A decoded `GpuStub.toml`.
@@ -143,7 +146,7 @@ pub struct Manifest {
     pub file: String,
     /// The stubs, sorted by id.
     pub stubs: Vec<Stub>,
-    /// What `check` asks of the workspace; the place is that of the key.
+    /// What `check` asks; the place is that of the key.
     pub policy: Option<Spanned<Policy>>,
 }
 

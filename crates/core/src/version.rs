@@ -35,6 +35,11 @@ impl Version {
         }
     }
 
+    /// What `CUDA_VERSION` and the like say, as [`Version::code`] has it. Numbers below 1000 are none.
+    pub fn from_code(code: u32) -> Option<Self> {
+        (code >= 1000).then(|| Self::new(code / 1000, code % 1000 / 10))
+    }
+
     /// One number that orders as versions do: `1000 * major + 10 * minor`, CUDA's own form. The
     /// C run time uses it for every library. Minor numbers from 99 on are taken as 99.
     pub const fn code(self) -> u32 {

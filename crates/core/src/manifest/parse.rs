@@ -2,6 +2,7 @@
 
 use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub};
 use crate::by_name::ByName;
+use crate::date::Date;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{BAD_VALUE, Diagnostic, NOT_YET};
 use crate::fields;
@@ -274,7 +275,7 @@ fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
             if let Some(level) = decoder.one_of(&value, &LEVELS) {
                 let level = Spanned {
                     value: level,
-                    span: value.span,
+                    span: value.key_span.clone(),
                 };
                 policy.rules.insert(rule, level);
             }
@@ -295,10 +296,13 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     let rule = decoder.required(&table, "rule", &value.span);
     let reason = decoder.required(&table, "reason", &value.span);
     let location = table.get("where").and_then(|value| decoder.string(&value));
+    let day = "a day such as \"2027-01-31\"";
+    let until = version(decoder, &table, "until", day, Date::parse);
     Some(Allow {
         rule: decoder.string(&rule?)?,
         location,
         reason: decoder.string(&reason?)?.value,
+        until,
     })
 }
 

@@ -1,0 +1,188 @@
+//! What the rules look at in a workspace, gathered from cargo and from files.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use cargo_metadata::{CrateType, Package, TargetKind};
+use gpustub_check::workspace::{Asked, Crate, Text, Workspace as Facts};
+use gpustub_core::diag::Origin;
+use toml_edit::{Document, Item, TableLike};
+
+use super::slashes;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::report::Sources;
+use crate::workspace::{Workspace, shown};
+
+/// The files that rules look at, beside `GpuStub.toml`.
+pub struct Texts {
+    configs: Vec<Text>,
+    /// The `Cargo.toml` of each selected package, in their order.
+    manifests: Vec<Text>,
+}
+
+impl Texts {
+    /// Reads them.
+    pub fn read(workspace: &Workspace, selected: &[&Package]) -> Result<Self> {
+        let config = text(&workspace.root().join(".cargo/config.toml"))?;
+        let mut manifests = Vec::new();
+        for package in selected {
+            manifests.extend(text(package.manifest_path.as_std_path())?);
+        }
+        Ok(Self {
+            configs: config.into_iter().collect(),
+            manifests,
+        })
+    }
+
+    /// As diagnostics point into them.
+    pub fn sources(&self) -> Sources {
+        let all = self.configs.iter().chain(&self.manifests);
+        all.map(|one| (one.shown.clone(), one.text.clone()))
+            .collect()
+    }
+}
+
+fn text(path: &Path) -> Result<Option<Text>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(Text {
+            shown: shown(path),
+            text,
+        })),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", path, &e)),
+    }
+}
+
+/// The workspace as the rules see it.
+pub fn gather<'a>(
+    workspace: &Workspace,
+    graph: &'a Graph<'_>,
+    selected: &[&Package],
+    texts: &Texts,
+) -> Facts<'a> {
+    let mut crates: Vec<Crate<'a>> = Vec::new();
+    for (at, package) in graph.packages.iter().enumerate() {
+        crates.push(Crate {
+            name: package.name.to_string(),
+            version: package.version.to_string(),
+            features: graph.features[at].clone(),
+            manifest: graph.declared[at]
+                .as_ref()
+                .map(|declared| &declared.manifest),
+            checked: selected.iter().any(|chosen| chosen.id == package.id),
+            linked: is_linked(package),
+            dependencies: graph.nodes[at].dependencies.clone(),
+            asked: None,
+        });
+    }
+    for (package, manifest) in selected.iter().zip(&texts.manifests) {
+        ask(workspace, graph, package, manifest, &mut crates);
+    }
+    // What no selected package asks for is not a part of what is checked.
+    for krate in &mut crates {
+        if !krate.checked && krate.asked.is_none() {
+            krate.features.clear();
+            krate.name.clear();
+        }
+    }
+    Facts {
+        root: slashes(workspace.root()),
+        crates,
+        configs: texts.configs.clone(),
+    }
+}
+
+/// Whether the linker makes something of it that is run, or loaded by others than Rust.
+fn is_linked(package: &Package) -> bool {
+    let whole = [CrateType::CDyLib, CrateType::StaticLib];
+    package.targets.iter().any(|target| {
+        target.is_kind(TargetKind::Bin)
+            || target.crate_types.iter().any(|kind| whole.contains(kind))
+    })
+}
+
+/// Notes, for everything that a package brings into the build, that and where it does.
+fn ask(
+    workspace: &Workspace,
+    graph: &Graph<'_>,
+    package: &Package,
+    manifest: &Text,
+    crates: &mut [Crate<'_>],
+) {
+    let resolve = workspace.metadata.resolve.as_ref();
+    let nodes = || resolve.into_iter().flat_map(|resolve| &resolve.nodes);
+    let of = |at: usize| -> Vec<usize> {
+        let node = nodes().find(|node| node.id == graph.packages[at].id);
+        let deps = node.into_iter().flat_map(|node| &node.deps);
+        deps.filter_map(|dependency| graph.position(&dependency.pkg))
+            .collect()
+    };
+    let Some(root) = graph.position(&package.id) else {
+        return;
+    };
+    // Breadth first: the nearest way is the one that is told.
+    let mut open: VecDeque<(usize, usize)> = of(root).into_iter().map(|at| (at, at)).collect();
+    while let Some((at, direct)) = open.pop_front() {
+        if crates[at].checked || crates[at].asked.is_some() {
+            continue;
+        }
+        let name = graph.packages[direct].name.as_str();
+        let declared = package.dependencies.iter().find(|d| d.name == name);
+        let key = declared.and_then(|d| d.rename.as_deref()).unwrap_or(name);
+        crates[at].asked = Some(Asked {
+            by: package.name.to_string(),
+            through: (at != direct).then(|| name.to_owned()),
+            origin: Origin {
+                file: manifest.shown.clone(),
+                span: dependency(&manifest.text, key).unwrap_or(0..0),
+            },
+        });
+        open.extend(of(at).into_iter().map(|next| (next, direct)));
+    }
+}
+
+/// Where a `Cargo.toml` names a dependency.
+fn dependency(text: &str, key: &str) -> Option<Range<usize>> {
+    let document = Document::parse(text).ok()?;
+    let top: &dyn TableLike = document.as_table();
+    of_tables(top, key).or_else(|| {
+        let targets = top.get("target")?.as_table_like()?;
+        targets
+            .iter()
+            .find_map(|(_, target)| of_tables(target.as_table_like()?, key))
+    })
+}
+
+fn of_tables(table: &dyn TableLike, key: &str) -> Option<Range<usize>> {
+    let kinds = ["dependencies", "build-dependencies", "dev-dependencies"];
+    kinds.iter().find_map(|kind| {
+        let table = table.get(kind).and_then(Item::as_table_like)?;
+        table.get_key_value(key)?.0.span()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dependency;
+
+    #[test]
+    fn dependencies_are_found_in_all_their_forms() {
+        for text in [
+            "[dependencies]\na = \"1\"\ncudarc = \"0.19\"\n",
+            "[dependencies]\ncudarc = { version = \"0.19\" }\n",
+            "[dependencies]\ncudarc.workspace = true\n",
+            "[dependencies.cudarc]\nversion = \"0.19\"\n",
+            "[build-dependencies]\ncudarc = \"0.19\"\n",
+            "[target.'cfg(unix)'.dependencies]\ncudarc = \"0.19\"\n",
+        ] {
+            let span = dependency(text, "cudarc").unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(&text[span], "cudarc", "{text}");
+        }
+        assert_eq!(dependency("[dependencies]\na = \"1\"\n", "cudarc"), None);
+        assert_eq!(dependency("[", "cudarc"), None);
+    }
+}

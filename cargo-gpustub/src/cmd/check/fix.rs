@@ -1,0 +1,216 @@
+//! `cargo gpustub check --fix`: what can be mended without a decision of anybody's.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_check::{NO_HEADER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOWANCE, real_names};
+use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::library::Library;
+use toml_edit::DocumentMut;
+
+use super::policies::Policies;
+use super::{judged, workspace};
+use crate::cli;
+use crate::cmd::{add, sync};
+use crate::declared::{Declared, FILE};
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::ops::{self, Operation};
+use crate::shell::Shell;
+use crate::tree::as_before;
+use crate::workspace::{Depth, Workspace, target};
+
+/// Mends, and says what it did. What is left is for the check that follows.
+pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
+    // `sync` writes what `GpuStub.toml` says, so that comes first.
+    for make in [manifests, tree] {
+        let operations = make(options, here)?;
+        guard(options, &operations)?;
+        ops::apply(&operations, |o| shell.status("Fixed", &o.shown))?;
+    }
+    Ok(())
+}
+
+/// The findings of the workspace, as they are judged.
+fn findings(options: &cli::Check, here: &str) -> Result<(Vec<Diagnostic>, Policies)> {
+    let (report, policies) = workspace::look(options)?;
+    Ok((judged(options, here, &report, &policies), policies))
+}
+
+/// The changes to `GpuStub.toml` files.
+fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
+    let (found, policies) = findings(options, here)?;
+    let host = target(None)?;
+    let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
+    let mut operations = Vec::new();
+    for declared in policies.declared() {
+        let mine = |code: &str| -> Vec<&Diagnostic> {
+            let of_file = found.iter().filter(|d| d.code.id == code);
+            of_file
+                .filter(|d| d.origin.as_ref().is_some_and(|o| o.file == declared.shown))
+                .collect()
+        };
+        // Places first: they are those of the text as it is.
+        let mut text = load_names(declared, &mine(UNKNOWN_LOAD_NAME.code.id));
+        for finding in mine(NO_HEADER.code.id) {
+            let mut stubs = declared.manifest.stubs.iter();
+            let stub = stubs.find(|stub| is_at(finding, &stub.id.span));
+            let library = stub.and_then(|stub| Library::builtin(&stub.id.value));
+            let header = library.and_then(|l| Some((l, add::agreed(l, &loaded.metadata)?)));
+            if let Some((library, header)) = header {
+                text = add::insert(&text, &library.id, Some(&header)).map_err(Error::new)?;
+            }
+        }
+        text = without(&text, &indexes(declared, &mine(UNUSED_ALLOWANCE.code.id)))?;
+        let path = declared.folder.join(FILE);
+        operations.push(Operation::write(path, declared.shown.clone(), text)?);
+    }
+    operations.retain(|operation| !operation.is_done());
+    Ok(operations)
+}
+
+/// The text with the names of releases in the place of names that never were.
+fn load_names(declared: &Declared, found: &[&Diagnostic]) -> String {
+    let mut text = declared.text.clone();
+    let stubs = declared.manifest.stubs.iter();
+    let mut edits: Vec<(Range<usize>, String)> = stubs
+        .flat_map(|stub| &stub.custom.load_names)
+        .flat_map(|(os, names)| names.iter().map(move |name| (os, name)))
+        .filter(|(_, name)| found.iter().any(|d| is_at(d, &name.span)))
+        .map(|(os, name)| {
+            let real = real_names(os, &name.value.name);
+            let quoted: Vec<String> = real.iter().map(|name| format!("\"{name}\"")).collect();
+            (name.span.clone(), quoted.join(", "))
+        })
+        .collect();
+    edits.sort_by_key(|(span, _)| span.start);
+    for (span, new) in edits.into_iter().rev() {
+        text.replace_range(span, &new);
+    }
+    text
+}
+
+/// Which allowances of the file these findings speak of.
+fn indexes(declared: &Declared, found: &[&Diagnostic]) -> Vec<usize> {
+    let policy = declared.manifest.policy.iter();
+    let all = policy.flat_map(|policy| &policy.value.allow).enumerate();
+    let is_found = |span: &Range<usize>| found.iter().any(|d| is_at(d, span));
+    let unused = all.filter(|(_, allow)| is_found(&allow.rule.span));
+    unused.map(|(index, _)| index).collect()
+}
+
+/// Whether a finding is about this place of its file.
+fn is_at(finding: &Diagnostic, span: &Range<usize>) -> bool {
+    finding
+        .origin
+        .as_ref()
+        .is_some_and(|origin| origin.span == *span)
+}
+
+/// The text without some of its `[[policy.allow]]`.
+fn without(text: &str, indexes: &[usize]) -> Result<String> {
+    let mut document: DocumentMut = text.parse().map_err(|e| Error::new(format!("{e}")))?;
+    let allow = document
+        .get_mut("policy")
+        .and_then(|policy| policy.get_mut("allow"));
+    let Some(allow) = allow else {
+        return Ok(text.to_owned());
+    };
+    for &index in indexes.iter().rev() {
+        if let Some(tables) = allow.as_array_of_tables_mut() {
+            tables.remove(index);
+        } else if let Some(list) = allow.as_array_mut() {
+            list.remove(index);
+        }
+    }
+    let is_empty = allow
+        .as_array_of_tables()
+        .is_some_and(toml_edit::ArrayOfTables::is_empty)
+        || allow.as_array().is_some_and(toml_edit::Array::is_empty);
+    let policy = document.get_mut("policy");
+    if let Some(policy) = policy
+        .and_then(|p| p.as_table_like_mut())
+        .filter(|_| is_empty)
+    {
+        policy.remove("allow");
+        if policy.is_empty() {
+            document.remove("policy");
+        }
+    }
+    Ok(as_before(text, &document.to_string()))
+}
+
+/// What `sync` would do, if all that is declared can be planned.
+fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
+    let (found, _) = findings(options, here)?;
+    let (stale, others): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|d| d.code.id == OUT_OF_SYNC.code.id);
+    let unplanned: Vec<Diagnostic> = others
+        .into_iter()
+        .filter(|d| gpustub_check::policy::rule(d.code.id).is_none())
+        .collect();
+    if stale.is_empty() || has_errors(&unplanned) {
+        return Ok(Vec::new());
+    }
+    let host = target(None)?;
+    let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
+    let graph = Graph::read(&loaded)?;
+    let mut declared = Vec::new();
+    for package in loaded.selected()? {
+        let one = graph
+            .position(&package.id)
+            .and_then(|at| graph.declared[at].as_ref());
+        declared.extend(one.map(|one| (package, one)));
+    }
+    let (mut operations, _) = sync::pending(&loaded, &declared)?;
+    // What a policy accepts stays.
+    operations.retain(|operation| {
+        let mut places = stale.iter().filter_map(|d| d.origin.as_ref());
+        places.any(|place| place.file == operation.shown)
+    });
+    Ok(operations)
+}
+
+/// Refuses to change what could not be taken back, as `cargo fix` does.
+fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
+    let existing: Vec<&Operation> = operations.iter().filter(|o| !o.creates()).collect();
+    let mut folders: BTreeMap<PathBuf, Vec<&Operation>> = BTreeMap::new();
+    for operation in existing {
+        let folder = operation.path.parent().unwrap_or(Path::new("."));
+        folders
+            .entry(folder.to_owned())
+            .or_default()
+            .push(operation);
+    }
+    for (folder, operations) in folders {
+        let mut git = Command::new("git");
+        git.current_dir(&folder)
+            .args(["status", "--porcelain=v1", "-z", "--ignored", "--"]);
+        git.args(operations.iter().map(|operation| &operation.path));
+        let output = git.output().ok().filter(|output| output.status.success());
+        let names = || {
+            let names: Vec<&str> = operations.iter().map(|o| o.shown.as_str()).collect();
+            names.join(", ")
+        };
+        match output {
+            None if options.allow_no_vcs => {}
+            None => {
+                let message = format!(
+                    "no version control has {}, which --fix would change",
+                    names()
+                );
+                let help = "look at `cargo gpustub check`, or pass --allow-no-vcs";
+                return Err(Error::new(message).help(help));
+            }
+            Some(output) if output.stdout.is_empty() || options.allow_dirty => {}
+            Some(_) => {
+                let message = format!("{} has changes that are not committed", names());
+                return Err(Error::new(message).help("commit them, or pass --allow-dirty"));
+            }
+        }
+    }
+    Ok(())
+}

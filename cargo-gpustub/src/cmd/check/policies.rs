@@ -1,0 +1,119 @@
+//! The `[policy]` tables of a workspace.
+
+use std::path::Path;
+
+use gpustub_check::RULES;
+use gpustub_check::policy::{Layer, rule};
+use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::suggest::nearest;
+
+use super::slashes;
+use crate::cli;
+use crate::codes::UNKNOWN_RULE;
+use crate::declared::Declared;
+use crate::error::{Error, Result};
+use crate::report::Sources;
+use crate::workspace::{Depth, Workspace};
+
+/// The policies of a workspace, its own first.
+#[derive(Default)]
+pub struct Policies {
+    files: Vec<File>,
+}
+
+struct File {
+    declared: Declared,
+    folder: String,
+    /// Whether it stands at the root of the workspace.
+    root: bool,
+}
+
+impl Policies {
+    /// Those of the workspace here; none, if there is none.
+    pub fn nearby(options: &cli::Cargo) -> Result<Self> {
+        // Without a package around, cargo does not even have to be installed.
+        let here = std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?;
+        let inside = here
+            .ancestors()
+            .any(|folder| folder.join("Cargo.toml").exists());
+        if options.manifest.manifest_path.is_none() && !inside {
+            return Ok(Self::default());
+        }
+        Self::read(&Workspace::load(options, Depth::Members)?)
+    }
+
+    /// Those of a workspace and its members.
+    pub fn read(workspace: &Workspace) -> Result<Self> {
+        let mut all: Vec<Declared> = Declared::read_root(workspace)?.into_iter().collect();
+        for package in workspace.members() {
+            all.extend(Declared::read(package)?);
+        }
+        let root = workspace.root();
+        let mut files: Vec<File> = all
+            .into_iter()
+            .map(|declared| File {
+                folder: slashes(&declared.folder),
+                root: declared.folder == root,
+                declared,
+            })
+            .collect();
+        // A package inside the folder of another one is nearer.
+        files.sort_by_key(|file| (!file.root, file.folder.len()));
+        Ok(Self { files })
+    }
+
+    /// As the judge takes them.
+    pub fn layers(&self) -> Vec<Layer<'_>> {
+        let layers = self.files.iter().filter_map(|file| {
+            Some(Layer {
+                folder: &file.folder,
+                everywhere: file.root,
+                file: &file.declared.shown,
+                policy: &file.declared.manifest.policy.as_ref()?.value,
+            })
+        });
+        layers.collect()
+    }
+
+    /// What speaks of rules that there are not, and files that cannot be read.
+    pub fn unknown_rules(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            let wrong = file.declared.diagnostics.iter();
+            found.extend(wrong.filter(|d| d.level == Level::Error).cloned());
+            let Some(policy) = &file.declared.manifest.policy else {
+                continue;
+            };
+            let of_levels = (policy.value.rules.iter()).map(|(id, level)| (id, &level.span));
+            let allowed = policy.value.allow.iter();
+            let of_allow = allowed.map(|allow| (&allow.rule.value, &allow.rule.span));
+            for (id, span) in of_levels
+                .chain(of_allow)
+                .filter(|(id, _)| rule(id).is_none())
+            {
+                let ids = RULES.iter().map(|rule| rule.code.id);
+                let help = match nearest(id, ids) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`cargo gpustub explain --list` lists the rules".into(),
+                };
+                found.push(
+                    Diagnostic::error(&UNKNOWN_RULE, format!("there is no rule `{id}`"))
+                        .at(&file.declared.shown, span.clone())
+                        .help(help),
+                );
+            }
+        }
+        found
+    }
+
+    /// The texts that diagnostics may point into.
+    pub fn sources(&self) -> Sources {
+        let files = self.files.iter();
+        files.flat_map(|file| file.declared.sources()).collect()
+    }
+
+    /// The files, with their places among the layers that [`Policies::layers`] gives.
+    pub fn declared(&self) -> impl Iterator<Item = &Declared> {
+        self.files.iter().map(|file| &file.declared)
+    }
+}

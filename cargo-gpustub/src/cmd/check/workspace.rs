@@ -1,0 +1,81 @@
+//! A workspace, looked at: what is declared, planned, written and depended on.
+
+use gpustub_check::{Look, RULES, check_workspace};
+use gpustub_core::diag::Diagnostic;
+
+use super::facts::{self, Texts};
+use super::policies::Policies;
+use super::{Report, number};
+use crate::cli;
+use crate::cmd::sync;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::providers::analyse;
+use crate::workspace::{Depth, Workspace, target};
+
+/// Looks at the packages that are selected.
+pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
+    let target = target(None)?;
+    let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
+    let policies = Policies::read(&workspace)?;
+    let graph = Graph::read(&workspace)?;
+    let selected = workspace.selected()?;
+    let mut findings = Vec::new();
+    let mut details = Vec::new();
+
+    let mut declared = Vec::new();
+    for package in &selected {
+        let Some(at) = graph.position(&package.id) else {
+            continue;
+        };
+        let Some(one) = &graph.declared[at] else {
+            details.push(format!("{}: it declares no stubs", package.name));
+            continue;
+        };
+        details.push(format!("{} ({})", package.name, one.shown));
+        declared.push((*package, one));
+        let mut inputs = one.inputs.clone();
+        inputs.features = Some(graph.features[at].clone());
+        let (_, found) = one.plan(&target, &inputs);
+        findings.extend(found);
+    }
+    if !declared.is_empty() {
+        let (operations, found) = sync::pending(&workspace, &declared)?;
+        findings.extend(found);
+        findings.extend(operations.iter().map(sync::drift));
+    }
+    findings.extend(analyse(&graph.nodes, &graph.images(&selected)));
+
+    let texts = Texts::read(&workspace, &selected)?;
+    let seen = facts::gather(&workspace, &graph, &selected, &texts);
+    let rules = RULES
+        .iter()
+        .filter(|r| matches!(r.look, Look::Workspace(_)));
+    let rules: Vec<&str> = rules.map(|rule| rule.code.id).collect();
+    details.push(format!("the workspace: {}", rules.join(", ")));
+    findings.extend(check_workspace(&seen));
+    findings = once(findings);
+
+    let mut sources = graph.sources();
+    sources.extend(texts.sources());
+    let mut report = Report {
+        findings,
+        sources,
+        details,
+        what: number(selected.len(), "package"),
+        ..Report::default()
+    };
+    report.looked.workspace = selected.len() == workspace.members().len();
+    Ok((report, policies))
+}
+
+/// Each finding once: what is wrong with a file that cannot be read is told by all who need it.
+fn once(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut kept: Vec<Diagnostic> = Vec::new();
+    for finding in findings {
+        if !kept.contains(&finding) {
+            kept.push(finding);
+        }
+    }
+    kept
+}

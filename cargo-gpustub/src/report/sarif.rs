@@ -1,0 +1,259 @@
+//! SARIF 2.1.0, which code hosts show beside the lines: one document for a whole run.
+//! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
+
+use std::collections::BTreeMap;
+
+use gpustub_core::diag::{Code, Diagnostic, line_column};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{Sources, level_name};
+use crate::error::Error;
+
+/// What relative places start from: the folder that the command runs in.
+const BASE: &str = "SRCROOT";
+
+/// Archives whose files messages call `archive!file`.
+const ARCHIVES: [&str; 11] = [
+    "whl", "crate", "zip", "tar", "gz", "tgz", "bz2", "xz", "zst", "conda", "a",
+];
+
+/// A run, as it is collected.
+#[derive(Debug, Default)]
+pub struct Run {
+    rules: BTreeMap<&'static str, &'static Code>,
+    results: Vec<(&'static str, Value)>,
+    failures: Vec<Value>,
+}
+
+impl Run {
+    /// Adds a finding.
+    pub fn add(&mut self, diagnostic: &Diagnostic, sources: &Sources) {
+        self.rules.insert(diagnostic.code.id, diagnostic.code);
+        self.results
+            .push((diagnostic.code.id, result(diagnostic, sources)));
+    }
+
+    /// Adds why the command could not run.
+    pub fn fail(&mut self, error: &Error) {
+        let text = with_help(&error.message, error.help.as_deref());
+        self.failures
+            .push(json!({ "level": "error", "message": { "text": text } }));
+    }
+
+    /// The document.
+    pub fn document(&self) -> Value {
+        let rules: Vec<Value> = self.rules.values().map(|code| rule(code)).collect();
+        let results: Vec<Value> = self
+            .results
+            .iter()
+            .map(|(id, result)| {
+                let mut result = result.clone();
+                result["ruleIndex"] = self.rules.keys().position(|key| key == id).into();
+                result
+            })
+            .collect();
+        json!({
+            "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": { "driver": {
+                    "name": "cargo-gpustub",
+                    "semanticVersion": env!("CARGO_PKG_VERSION"),
+                    "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                    "rules": rules,
+                } },
+                "invocations": [{
+                    "executionSuccessful": self.failures.is_empty(),
+                    "toolExecutionNotifications": self.failures,
+                }],
+                "columnKind": "unicodeCodePoints",
+                "originalUriBaseIds": { BASE: {
+                    "description": { "text": "the folder that the command ran in" },
+                } },
+                "results": results,
+            }],
+        })
+    }
+}
+
+fn rule(code: &Code) -> Value {
+    // The example is set apart by an empty line; a paragraph's own line breaks mean nothing.
+    let (text, example) = code
+        .explanation
+        .split_once("\n\n    ")
+        .unwrap_or((code.explanation, ""));
+    json!({
+        "id": code.id,
+        "shortDescription": { "text": code.summary },
+        "fullDescription": { "text": text.replace('\n', " ") },
+        "help": {
+            "text": code.explanation,
+            "markdown": format!("{text}\n\n    {example}"),
+        },
+    })
+}
+
+fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+    let text = with_help(&diagnostic.message, diagnostic.help.as_deref());
+    let file = diagnostic.origin.as_ref().map_or("", |origin| &origin.file);
+    let mut result = json!({
+        "ruleId": diagnostic.code.id,
+        "level": level_name(diagnostic.level),
+        "message": { "text": text },
+        // Lines move; what is said of a file does not.
+        "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, file, &diagnostic.message) },
+    });
+    if let Some(origin) = &diagnostic.origin {
+        let (path, inside) = nested(&origin.file);
+        let mut physical = json!({ "artifactLocation": artifact(path) });
+        if let Some(text) = sources.get(&origin.file) {
+            let (line, column) = line_column(text, origin.span.start);
+            let (end_line, end_column) = line_column(text, origin.span.end);
+            physical["region"] = json!({
+                "startLine": line, "startColumn": column,
+                "endLine": end_line, "endColumn": end_column,
+            });
+        }
+        let mut location = json!({ "physicalLocation": physical });
+        if let Some(inside) = inside {
+            location["logicalLocations"] = json!([{
+                "name": inside.rsplit(['/', '!']).next(),
+                "fullyQualifiedName": origin.file,
+                "kind": "resource",
+            }]);
+        }
+        result["locations"] = json!([location]);
+    }
+    result
+}
+
+fn with_help(message: &str, help: Option<&str>) -> String {
+    match help {
+        Some(help) => format!("{message}\nhelp: {help}"),
+        None => message.to_owned(),
+    }
+}
+
+fn fingerprint(id: &str, file: &str, message: &str) -> String {
+    let digest = Sha256::digest(format!("{id}\0{file}\0{message}").as_bytes());
+    digest[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The archive and the file in it, of `dist/a.whl!a/b.so`; a `!` elsewhere is a part of a name.
+fn nested(file: &str) -> (&str, Option<&str>) {
+    let is_archive = |at: usize| {
+        let name = file[..at].rsplit('/').next().unwrap_or_default();
+        name.rsplit_once('.')
+            .is_some_and(|(_, extension)| ARCHIVES.contains(&extension))
+    };
+    match file.match_indices('!').find(|(at, _)| is_archive(*at)) {
+        Some((at, _)) => (&file[..at], Some(&file[at + 1..])),
+        None => (file, None),
+    }
+}
+
+/// A relative place from [`BASE`], an absolute one as a `file` URI.
+fn artifact(path: &str) -> Value {
+    if let Some(rest) = path.strip_prefix('/') {
+        return json!({ "uri": format!("file:///{}", encoded(rest)) });
+    }
+    let path = path.strip_prefix("./").unwrap_or(path);
+    json!({ "uri": encoded(path), "uriBaseId": BASE })
+}
+
+/// A path as a URI has it (RFC 3986: what is not unreserved or `/` is in percent).
+fn encoded(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(char::from(byte));
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::diag::{FILE_ERROR, UNKNOWN_KEY};
+
+    use super::*;
+
+    fn first(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+        let mut run = Run::default();
+        run.add(diagnostic, sources);
+        run.document()["runs"][0].clone()
+    }
+
+    #[test]
+    fn places_are_relative_and_end_where_they_end() {
+        let text = "schema = 1\nß = 2\n".to_owned();
+        let diagnostic = Diagnostic::warning(&UNKNOWN_KEY, "x")
+            .at("a b/ü.toml", 11..13)
+            .help("y");
+        let run = first(&diagnostic, &Sources::from([("a b/ü.toml".into(), text)]));
+        let result = &run["results"][0];
+        assert_eq!(result["level"], "warning");
+        assert_eq!(result["message"]["text"], "x\nhelp: y");
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "a%20b/%C3%BC.toml");
+        assert_eq!(place["artifactLocation"]["uriBaseId"], "SRCROOT");
+        let region = json!({ "startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 2 });
+        assert_eq!(place["region"], region);
+        assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "unknown-key");
+    }
+
+    #[test]
+    fn files_in_archives_are_told_apart() {
+        for (file, uri, inside) in [
+            ("dist/a.whl!a/b.so", "dist/a.whl", Some("b.so")),
+            ("dist/a.zip!b.whl!c.so", "dist/a.zip", Some("c.so")),
+            ("./a!b/c.so", "a%21b/c.so", None),
+            ("/tmp/a.so", "file:///tmp/a.so", None),
+        ] {
+            let run = first(
+                &Diagnostic::error(&FILE_ERROR, "x").at(file, 0..0),
+                &Sources::new(),
+            );
+            let location = &run["results"][0]["locations"][0];
+            assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], uri);
+            assert_eq!(location["logicalLocations"][0]["name"].as_str(), inside);
+            assert!(location["physicalLocation"]["region"].is_null());
+        }
+    }
+
+    #[test]
+    fn every_result_finds_its_rule() {
+        let mut run = Run::default();
+        for code in [&UNKNOWN_KEY, &FILE_ERROR, &UNKNOWN_KEY] {
+            run.add(&Diagnostic::error(code, "x"), &Sources::new());
+        }
+        let run = &run.document()["runs"][0];
+        for result in run["results"].as_array().unwrap() {
+            let index = result["ruleIndex"].as_u64().unwrap();
+            let rule = &run["tool"]["driver"]["rules"][usize::try_from(index).unwrap()];
+            assert_eq!(rule["id"], result["ruleId"]);
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told() {
+        let mut run = Run::default();
+        assert_eq!(
+            run.document()["runs"][0]["invocations"][0]["executionSuccessful"],
+            true
+        );
+        run.fail(&Error::new("no").help("yes"));
+        let document = run.document();
+        let invocation = &document["runs"][0]["invocations"][0];
+        assert_eq!(invocation["executionSuccessful"], false);
+        let notification = &invocation["toolExecutionNotifications"][0];
+        assert_eq!(notification["message"]["text"], "no\nhelp: yes");
+    }
+}

@@ -1,0 +1,87 @@
+//! Cases that are a workspace: `[workspace]` of a case.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::Result;
+
+/// What is done before the check. A package `demo` with an empty program is there, unless the case
+/// has files of these names.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Workspace {
+    /// Dependencies of `demo`, each with the features that are on: empty crates of these names.
+    #[serde(default)]
+    crates: BTreeMap<String, Vec<String>>,
+    /// Arguments of the check.
+    #[serde(default)]
+    arguments: Vec<String>,
+    /// Leaves the tree as it is instead of running `sync` on it.
+    #[serde(default)]
+    stale: bool,
+}
+
+impl Workspace {
+    /// Makes it complete.
+    pub fn prepare(&self, folder: &Path) -> Result<()> {
+        let mut manifest = package("demo") + "[dependencies]\n";
+        let mut helper = package("gpustub-build");
+        helper += "[workspace]\n";
+        write(folder, "../gpustub-build/Cargo.toml", &helper)?;
+        write(folder, "../gpustub-build/src/lib.rs", "pub fn build() {}\n")?;
+        for (name, features) in &self.crates {
+            let list: Vec<String> = features
+                .iter()
+                .map(|name| format!("{name} = []\n"))
+                .collect();
+            let text = package(name) + "[workspace]\n[features]\n" + &list.concat();
+            write(folder, &format!("../{name}/Cargo.toml"), &text)?;
+            write(folder, &format!("../{name}/src/lib.rs"), "")?;
+            manifest += &format!("{name} = {{ path = \"../{name}\", features = {features:?} }}\n");
+        }
+        manifest += "[build-dependencies]\ngpustub-build = { path = \"../gpustub-build\" }\n";
+        if !folder.join("Cargo.toml").exists() {
+            write(folder, "Cargo.toml", &manifest)?;
+            if !folder.join("src/lib.rs").exists() {
+                write(folder, "src/main.rs", "fn main() {}\n")?;
+            }
+        }
+        if !self.stale {
+            let mut sync = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
+            self.run_in(sync.args(["gpustub", "sync", "--workspace"]), folder);
+            let output = sync.output()?;
+            let nothing = "has no GpuStub.toml";
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            if !output.status.success() && !said.contains(nothing) {
+                return Err(said.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a command its arguments, if it is the check, and what is around it.
+    pub fn run_in(&self, command: &mut Command, folder: &Path) {
+        if command.get_args().any(|argument| argument == "check") {
+            command.args(&self.arguments);
+        }
+        command
+            .current_dir(folder)
+            .env("CARGO_NET_OFFLINE", "true")
+            .env("CUDA_HOME", "/nonexistent")
+            .env("ROCM_PATH", "/nonexistent");
+    }
+}
+
+fn package(name: &str) -> String {
+    format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n")
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().ok_or("no folder")?)?;
+    Ok(fs::write(path, text)?)
+}

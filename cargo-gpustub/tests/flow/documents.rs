@@ -1,0 +1,130 @@
+//! `docs/check.md` shows what is printed (`BLESS=1` rewrites it), and the recipes for CI run.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests extend PATH, and are told by BLESS to rewrite what they compare"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{ends, package, repository, write};
+
+/// A package `demo` with a build helper that does nothing, in the place of the published one.
+fn demo(folder: &Path) {
+    package(
+        &folder.join("../gpustub-build"),
+        "gpustub-build",
+        "[workspace]\n",
+    );
+    write(folder, "../gpustub-build/src/lib.rs", "pub fn build() {}\n");
+    let helper = "[build-dependencies]\ngpustub-build = { path = \"../gpustub-build\" }\n";
+    package(folder, "demo", helper);
+    fs::remove_file(folder.join("src/lib.rs")).unwrap();
+    write(folder, "src/main.rs", "fn main() {}\n");
+}
+
+/// Runs a line in a shell whose `cargo gpustub` is the one of this tree; returns the code, and all
+/// that is printed, what is for programs first.
+fn shell(folder: &Path, line: &str) -> (Option<i32>, String) {
+    let own = Path::new(snapbox::cmd::cargo_bin!("cargo-gpustub"))
+        .parent()
+        .unwrap()
+        .to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::iter::once(own).chain(std::env::split_paths(&path));
+    let mut bash = Command::new("bash");
+    bash.current_dir(folder)
+        .args(["-c", line])
+        .env("PATH", std::env::join_paths(places).unwrap())
+        .env("CUDA_HOME", "/nonexistent")
+        .env("CARGO_NET_OFFLINE", "true")
+        .env_remove("CARGO_TARGET_DIR");
+    let output = bash.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout) + &text(output.stderr),
+    )
+}
+
+#[test]
+fn the_page_about_checking_shows_what_is_printed() {
+    let work = tempfile::tempdir().unwrap();
+    let folder = work.path().join("demo");
+    demo(&folder);
+    let path = repository().join("docs/check.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (mut new, mut commands) = (String::new(), 0);
+    for (index, part) in page.split("```").enumerate() {
+        let part = match part.split_once('\n') {
+            Some(("console", block)) if index % 2 == 1 => {
+                let mut shown = String::from("console\n");
+                for line in block.lines().filter(|line| line.starts_with("$ ")) {
+                    commands += 1;
+                    let (_, printed) = shell(&folder, &line[2..]);
+                    shown += &format!("{line}\n{}\n", printed.trim_end());
+                }
+                shown
+            }
+            Some((info, text)) if index % 2 == 1 => {
+                let file = info
+                    .strip_prefix("toml ")
+                    .unwrap_or_else(|| panic!("{info}"));
+                write(&folder, file, text);
+                part.to_owned()
+            }
+            _ => part.to_owned(),
+        };
+        new += if index > 0 { "```" } else { "" };
+        new += &part;
+    }
+    assert!(commands >= 7, "{commands}");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &new).unwrap();
+    }
+    snapbox::assert_data_eq!(page, snapbox::Data::from(new).raw());
+}
+
+/// The commands of a recipe: what stands after this key.
+fn lines(recipe: &str, key: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository().join("docs/ci").join(recipe)).unwrap();
+    let found = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("- ").unwrap_or(line);
+        line.strip_prefix(key)?
+            .strip_prefix(": ")
+            .map(str::to_owned)
+    });
+    found.collect()
+}
+
+#[test]
+fn recipes_for_ci_run() {
+    let work = tempfile::tempdir().unwrap();
+    let folder = work.path().join("demo");
+    demo(&folder);
+    write(
+        &folder,
+        "GpuStub.toml",
+        "schema = 1\n[stub.cudart]\nheader = \"12\"\n",
+    );
+    ends(0, &folder, &["sync"]);
+    let mut commands = lines("github.yml", "run");
+    assert_eq!(commands.remove(0), "cargo install cargo-gpustub --locked");
+    assert_eq!(commands.len(), 4);
+    let hook = lines("pre-commit.yaml", "entry");
+    assert_eq!(hook.len(), 1);
+    for line in commands.iter().chain(&hook) {
+        let (code, printed) = shell(&folder, line);
+        assert_eq!(code, Some(0), "{line}: {printed}");
+    }
+    let sarif = fs::read_to_string(folder.join("gpustub.sarif")).unwrap();
+    assert!(sarif.contains("\"version\": \"2.1.0\""), "{sarif}");
+    // And they fail when there is something to fail for.
+    write(&folder, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    for line in [&commands[0], &hook[0]] {
+        assert_eq!(shell(&folder, line).0, Some(1), "{line}");
+    }
+}

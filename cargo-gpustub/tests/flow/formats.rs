@@ -1,0 +1,160 @@
+//! What `check` writes for programs: SARIF against its schema, and the commands of GitHub Actions.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use super::{ends, package, repository, write};
+
+/// The schema of SARIF 2.1.0, as the crate `serde-sarif` holds it.
+fn schema() -> Validator {
+    let mut metadata = cargo_metadata::MetadataCommand::new();
+    metadata.manifest_path(repository().join("Cargo.toml"));
+    // Only what this machine's tests need has been downloaded.
+    let rustc = Command::new("rustc").arg("-vV").output().unwrap().stdout;
+    let about = String::from_utf8(rustc).unwrap();
+    let host = about
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap();
+    let options = ["--offline", "--locked", "--filter-platform", host];
+    metadata.other_options(options.map(str::to_owned).to_vec());
+    let metadata = metadata.exec().expect("the packages of this repository");
+    let holder = metadata
+        .packages
+        .iter()
+        .find(|p| p.name.as_str() == "serde-sarif");
+    let folder = holder.unwrap().manifest_path.parent().unwrap();
+    let text = fs::read_to_string(folder.join("src/schema.json")).unwrap();
+    // The pattern of languages has a bracket that is none to JavaScript only.
+    let text = text.replace("{2}]?$", r"{2}\\]?$");
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    assert!(
+        schema["title"].as_str().unwrap().contains("Version 2.1.0"),
+        "{}",
+        schema["title"]
+    );
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
+        .unwrap()
+}
+
+/// Runs with `--message-format sarif`: one valid document, whatever happens. Returns its run.
+fn sarif(code: i32, folder: &Path, arguments: &[&str]) -> Value {
+    let all = [arguments, &["--message-format", "sarif"]].concat();
+    let (out, _) = ends(code, folder, &all);
+    let (again, _) = ends(code, folder, &all);
+    assert_eq!(out, again);
+    let document: Value = serde_json::from_str(&out).unwrap();
+    let wrong: Vec<String> = schema()
+        .iter_errors(&document)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(wrong, [""; 0], "{out}");
+    document["runs"][0].clone()
+}
+
+/// A package with findings of all levels in `GpuStub.toml`, files with odd names, and no `sync`.
+fn demo(folder: &Path) {
+    package(folder, "demo", "");
+    let text = "schema = 1\n[stub.cudart]\nmajors = [\"12\", \"11\"]\nmin-version = \"12.2\"\n\
+                [policy]\nrules = { no-heder = \"deny\" }\n";
+    write(folder, "GpuStub.toml", text);
+    write(folder, "dist/a b%ü.so", "\x7fELF");
+}
+
+fn ids(run: &Value) -> Vec<&str> {
+    let results = run["results"].as_array().unwrap();
+    results
+        .iter()
+        .map(|result| result["ruleId"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn sarif_is_valid_against_its_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    demo(folder);
+    let run = sarif(1, folder, &["check"]);
+    let expected = [
+        "out-of-sync",
+        "no-header",
+        "unknown-rule",
+        "unusable-major",
+        "out-of-sync",
+        "out-of-sync",
+    ];
+    let mut found = ids(&run);
+    let mut sorted = expected;
+    found.sort_unstable();
+    sorted.sort_unstable();
+    assert_eq!(found, sorted);
+    let results = run["results"].as_array().unwrap();
+    let major = results
+        .iter()
+        .find(|r| r["ruleId"] == "unusable-major")
+        .unwrap();
+    let place = &major["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "GpuStub.toml");
+    assert_eq!(place["region"]["startLine"], 3);
+
+    // A file that cannot be read as what it is, by a relative and an absolute path.
+    for path in ["dist", folder.join("dist").to_str().unwrap()] {
+        sarif(1, folder, &["check", path]);
+    }
+    // Nothing to say; and a command that could not run, which says why.
+    let clean = tempfile::tempdir().unwrap();
+    write(clean.path(), "text", "nothing");
+    assert_eq!(ids(&sarif(0, clean.path(), &["check", "text"])), [""; 0]);
+    let run = sarif(101, clean.path(), &["check"]);
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    // Other commands have it, too.
+    assert_eq!(ids(&sarif(1, folder, &["sync", "--check"])).len(), 3);
+}
+
+/// Lines for a person, none for a program.
+#[test]
+fn the_last_line_is_for_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    demo(folder);
+    let last = |arguments: &[&str]| {
+        let (_, err) = ends(1, folder, &[&["check"], arguments].concat());
+        err.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(last(&[]), "     Checked 1 package: 5 errors, 1 warning");
+    for format in ["short", "json", "github", "sarif"] {
+        let (_, err) = ends(1, folder, &["check", "--message-format", format]);
+        assert!(!err.contains("Checked"), "{format}: {err}");
+    }
+    let (_, err) = ends(1, folder, &["check", "-q"]);
+    assert!(err.contains("error[") && !err.contains("warning["), "{err}");
+    let (_, err) = ends(1, folder, &["check", "-v"]);
+    assert!(
+        err.contains("    Checking the workspace: build-needs-toolkit, "),
+        "{err}"
+    );
+    write(folder, "other/text", "nothing");
+    fs::remove_file(folder.join("GpuStub.toml")).unwrap();
+    let (_, err) = ends(0, folder, &["check", "other"]);
+    assert_eq!(err, "     Checked 1 file: nothing found\n");
+}
+
+/// A file without a line is named by itself.
+#[test]
+fn places_without_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    demo(folder);
+    let (out, _) = ends(1, folder, &["check", "--message-format", "github"]);
+    let line = "::error file=build.rs,title=gpustub out-of-sync::";
+    assert!(out.lines().any(|one| one.starts_with(line)), "{out}");
+    let (_, err) = ends(1, folder, &["check"]);
+    assert!(err.contains("\n --> build.rs\n"), "{err}");
+}

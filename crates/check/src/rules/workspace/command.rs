@@ -1,0 +1,60 @@
+//! Rules that the subcommand looks after itself, since it has to plan and compare for them.
+
+use gpustub_core::diag::{self, Code};
+use gpustub_core::manifest::RuleLevel;
+
+use crate::rules::{Look, Rule};
+
+/// A row for a diagnostic that other commands give, too.
+const fn row(code: &'static Code, level: RuleLevel) -> Rule {
+    Rule {
+        code: Code {
+            id: code.id,
+            summary: code.summary,
+            explanation: code.explanation,
+        },
+        level,
+        look: Look::Command,
+    }
+}
+
+/// Files that do not agree with `GpuStub.toml`.
+pub static OUT_OF_SYNC: Rule = row(&diag::OUT_OF_SYNC, RuleLevel::Deny);
+pub static TWO_PROVIDERS: Rule = row(&diag::TWO_PROVIDERS, RuleLevel::Deny);
+pub static DYLIB_CRATE: Rule = row(&diag::DYLIB_CRATE, RuleLevel::Deny);
+
+/// Required stubs that no package provides.
+pub static NO_PROVIDER: Rule = Rule {
+    code: Code {
+        id: "no-provider",
+        summary: "required stubs that no package provides",
+        explanation: "\
+A package says `provide = false`: it calls the library and leaves the stubs to another package of
+the same program. No other package among the dependencies of this image has them, so that the
+link fails, or a cdylib is linked with missing symbols. Declare the library in the package that
+owns the image, or in one library below it.
+
+    [stub.cudart]          # in the GpuStub.toml of the program",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Command,
+};
+
+/// An allowance that accepts nothing.
+pub static UNUSED_ALLOWANCE: Rule = Rule {
+    code: Code {
+        id: "unused-allowance",
+        summary: "an accepted finding that is not there any more",
+        explanation: "\
+`[[policy.allow]]` accepts a finding. There is none of that rule in that place, so that the table
+would only hide the next one. Remove it; `cargo gpustub check --fix` does. An allowance is judged
+only by a run that looks at its place: one for a file, when that file is checked.
+
+    [[policy.allow]]
+    rule = \"needed-driver\"                     # remove all four lines
+    where = \"target/release/bench\"
+    reason = \"benchmarks run on GPU machines only\"",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Command,
+};

@@ -1,0 +1,327 @@
+//! What `GpuStub.toml` says of libraries.
+
+use gpustub_core::diag::{Code, Diagnostic, listing};
+use gpustub_core::library::Library;
+use gpustub_core::manifest::{RuleLevel, Stub};
+use gpustub_core::version::Version;
+
+use crate::rules::{Findings, Look, Rule};
+use crate::workspace::Workspace;
+
+/// A library that changed, without `header`.
+pub static NO_HEADER: Rule = Rule {
+    code: Code {
+        id: "no-header",
+        summary: "a library whose functions changed, without the version of the headers",
+        explanation: "\
+A name of such a library means one thing in one version and another in the next: more arguments, or
+another struct behind a pointer (https://github.com/ROCm/hipfort/issues/387). The stubs bind a name
+only where it means what the program's headers mean, and without `header` they cannot know: those
+functions are refused, on every machine. `cargo gpustub add cudart` proposes the version that is
+installed, or that a binding crate names.
+
+    [stub.cudart]
+    header = \"12.8\"",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Workspace(no_header),
+};
+
+pub static HEADER_TOO_NEW: Rule = Rule {
+    code: Code {
+        id: "header-too-new",
+        summary: "headers that are newer than what gpustub knows of the library",
+        explanation: "\
+Which functions there are, and what each means, was read from the releases up to some version. What
+a later one added has no stub, so that a program that uses it does not link; what it changed is taken
+to mean what it did before (https://github.com/ROCm/rocm-systems/issues/11160). A later gpustub
+knows more; or declare, and compile against, headers that this one knows.
+
+    cargo install cargo-gpustub
+    cargo update -p gpustub-build",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Workspace(header_too_new),
+};
+
+pub static UNUSABLE_MAJOR: Rule = Rule {
+    code: Code {
+        id: "unusable-major",
+        summary: "a major that is accepted, and refused by another key",
+        explanation: "\
+`majors` lists what the program accepts. A library of this major never counts as available all the
+same: `min-version` is higher, or no version of the major has a function of `require`
+(https://github.com/chelsea0x3b/cudarc/issues/525). A machine that has only this one would
+report it as missing. Remove the major, or what keeps it out.
+
+    [stub.cudart]
+    majors = [\"12\", \"11\"]        # 11 in vain
+    min-version = \"12.0\"",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Workspace(unusable_major),
+};
+
+/// A load name that never was.
+pub static UNKNOWN_LOAD_NAME: Rule = Rule {
+    code: Code {
+        id: "unknown-load-name",
+        summary: "a load name that no release of the library ever had",
+        explanation: "\
+The loader looks for exactly the name that it is given, and some libraries have more in it than
+their major: the CUDA runtime of 11 is libcudart.so.11.0, and there is no libcudart.so.11
+(https://github.com/vllm-project/vllm/pull/6335). The name would never be found. A library
+that gpustub knows needs no `load-names` at all.
+
+    load-names = { linux = [\"libcudart.so.12\", \"libcudart.so.11.0\"] }",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Workspace(unknown_load_name),
+};
+
+pub static MISSING_FALLBACK: Rule = Rule {
+    code: Code {
+        id: "missing-fallback",
+        summary: "a library of one's own without the code of a missing library",
+        explanation: "\
+Where the library is missing, each of its functions returns a number. gpustub does not know the
+codes of a library that is not among its own, and takes -1. What the program makes of that is
+decided there: a code that the API does not have may end it
+(https://github.com/koharu-rs/koharu/issues/169). Name the code that callers take for \"not there\",
+even if it is -1.
+
+    [stub.acme]
+    fallback = { status = 999, string = \"acme is not installed\" }",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Workspace(missing_fallback),
+};
+
+pub static MACHINE_SEARCH_DIR: Rule = Rule {
+    code: Code {
+        id: "machine-search-dir",
+        summary: "a search directory that only the developer's machine has",
+        explanation: "\
+`search-dirs` are built into the program, and are looked at before all other places. A directory
+of a home, a temporary one or the workspace itself is missing on other machines, or is somebody
+else's, who then decides what the program loads. Name directories from the program's own; and try a
+library out with the variable, which comes before everything that is built in.
+
+    search-dirs = [\"$ORIGIN/../lib\"]
+    GPUSTUB_ACME_PATH=/home/me/acme/lib cargo run",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Workspace(machine_search_dir),
+};
+
+fn no_header(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, manifest, stub) in workspace.stubs() {
+        let Some(library) = Library::builtin(&stub.id.value) else {
+            continue;
+        };
+        if !stub.provide || stub.header.is_some() || stub.custom.symbols.is_some() {
+            continue;
+        }
+        let refused: Vec<&str> = library
+            .gates
+            .names()
+            // One gate without a name, for all versions.
+            .filter(
+                |name| matches!(&library.gates.of(name, None)[..], [gate] if gate.name.is_none()),
+            )
+            .collect();
+        if refused.is_empty() {
+            continue;
+        }
+        let id = &stub.id.value;
+        let message = format!(
+            "`stub.{id}` has no `header`: {} functions are refused on every machine, such as {}",
+            refused.len(),
+            listing(&refused[..refused.len().min(3)])
+        );
+        let help = format!(
+            "say which headers or bindings the program is compiled against: \
+             `cargo gpustub add {id} --header VERSION`"
+        );
+        findings.push(
+            Diagnostic::error(&NO_HEADER.code, message)
+                .at(&manifest.file, stub.id.span.clone())
+                .help(help),
+        );
+    }
+}
+
+fn header_too_new(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, manifest, stub) in workspace.stubs() {
+        let (Some(library), Some(header)) = (Library::builtin(&stub.id.value), &stub.header) else {
+            continue;
+        };
+        let versions = library
+            .gates
+            .headers()
+            .iter()
+            .chain(&library.symbols.versions);
+        let Some(newest) = versions.max() else {
+            continue;
+        };
+        // That nothing is known of a major is an error of the plan.
+        if library.gates.is_empty() || header.value.from <= *newest || header.value.from.minor == 0
+        {
+            continue;
+        }
+        let message = format!(
+            "`stub.{}` has headers of {}, and what is known of it ends with {newest}",
+            stub.id.value, header.value.from
+        );
+        findings.push(
+            Diagnostic::error(&HEADER_TOO_NEW.code, message)
+                .at(&manifest.file, header.span.clone())
+                .help("use a later gpustub; functions that came after have no stub in this one"),
+        );
+    }
+}
+
+fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, manifest, stub) in workspace.stubs() {
+        for major in &stub.majors {
+            let Some((why, help)) = major.value.parse().ok().and_then(|n| refuses(stub, n)) else {
+                continue;
+            };
+            let message = format!(
+                "`stub.{}` accepts the major {}, and {why}",
+                stub.id.value, major.value
+            );
+            findings.push(
+                Diagnostic::error(&UNUSABLE_MAJOR.code, message)
+                    .at(&manifest.file, major.span.clone())
+                    .label("never counts as available")
+                    .help(help),
+            );
+        }
+    }
+}
+
+/// What keeps a major out, and what to do.
+fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
+    let lowest = stub.min_version.as_ref().map(|version| version.value);
+    if let Some(lowest) = lowest.filter(|lowest| lowest.major > major) {
+        let why = format!("`min-version` is {lowest}");
+        return Some((
+            why,
+            format!("remove {major} from `majors`, or lower `min-version`"),
+        ));
+    }
+    // A list of one's own may have any versions in it.
+    let library = Library::builtin(&stub.id.value).filter(|_| stub.custom.symbols.is_none())?;
+    let of_major = |version: &&Version| {
+        version.major == major && lowest.is_none_or(|lowest| **version >= lowest)
+    };
+    let versions: Vec<&Version> = library.symbols.versions.iter().filter(of_major).collect();
+    let has = |name: &str, version: &Version| {
+        library.symbols.lookup(name).iter().any(|symbol| {
+            let present = &symbol.present;
+            present.is_empty() || present.iter().any(|(a, b)| a <= version && version <= b)
+        })
+    };
+    // Of a major without lists, and of a name that is in none, this says nothing.
+    let missing = stub.require.iter().find(|name| {
+        !versions.is_empty()
+            && !library.symbols.lookup(&name.value).is_empty()
+            && !versions.iter().any(|version| has(&name.value, version))
+    })?;
+    let why = format!(
+        "no version of it that gpustub knows has `{}`, which `require` names",
+        missing.value
+    );
+    Some((
+        why,
+        format!("remove {major} from `majors`, or the function from `require`"),
+    ))
+}
+
+fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, manifest, stub) in workspace.stubs() {
+        for (os, names) in &stub.custom.load_names {
+            for name in names {
+                let real = real_names(os, &name.value.name);
+                if real.is_empty() {
+                    continue;
+                }
+                let message = format!("there never was a `{}`", name.value.name);
+                findings.push(
+                    Diagnostic::error(&UNKNOWN_LOAD_NAME.code, message)
+                        .at(&manifest.file, name.span.clone())
+                        .help(format!("its releases are called {}", real.join(", "))),
+                );
+            }
+        }
+    }
+}
+
+/// What a library's releases are called, if this is one of their names cut short after the major,
+/// and no name by itself.
+pub fn real_names(os: &str, name: &str) -> Vec<&'static str> {
+    let known = || {
+        let libraries = Library::builtin_ids().filter_map(Library::builtin);
+        libraries.flat_map(move |library| library.load_names.get(os).into_iter().flatten())
+    };
+    if !name.contains(".so.") || known().any(|other| other.name == name) {
+        return Vec::new();
+    }
+    let longer = |other: &&str| {
+        other
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    known()
+        .map(|other| other.name.as_str())
+        .filter(longer)
+        .collect()
+}
+
+fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, manifest, stub) in workspace.stubs() {
+        let id = &stub.id.value;
+        if Library::builtin(id).is_some() || !stub.provide || stub.custom.codes.is_some() {
+            continue;
+        }
+        let message = format!("every function of `{id}` returns -1 where the library is missing");
+        findings.push(
+            Diagnostic::error(&MISSING_FALLBACK.code, message)
+                .at(&manifest.file, stub.id.span.clone())
+                .help("name the API's own code: `fallback = { status = … }`"),
+        );
+    }
+}
+
+/// Homes and temporary places.
+const OF_A_MACHINE: [&str; 5] = ["/home", "/root", "/Users", "/tmp", "/var/tmp"];
+
+fn machine_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
+    let below = |dir: &str, place: &str| {
+        !place.is_empty()
+            && dir
+                .strip_prefix(place)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    for (_, manifest, stub) in workspace.stubs() {
+        for dir in &stub.search_dirs {
+            let of_machine = OF_A_MACHINE.iter().any(|place| below(&dir.value, place));
+            if !of_machine && !below(&dir.value, &workspace.root) {
+                continue;
+            }
+            let message = format!(
+                "`stub.{}` looks in `{}` first, on every machine",
+                stub.id.value, dir.value
+            );
+            let variable = gpustub_core::library::override_variable(&stub.id.value);
+            findings.push(
+                Diagnostic::error(&MACHINE_SEARCH_DIR.code, message)
+                    .at(&manifest.file, dir.span.clone())
+                    .help(format!(
+                        "name it from `$ORIGIN`; for tests there is {variable}"
+                    )),
+            );
+        }
+    }
+}

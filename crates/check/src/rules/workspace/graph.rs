@@ -1,0 +1,256 @@
+//! What the packages of the dependency graph bring together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::diag::{Code, Diagnostic, Origin};
+use gpustub_core::library::Library;
+use gpustub_core::manifest::RuleLevel;
+use gpustub_core::version::{HeaderVersion, Version};
+
+use crate::crates::{Known, known};
+use crate::rules::{Findings, Look, Rule};
+use crate::workspace::{Crate, Workspace};
+
+pub static BUILD_NEEDS_TOOLKIT: Rule = Rule {
+    code: Code {
+        id: "build-needs-toolkit",
+        summary: "a dependency that does not build without a GPU toolkit",
+        explanation: "\
+Its build script runs nvcc, or reads headers of a toolkit, and ends where there is none: on a CI
+machine, in a clean container, for a user without a GPU
+(https://github.com/huggingface/candle/issues/3359). Stubs do not help there, since they stand in
+for libraries. Turn the feature on for those who want it only; a binding crate with the bindings in
+it, such as cudarc with a feature for the version, needs nothing.
+
+    [features]
+    cuda = [\"dep:candle-kernels\"]      # off by default",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Workspace(build_needs_toolkit),
+};
+
+pub static STATIC_CUDART: Rule = Rule {
+    code: Code {
+        id: "static-cudart",
+        summary: "a dependency that links a CUDA runtime into the program",
+        explanation: "\
+A static cudart is of one major for ever, has state of its own beside any other cudart in the
+process, and registers kernels where others do not see them
+(https://github.com/NVIDIA/thrust/issues/1737). Link it dynamically, to the stubs of gpustub.
+
+    cudarc = { version = \"0.19\", features = [\"dynamic-linking\"] }    # not static-linking",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Workspace(static_cudart),
+};
+
+pub static UNSTUBBED_LIBRARY: Rule = Rule {
+    code: Code {
+        id: "unstubbed-library",
+        summary: "a dependency that links a GPU library, for which there is no stub",
+        explanation: "\
+A crate among the dependencies asks the linker for the library. Without a stub the link fails where
+the library is missing, or the program needs it to start
+(https://github.com/huggingface/candle/issues/3900). Declare the library in the package that owns
+the program.
+
+    cargo gpustub add cudart
+    cargo gpustub sync",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Workspace(unstubbed_library),
+};
+
+pub static HEADER_MIX: Rule = Rule {
+    code: Code {
+        id: "header-mix",
+        summary: "headers or bindings of two majors in one program",
+        explanation: "\
+The libraries of one toolkit pass each other's types, and a name can mean one thing only in a
+program. Two of its packages, or a package and a binding crate, were made for different majors, so
+that one of them calls functions with the wrong arguments or structs
+(https://github.com/sgl-project/sglang/issues/18747). Bring both to one major. For cudarc, the
+feature says it.
+
+    [stub.cudart]
+    header = \"12.8\"                       # as the feature cuda-12080 of cudarc",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Workspace(header_mix),
+};
+
+/// A finding about a crate, where a package of the workspace asks for it.
+fn of(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
+    let found = Diagnostic::error(&rule.code, message);
+    match &krate.asked {
+        Some(asked) => found
+            .at(&asked.origin.file, asked.origin.span.clone())
+            .label(format!("`{}` asks for it", asked.by)),
+        None => found,
+    }
+}
+
+/// All crates with the rows that hold for them.
+fn rows<'w>(
+    workspace: &'w Workspace<'w>,
+) -> impl Iterator<Item = (usize, &'w Crate<'w>, &'static Known)> {
+    let crates = workspace.crates.iter().enumerate();
+    crates.flat_map(|(index, krate)| {
+        known(&krate.name, &krate.features).map(move |row| (index, krate, row))
+    })
+}
+
+fn build_needs_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, krate, row) in rows(workspace) {
+        let Some(needs) = &row.needs else { continue };
+        let message = format!("{} does not build without {needs}", krate.shown());
+        findings.push(
+            of(&BUILD_NEEDS_TOOLKIT, krate, message)
+                .help("make it optional, behind a feature that is off by default"),
+        );
+    }
+}
+
+fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
+    for (_, krate, row) in rows(workspace).filter(|(_, _, row)| row.cudart) {
+        let message = format!(
+            "{} links a static CUDA runtime, of the major on the build machine",
+            krate.shown()
+        );
+        let other = match row.name.as_str() {
+            "cudarc" => "use its feature `dynamic-linking` with the stubs of gpustub",
+            _ => "make it optional, behind a feature that is off by default",
+        };
+        findings.push(of(&STATIC_CUDART, krate, message).help(other));
+    }
+}
+
+fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
+    // What is linked, by crate and library, and the programs that have no stub of it.
+    let mut bare: BTreeMap<(usize, &str), BTreeSet<&str>> = BTreeMap::new();
+    let rows: Vec<_> = rows(workspace).collect();
+    for image in workspace.images() {
+        let closure = workspace.closure(image);
+        let stubbed = |id: &str| {
+            let manifests = closure
+                .iter()
+                .filter_map(|&at| workspace.crates[at].manifest);
+            let mut stubs = manifests.flat_map(|manifest| &manifest.stubs);
+            stubs.any(|stub| stub.id.value == id)
+        };
+        for (index, _, row) in rows.iter().filter(|(index, ..)| closure.contains(index)) {
+            for id in row.links.iter().filter(|id| !stubbed(id)) {
+                let owner = &workspace.crates[image].name;
+                bare.entry((*index, id)).or_default().insert(owner);
+            }
+        }
+    }
+    for ((index, id), images) in bare {
+        let krate = &workspace.crates[index];
+        let owner = images.into_iter().next().unwrap_or_default();
+        let message = format!(
+            "{} links the library of `{id}`, and `{owner}` has no stub of it",
+            krate.shown()
+        );
+        findings.push(
+            of(&UNSTUBBED_LIBRARY, krate, message)
+                .help(format!("declare it: `cargo gpustub add -p {owner} {id}`")),
+        );
+    }
+}
+
+/// A header version, who has it, and where it is said.
+struct Header {
+    major: u32,
+    /// As it is written.
+    shown: String,
+    who: String,
+    /// Of a binding crate, not declared.
+    bound: bool,
+    place: Option<Origin>,
+}
+
+fn header_mix(workspace: &Workspace<'_>, findings: &mut Findings) {
+    let mut told = BTreeSet::new();
+    for image in workspace.images() {
+        let mut families: BTreeMap<&str, Vec<Header>> = BTreeMap::new();
+        for at in workspace.closure(image) {
+            let krate = &workspace.crates[at];
+            for (family, header) in headers(krate) {
+                families.entry(family).or_default().push(header);
+            }
+        }
+        for (family, mut headers) in families {
+            // What is declared first, and of that the user's own: it can be changed.
+            headers.sort_by_key(|header| (header.bound, header.place.is_none()));
+            let Some(other) = (headers.iter()).find(|header| header.major != headers[0].major)
+            else {
+                continue;
+            };
+            let first = &headers[0];
+            let message = format!(
+                "{} is made for {family} {}, and {} for {}",
+                first.who, first.shown, other.who, other.shown
+            );
+            let mut found = Diagnostic::error(&HEADER_MIX.code, message)
+                .help("bring both to one major, or keep them in two programs");
+            found.origin = first.place.clone().or_else(|| other.place.clone());
+            if told.insert(found.message.clone()) {
+                findings.push(found);
+            }
+        }
+    }
+}
+
+/// The headers that a package declares, and those that a binding crate was made from.
+fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
+    let stubs = krate.manifest.map_or(&[][..], |manifest| &manifest.stubs);
+    let declared = stubs.iter().filter_map(|stub| {
+        let header = stub.header.as_ref()?;
+        let features = krate.features.iter().map(String::as_str);
+        let library = Library::builtin(&stub.id.value)?;
+        // Where libraries of a toolkit count for themselves, a number says nothing of the others.
+        if !stub.optional.is_on(features) || !counts_with_family(library) {
+            return None;
+        }
+        let HeaderVersion { from, below } = header.value;
+        let place = krate.checked.then(|| Origin {
+            file: krate.manifest.map_or_else(String::new, |m| m.file.clone()),
+            span: header.span.clone(),
+        });
+        let who = format!("`stub.{}` of `{}`", stub.id.value, krate.name);
+        Some((
+            library.family.as_str(),
+            Header {
+                major: from.major,
+                shown: match below == Version::new(from.major + 1, 0) && from.minor == 0 {
+                    true => from.major.to_string(),
+                    false => from.to_string(),
+                },
+                who,
+                bound: false,
+                place,
+            },
+        ))
+    });
+    let bound = krate.features.iter().filter_map(|feature| {
+        let number = feature.strip_prefix("cuda-")?.parse().ok()?;
+        let version = Version::from_code(number).filter(|_| krate.name == "cudarc")?;
+        Some((
+            "cuda",
+            Header {
+                major: version.major,
+                shown: version.to_string(),
+                bound: true,
+                who: format!("feature `{feature}` of {}", krate.shown()),
+                place: krate.asked.as_ref().map(|asked| asked.origin.clone()),
+            },
+        ))
+    });
+    declared.chain(bound).collect()
+}
+
+/// Whether the library's version is its toolkit's, as of those whose headers were read for gates.
+fn counts_with_family(library: &Library) -> bool {
+    !library.gates.headers().is_empty() && !library.family.is_empty()
+}
