@@ -24,7 +24,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
 
 fn look_at(path: &Path) -> Vec<Diagnostic> {
     match read::read(path, &path.display().to_string()) {
-        Ok(package) => check(&package),
+        Ok(packages) => packages.iter().flat_map(check).collect(),
         Err(error) => {
             let message = Error::io("read", path, &error).to_string();
             vec![Diagnostic::error(&FILE_ERROR, message)]

@@ -1,6 +1,7 @@
 //! The rules, by theme. Each row says what it means, why, and what to do; the cases in
 //! `tests/cases/check/<id>` show each of them broken and kept.
 
+mod container;
 mod linkage;
 mod search_path;
 
@@ -8,6 +9,7 @@ use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::RuleLevel;
 
 use crate::package::{Image, Package};
+use crate::shown::shown;
 
 /// A rule.
 #[derive(Debug)]
@@ -42,8 +44,8 @@ impl Findings {
     }
 
     /// Something to say of the file that is shown like this.
-    fn at(&mut self, rule: &'static Rule, shown: String, message: String, help: &str) {
-        let found = Diagnostic::error(&rule.code, message).at(shown, 0..0);
+    fn at(&mut self, rule: &'static Rule, place: String, message: String, help: &str) {
+        let found = Diagnostic::error(&rule.code, shown(message.as_bytes())).at(place, 0..0);
         self.0.push(match help {
             "" => found,
             help => found.help(help),
@@ -54,9 +56,12 @@ impl Findings {
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
     &search_path::ABSOLUTE_RUNPATH,
+    &container::BAD_ARCHIVE,
+    &container::DAMAGED_IMAGE,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
     &search_path::STUBS_IN_RUNPATH,
+    &container::UNSAFE_PATH,
 ];
 
 /// What the rules have to say of a package, sorted by place, then by rule. All are errors until a

@@ -164,11 +164,9 @@ fn sections<Elf: FileHeader<Endian = Endianness>>(
             continue;
         }
         let name = strings.get(symbol.st_name(endian).into());
-        facts.hidden.extend(
-            name.ok()
-                .filter(|name| keep(name, None))
-                .map(str::to_owned),
-        );
+        facts
+            .hidden
+            .extend(name.ok().filter(|name| keep(name, None)).map(str::to_owned));
     }
     facts.hidden.sort();
     facts.hidden.dedup();

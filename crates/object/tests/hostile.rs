@@ -101,7 +101,11 @@ fn archive() -> &'static [u8] {
     BYTES.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
-        std::fs::write(at("one.c"), "int two(void); int one(void) { return two(); }").unwrap();
+        std::fs::write(
+            at("one.c"),
+            "int two(void); int one(void) { return two(); }",
+        )
+        .unwrap();
         std::fs::write(at("two.c"), "int two(void) { return 2; }").unwrap();
         for name in ["one", "two"] {
             let mut cc = Command::new("cc");
