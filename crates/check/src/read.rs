@@ -387,8 +387,7 @@ impl Package {
             self.flaws.push(Flaw {
                 path: path.to_owned(),
                 kind,
-                // The words of a library about damage may hold the damaged bytes.
-                message: shown(message.as_bytes()),
+                message,
             });
         }
     }

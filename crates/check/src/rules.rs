@@ -43,7 +43,7 @@ impl Findings {
         self.at(rule, image.shown(), message, help);
     }
 
-    /// Something to say of the file that is shown like this.
+    /// Something to say of the file that is shown like this. The message may hold words of the file.
     fn at(&mut self, rule: &'static Rule, place: String, message: String, help: &str) {
         let found = Diagnostic::error(&rule.code, shown(message.as_bytes())).at(place, 0..0);
         self.0.push(match help {

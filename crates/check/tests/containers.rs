@@ -368,6 +368,12 @@ fn tar_archives_that_are_not_what_they_should_be_are_told() {
         );
     }
     assert_eq!(flaws("d-1.crate", &good), Vec::<String>::new());
+    let open = tar(&[("d/x.so", &library())]);
+    let found = flaws("d.tar", &open[..2000]);
+    assert!(
+        found[0].contains("the size that the archive says"),
+        "{found:?}"
+    );
     let inside = packed(&[("d/x", EntryType::Symlink, b"../y")]);
     assert_eq!(flaws("d.tar.gz", &inside), Vec::<String>::new());
     let outside = packed(&[("d/x", EntryType::Link, b"../y")]);
