@@ -3,12 +3,15 @@
 //! A case says which files there are; images are compiled from it, because rules are about what
 //! linkers really write. It is then checked as a user would, and what is printed is compared.
 
+mod pack;
 #[path = "check/workspace.rs"]
 mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,7 +25,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Case {
-    /// What is checked: a folder of this name, or one that is packed (`*.whl`, `*.crate`).
+    /// What is checked: a folder of this name, or one that is packed (`*.whl`, `*.zip`, `*.crate`, `*.a`,
+    /// `*.rlib`).
     #[serde(default = "folder")]
     name: String,
     /// What is printed, with `--message-format short`.
@@ -37,6 +41,17 @@ struct Case {
     /// Checks the workspace that the files are, see `workspace.rs`.
     #[serde(default)]
     workspace: Option<workspace::Workspace>,
+    /// Members of the archive after these, in order, whatever their names are.
+    #[serde(default)]
+    raw: Vec<Raw>,
+}
+
+/// A member as it stands in an archive.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    name: String,
+    text: String,
 }
 
 /// How an image is made.
@@ -65,6 +80,9 @@ fn main() {
         let root = root.clone();
         move || every_rule_has_its_cases(&root)
     })];
+    trials.push(Trial::test("a_file_that_cannot_be_read_is_told", || {
+        unreadable().map_err(|e| Failed::from(e.to_string()))
+    }));
     for path in cases(&root) {
         let name = path.strip_prefix(&root).unwrap_or(&path).with_extension("");
         trials.push(Trial::test(name.display().to_string(), move || {
@@ -120,8 +138,11 @@ fn run(path: &Path) -> Result<()> {
     for (name, recipe) in &case.images {
         compile(recipe, &content.join(name), work.path())?;
     }
-    fs::create_dir_all(&content)?;
-    fs::rename(&content, work.path().join(&case.name))?;
+    let raw = case.raw.iter();
+    let raw: Vec<pack::Member> = raw
+        .map(|member| (member.name.clone(), member.text.clone().into_bytes()))
+        .collect();
+    pack::pack(&content, &raw, &work.path().join(&case.name))?;
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
     command.args(["gpustub", "check", "--message-format", "short"]);
@@ -142,6 +163,43 @@ fn run(path: &Path) -> Result<()> {
     if output.status.code() != Some(i32::from(denied)) {
         return Err(format!("ended with {}", output.status).into());
     }
+    Ok(())
+}
+
+/// By an account that does not own it, since nothing is closed to root.
+fn unreadable() -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let at = |name: &str| work.path().join(name);
+    let program = at("program");
+    fs::copy(env!("CARGO_BIN_EXE_cargo-gpustub"), &program)?;
+    fs::create_dir(at("d"))?;
+    fs::create_dir(at("d/closed"))?;
+    for name in ["d/a.so", "d/b.so"] {
+        fs::write(at(name), "\x7fELF")?;
+    }
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    mode(work.path(), 0o755)?;
+    mode(&at("d/a.so"), 0o000)?;
+    mode(&at("d/closed"), 0o000)?;
+    let mut command = Command::new(&program);
+    if fs::metadata(work.path())?.uid() == 0 {
+        command.uid(65534);
+    }
+    let output = command
+        .args(["gpustub", "check", "--message-format", "short", "d"])
+        .current_dir(work.path())
+        .output()?;
+    let printed = String::from_utf8(output.stderr)?;
+    let printed: Vec<&str> = printed.lines().collect();
+    let expected = [
+        "d/a.so: error[file-error]: cannot read it: Permission denied (os error 13)",
+        "d/b.so: error[damaged-image]: the file is truncated: it ends before its ELF header",
+        "d/closed: error[file-error]: cannot read it: Permission denied (os error 13)",
+    ];
+    if printed != expected || output.status.code() != Some(1) {
+        return Err(format!("{} and printed {printed:#?}", output.status).into());
+    }
+    mode(&at("d/closed"), 0o755)?;
     Ok(())
 }
 
@@ -173,7 +231,10 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
         flags.push("-Wl,--no-as-needed".into());
         flags.push(library.display().to_string());
     }
-    if !flags.iter().any(|flag| flag == "-static" || flag == "-pie") {
+    if !flags
+        .iter()
+        .any(|flag| ["-static", "-pie", "-c"].contains(&flag.as_str()))
+    {
         flags.insert(0, "-shared".into());
     }
     cc(&code, &flags, output)

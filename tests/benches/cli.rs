@@ -17,6 +17,7 @@ fn main() -> Result<()> {
     let program = release()?;
     sync(&program, &work.join("workspace"))?;
     symbols(&program)?;
+    check(&program, &work.join("wheels"))?;
     dependency(&work.join("package"))
 }
 
@@ -165,6 +166,86 @@ fn symbols(program: &Path) -> Result<()> {
         ),
     ])?;
     Ok(())
+}
+
+/// `check` of what wheels unpack to, more than 1 GB.
+fn check(program: &Path, folder: &Path) -> Result<()> {
+    println!("\n## `cargo gpustub check` of unpacked wheels\n");
+    let _ = fs::remove_dir_all(folder);
+    for wheel in ["cublas", "cusparse-12.9", "cusolver-12.9", "nvrtc-12.9"] {
+        match components::component(&format!("wheels/{wheel}")) {
+            // Links: the bytes are read where they are.
+            Ok(from) => link_tree(&from, &folder.join(wheel))?,
+            Err(error) => {
+                println!("not measured: {error:?}");
+                return Ok(());
+            }
+        }
+    }
+    let (files, bytes) = size(folder)?;
+    println!("{} MB in {files} files\n", bytes / 1_000_000);
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(program).arg(folder);
+        command
+    };
+    // What it finds is not the point; a denied rule ends it with 1.
+    rows(&mut [
+        (
+            "cargo gpustub check",
+            shell("\"$1\" gpustub check \"$2\" >&2; [ $? -le 1 ]"),
+        ),
+        (
+            "find, and readelf -dV of each library",
+            shell("find \"$2\" -name '*.so*' -type f -exec readelf -dVW {} +"),
+        ),
+    ])?;
+    // The kernel counts mapped pages of files too, so that this is more than what was allocated.
+    let peak = "import resource,subprocess,sys; \
+        subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL); \
+        print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)";
+    let output = Command::new("python3")
+        .args(["-c", peak])
+        .arg(program)
+        .args(["gpustub", "check"])
+        .arg(folder)
+        .output();
+    match output {
+        Ok(output) if output.status.success() => println!(
+            "\nmemory at its peak: {} MB",
+            String::from_utf8_lossy(&output.stdout).trim()
+        ),
+        _ => println!("\nmemory not measured: it takes python3"),
+    }
+    Ok(())
+}
+
+fn link_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type()? {
+            kind if kind.is_dir() => link_tree(&source, &target)?,
+            kind if kind.is_file() => fs::hard_link(source, target)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Files and bytes in a folder.
+fn size(folder: &Path) -> Result<(u64, u64)> {
+    let mut sum = (0, 0);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (files, bytes) = match entry.file_type()?.is_dir() {
+            true => size(&entry.path())?,
+            false => (1, entry.metadata()?.len()),
+        };
+        sum = (sum.0 + files, sum.1 + bytes);
+    }
+    Ok(sum)
 }
 
 /// What a package pays for having `gpustub-build` among its build dependencies.

@@ -98,15 +98,15 @@ fn paths(options: &cli::Check) -> Report {
     for path in &options.paths {
         let name = slashes(path);
         match read::read(path, &name) {
-            Ok(package) => {
-                files += package.members.len();
-                report.details.extend(details(&package));
-                report.findings.extend(check(&package));
-                let members = package.members.iter();
-                report
-                    .looked
-                    .files
-                    .extend(members.map(|member| package.shown(member)));
+            Ok(packages) => {
+                for package in packages {
+                    files += package.members.len();
+                    report.details.extend(details(&package));
+                    report.findings.extend(check(&package));
+                    let members = package.members.iter();
+                    let members = members.map(|member| package.shown(member));
+                    report.looked.files.extend(members);
+                }
             }
             Err(error) => {
                 let message = Error::io("read", path, &error).to_string();

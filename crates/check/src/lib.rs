@@ -1,19 +1,23 @@
 //! The rules of `cargo gpustub check`: what keeps a program, library or wheel that uses GPUs from
 //! starting, or from being installed, where it was meant to.
 //!
-//! [`read`](mod@read) makes a [`Package`] of files, directories and archives: facts, no bytes. The
-//! [`RULES`] look at it and give diagnostics; a [`policy`] says how seriously each is taken.
+//! [`read`](mod@read) makes [`Package`]s of files, directories and archives: facts, no bytes. The
+//! [`RULES`] look at each and give diagnostics; a [`policy`] says how seriously each is taken.
 //! Nothing here prints, and nothing but `read` touches a file.
 
 mod crates;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gpu;
+pub mod names;
 pub mod package;
 pub mod policy;
 pub mod read;
 mod rules;
+mod shown;
 pub mod workspace;
 
-pub use package::{Content, Image, Kind, Member, Package};
+pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use rules::workspace::{
     NO_HEADER, NO_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOWANCE, real_names,
 };

@@ -1,6 +1,6 @@
 //! What is looked at: a file, a directory or an archive, as facts.
 
-use gpustub_object::{ImageFacts, Problem};
+use gpustub_object::{ImageFacts, ObjectFacts, Problem};
 
 /// Something that is shipped as one: what was named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,31 @@ pub struct Package {
     pub kind: Kind,
     /// Its files, sorted by path.
     pub members: Vec<Member>,
+    /// What is wrong with what holds them, in the order in which it was seen.
+    pub flaws: Vec<Flaw>,
+}
+
+/// Something that is wrong with an archive or a directory, whatever its files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flaw {
+    /// The member that has it; empty for the package itself.
+    pub path: String,
+    /// Its kind.
+    pub kind: FlawKind,
+    /// What is wrong, in one sentence, without a full stop.
+    pub message: String,
+}
+
+/// What kind of flaw it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlawKind {
+    /// The system does not give the file.
+    Unreadable,
+    /// The archive is damaged, contradicts itself, or is more than is looked at.
+    Archive,
+    /// A name that leads out of the place that the archive is unpacked to, or means another file on
+    /// another system.
+    Path,
 }
 
 /// What holds the files of a package.
@@ -31,7 +56,8 @@ pub enum Kind {
 /// A file of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its path in the package, with `/`; the file's name if the package is a single file.
+    /// Its path in the package, with `/`; the file's name if the package is a single file. A file of a
+    /// static library has `!` and its own name after the library's path: `lib/libx.a!x.o`.
     pub path: String,
     /// Its size in bytes.
     pub size: u64,
@@ -44,6 +70,8 @@ pub struct Member {
 pub enum Content {
     /// A program or shared library.
     Image(Box<ImageFacts>),
+    /// An object file.
+    Object(Box<ObjectFacts>),
     /// A short text that rules read: a wheel's `METADATA` and `WHEEL`, a crate's `Cargo.toml`.
     Text(String),
     /// A program or library that cannot be read.
@@ -89,10 +117,16 @@ impl Package {
 
     /// How messages call a member: `dist/x.whl!x/_core.so`.
     pub fn shown(&self, member: &Member) -> String {
+        self.shown_path(&member.path)
+    }
+
+    /// How messages call what has this path in the package; an empty one is the package itself.
+    pub fn shown_path(&self, path: &str) -> String {
         match self.kind {
+            _ if path.is_empty() => self.name.clone(),
             Kind::File => self.name.clone(),
-            Kind::Directory => format!("{}/{}", self.name.trim_end_matches('/'), member.path),
-            _ => format!("{}!{}", self.name, member.path),
+            Kind::Directory => format!("{}/{path}", self.name.trim_end_matches('/')),
+            _ => format!("{}!{path}", self.name),
         }
     }
 }

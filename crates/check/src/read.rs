@@ -1,82 +1,394 @@
-//! Files, directories and archives, read as packages. Only here are files touched; of large ones
-//! only the pages that hold headers and tables.
+//! Files, directories and archives, read as packages. Only here are files touched: of large ones
+//! only the pages that hold headers and tables. Nothing is ever written where an archive says.
+//!
+//! Whatever an archive is, it costs no more than [`Limits`] allow, and gives flaws instead of errors.
+
+mod path;
+mod source;
+mod tar;
+mod zip;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_object::{Problem, read_image};
-use memmap2::Mmap;
+use gpustub_object::{Problem, archive_members, read_image, read_object};
 
-use crate::package::{Content, Kind, Member, Package};
+use crate::names::wanted;
+use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
+use crate::shown::shown;
+use source::Source;
 
-/// Reads what `path` names; messages call it `name`.
-pub fn read(path: &Path, name: &str) -> io::Result<Package> {
-    let metadata = fs::metadata(path)?;
-    let mut package = Package {
-        name: name.to_owned(),
-        kind: Kind::File,
-        members: Vec::new(),
-    };
-    if metadata.is_dir() {
-        package.kind = Kind::Directory;
-        directory(path, "", &mut package)?;
-        package.members.sort_by(|a, b| a.path.cmp(&b.path));
-    } else {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        package.members.push(member(path, file.into_owned())?);
-    }
-    Ok(package)
+/// What is looked at, at most, of all that one name on the command line stands for.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Members of archives; files of directories are there anyway.
+    members: usize,
+    /// Bytes that come out of compressed members.
+    inflated: u64,
+    /// Of them, bytes of one member.
+    member: u64,
+    /// Bytes of text that are kept.
+    text: u64,
+    /// Archives in archives.
+    depth: u32,
 }
 
-fn directory(path: &Path, inside: &str, package: &mut Package) -> io::Result<()> {
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let inside = match inside {
-            "" => name.to_string_lossy().into_owned(),
-            folder => format!("{folder}/{}", name.to_string_lossy()),
-        };
-        let kind = entry.file_type()?;
-        // Links are not followed: what they lead to is looked at where it is.
-        if kind.is_dir() {
-            directory(&entry.path(), &inside, package)?;
-        } else if kind.is_file() {
-            package.members.push(member(&entry.path(), inside)?);
+const LIMITS: Limits = Limits {
+    members: 200_000,
+    inflated: 32 << 30,
+    member: 8 << 30,
+    text: 32 << 20,
+    depth: 2,
+};
+
+/// Compilers' output inflates to some ten times its size, and deflate's most is 1032 times. Archives
+/// that are small anyway may do that.
+const RATIO: u64 = 100;
+const SMALL: u64 = 256 << 20;
+
+/// A text that is longer is not what its name says; of a `RECORD`, which has a line for each file.
+const TEXT: u64 = 1 << 20;
+const RECORD: u64 = 16 << 20;
+
+/// Reads what `path` names; messages call it `name`. First is that itself, then the archives in it,
+/// each as a package of its own.
+pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
+    let mut reader = Reader::new(LIMITS);
+    if fs::metadata(path)?.is_dir() {
+        let mut package = Package::new(name, Kind::Directory);
+        reader.directory(path, "", &mut package)?;
+        reader.add(package);
+    } else {
+        reader.named(File::open(path)?, path, name)?;
+    }
+    Ok(reader.packages())
+}
+
+/// The same of bytes, as if they were a file.
+#[doc(hidden)]
+pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
+    let mut reader = Reader::new(LIMITS);
+    let mut source = Source::bytes(bytes);
+    // Bytes in memory can be read.
+    let _ = reader.single(&mut source, name, name);
+    reader.packages()
+}
+
+/// What a file is, by its first bytes and, where those of a crate are those of any other archive,
+/// by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Elf,
+    Objects,
+    Zip(Kind),
+    TarGz(Kind),
+    Tar,
+    Text(u64),
+    Other,
+}
+
+/// `named`: on the command line, where a zip file of any other name is one too.
+fn format(head: &[u8], path: &str, named: bool) -> Format {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let ends = |end: &str| file.ends_with(end);
+    let is_zip = [&b"PK\x03\x04"[..], b"PK\x05\x06"]
+        .iter()
+        .any(|magic| head.starts_with(magic));
+    if head.starts_with(b"\x7fELF") {
+        Format::Elf
+    } else if head.starts_with(b"!<arch>\n") {
+        Format::Objects
+    } else if ends(".whl") {
+        // Whatever it begins with: pip takes it for one.
+        Format::Zip(Kind::Wheel)
+    } else if ends(".crate") {
+        Format::TarGz(Kind::Crate)
+    } else if is_zip && (named || ends(".zip")) {
+        Format::Zip(Kind::Archive)
+    } else if head.starts_with(b"\x1f\x8b") && (ends(".tar.gz") || ends(".tgz")) {
+        Format::TarGz(Kind::Archive)
+    } else if head.get(257..262) == Some(b"ustar") && ends(".tar") {
+        Format::Tar
+    } else if file == "Cargo.toml" {
+        Format::Text(TEXT)
+    } else if folder.ends_with(".dist-info") {
+        match file {
+            "METADATA" | "WHEEL" | "top_level.txt" => Format::Text(TEXT),
+            "RECORD" => Format::Text(RECORD),
+            _ => Format::Other,
+        }
+    } else {
+        Format::Other
+    }
+}
+
+/// Where reading stands.
+struct Reader {
+    /// What is left of the limits.
+    left: Limits,
+    /// How many archives are open.
+    depth: u32,
+    /// In the order in which they are told: what holds others comes before them.
+    done: Vec<(Vec<String>, Package)>,
+    /// The names of the packages that are being read.
+    open: Vec<String>,
+}
+
+impl Reader {
+    fn new(left: Limits) -> Self {
+        Self {
+            left,
+            depth: 0,
+            done: Vec::new(),
+            open: Vec::new(),
         }
     }
-    Ok(())
+
+    fn add(&mut self, mut package: Package) {
+        package.members.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut key = self.open.clone();
+        key.push(package.name.clone());
+        self.done.push((key, package));
+    }
+
+    fn packages(mut self) -> Vec<Package> {
+        self.done.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.done.into_iter().map(|(_, package)| package).collect()
+    }
+
+    /// A file that was named.
+    fn named(&mut self, file: File, path: &Path, name: &str) -> io::Result<()> {
+        let size = file.metadata()?.len();
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.single(&mut Source::file(file, size), &file_name, name)
+    }
+
+    fn single(&mut self, source: &mut Source<'_>, file: &str, name: &str) -> io::Result<()> {
+        let head = source.head()?.to_vec();
+        match format(&head, file, true) {
+            Format::Objects => {
+                let mut package = Package::new(name, Kind::Archive);
+                match source.whole(&mut self.left) {
+                    Ok(bytes) => self.objects(&bytes, "", &mut package),
+                    Err(error) => package.flaw("", FlawKind::Archive, error.to_string()),
+                }
+                self.add(package);
+            }
+            what @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
+                self.archive(source, what, name);
+            }
+            _ => {
+                let mut package = Package::new(name, Kind::File);
+                self.member(&mut package, file.to_owned(), source)?;
+                self.add(package);
+            }
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, path: &Path, inside: &str, package: &mut Package) -> io::Result<()> {
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let name = shown(entry.file_name().as_encoded_bytes());
+            let inside = match inside {
+                "" => name,
+                folder => format!("{folder}/{name}"),
+            };
+            let mut look = || -> io::Result<()> {
+                let kind = entry.file_type()?;
+                // Links are not followed: what they lead to is looked at where it is. What is no file,
+                // as a pipe, may never end.
+                if kind.is_dir() {
+                    self.directory(&entry.path(), &inside, package)
+                } else if kind.is_file() {
+                    let file = File::open(entry.path())?;
+                    let size = file.metadata()?.len();
+                    self.member(package, inside.clone(), &mut Source::file(file, size))
+                } else {
+                    Ok(())
+                }
+            };
+            match look() {
+                // Deleted meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => package.flaw(&inside, FlawKind::Unreadable, error.to_string()),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a file and puts it among the members. An error is one of the source.
+    fn member(
+        &mut self,
+        package: &mut Package,
+        path: String,
+        source: &mut Source<'_>,
+    ) -> io::Result<()> {
+        let size = source.size();
+        let content = match format(source.head()?, &path, false) {
+            Format::Elf => content(&source.whole(&mut self.left)?),
+            Format::Objects => {
+                let bytes = source.whole(&mut self.left)?;
+                self.objects(&bytes, &path, package);
+                Content::Other
+            }
+            Format::Text(most) => self.text(source, most, &path, package)?,
+            Format::Other => Content::Other,
+            what => {
+                let name = package.shown_path(&path);
+                match self.depth < self.left.depth {
+                    true => {
+                        self.open.push(package.name.clone());
+                        self.archive(source, what, &name);
+                        self.open.pop();
+                    }
+                    false => package.flaw(
+                        &path,
+                        FlawKind::Archive,
+                        "it lies in too many archives in archives, and was not looked at".into(),
+                    ),
+                }
+                Content::Other
+            }
+        };
+        package.members.push(Member {
+            path,
+            size,
+            content,
+        });
+        Ok(())
+    }
+
+    fn text(
+        &mut self,
+        source: &mut Source<'_>,
+        most: u64,
+        path: &str,
+        package: &mut Package,
+    ) -> io::Result<Content> {
+        if source.size() > most.min(self.left.text) {
+            let message = "it is longer than any file of its name, and was not looked at";
+            package.flaw(path, FlawKind::Archive, message.into());
+            return Ok(Content::Other);
+        }
+        let mut bytes = Vec::new();
+        source.read(&mut self.left)?.read_to_end(&mut bytes)?;
+        self.left.text -= (bytes.len() as u64).min(self.left.text);
+        Ok(Content::Text(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// An archive, as a package of its own.
+    fn archive(&mut self, source: &mut Source<'_>, what: Format, name: &str) {
+        let kind = match what {
+            Format::Zip(kind) | Format::TarGz(kind) => kind,
+            _ => Kind::Archive,
+        };
+        let mut package = Package::new(name, kind);
+        let most = (source.size().saturating_mul(RATIO)).max(SMALL);
+        let beyond = self.left.inflated.saturating_sub(most);
+        self.left.inflated -= beyond;
+        self.depth += 1;
+        let result = match what {
+            Format::Zip(_) => source
+                .whole(&mut self.left)
+                .and_then(|bytes| zip::read(self, &bytes, &mut package)),
+            _ => source
+                .read(&mut self.left)
+                .and_then(|bytes| tar::read(self, bytes, what != Format::Tar, &mut package)),
+        };
+        self.left.inflated += beyond;
+        self.depth -= 1;
+        if let Err(error) = result {
+            package.flaw("", FlawKind::Archive, error.to_string());
+        }
+        // An archive of another kind within a package is the package's data, perhaps a broken one for
+        // its tests: whoever unpacks it has to judge it.
+        if !self.open.is_empty() && kind == Kind::Archive {
+            package.flaws.clear();
+        }
+        self.add(package);
+    }
+
+    /// The objects of a static library that has the path `path` in the package.
+    fn objects(&mut self, bytes: &[u8], path: &str, package: &mut Package) {
+        let members = match archive_members(bytes) {
+            Ok(members) => members,
+            Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
+        };
+        for member in members {
+            let Some(left) = self.left.members.checked_sub(1) else {
+                return package.flaw(path, FlawKind::Archive, TOO_MANY.into());
+            };
+            self.left.members = left;
+            let member = match member {
+                Ok(member) => member,
+                Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
+            };
+            let content = content(member.data);
+            // Most are of no interest, and there may be thousands.
+            if matches!(&content, Content::Object(o) if o.imports.is_empty() && o.defines.is_empty())
+                || content == Content::Other
+            {
+                continue;
+            }
+            let name = shown(member.name);
+            package.members.push(Member {
+                path: match path {
+                    "" => name,
+                    library => format!("{library}!{name}"),
+                },
+                size: member.data.len() as u64,
+                content,
+            });
+        }
+    }
 }
 
-fn member(path: &Path, inside: String) -> io::Result<Member> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let content = if size == 0 {
-        Content::Other
-    } else {
-        // SAFETY: the map is private and read-only. Should another process shorten the file while
-        // it is read, this one gets SIGBUS, as every linker does that maps its inputs; other changes
-        // give other bytes, and nothing trusts the bytes.
-        let map = unsafe { Mmap::map(&file) }?;
-        content(&map)
-    };
-    Ok(Member {
-        path: inside,
-        size,
-        content,
-    })
-}
+/// Why reading of an archive stopped.
+const TOO_MANY: &str = "it has more members than are looked at";
 
-/// What is in these bytes.
+/// What is in an ELF file; other bytes are of no interest.
 fn content(bytes: &[u8]) -> Content {
-    if !bytes.starts_with(b"\x7fELF") {
+    // Code for GPUs is ELF too, and no loader's or linker's business: EM_CUDA, EM_AMDGPU.
+    let machine = bytes.get(18..20);
+    if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
         return Content::Other;
     }
-    match read_image(bytes, &|_| true) {
-        Ok(facts) => Content::Image(Box::new(facts)),
-        Err(error) => match error.problem() {
-            Problem::NoDynamicSymbols(_) => Content::Other,
-            problem => Content::Damaged(problem.clone()),
+    let error = match read_image(bytes, &wanted) {
+        Ok(facts) => return Content::Image(Box::new(facts)),
+        Err(error) => error,
+    };
+    let error = match error.problem() {
+        Problem::NoDynamicSymbols(_) => match read_object(bytes, &wanted) {
+            Ok(Some(facts)) => return Content::Object(Box::new(facts)),
+            Ok(None) => return Content::Other,
+            Err(error) => error,
         },
+        _ => error,
+    };
+    Content::Damaged(error.problem().clone())
+}
+
+impl Package {
+    fn new(name: &str, kind: Kind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            members: Vec::new(),
+            flaws: Vec::new(),
+        }
+    }
+
+    fn flaw(&mut self, path: &str, kind: FlawKind, message: String) {
+        // A hostile archive has one for each member.
+        if self.flaws.len() < 1000 {
+            self.flaws.push(Flaw {
+                path: path.to_owned(),
+                kind,
+                message,
+            });
+        }
     }
 }

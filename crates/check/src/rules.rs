@@ -1,6 +1,7 @@
 //! The rules, by theme. Each row says what it means, why, and what to do; the cases in
 //! `cargo-gpustub/tests/check/<id>` show each of them broken and kept.
 
+mod container;
 mod linkage;
 mod search_path;
 pub(crate) mod workspace;
@@ -9,6 +10,7 @@ use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::RuleLevel;
 
 use crate::package::{Image, Package};
+use crate::shown::shown;
 use crate::workspace::Workspace;
 
 /// A rule.
@@ -50,9 +52,9 @@ impl Findings {
         self.at(rule, image.shown(), message, help);
     }
 
-    /// Something to say of the file that is shown like this.
-    fn at(&mut self, rule: &'static Rule, shown: String, message: String, help: &str) {
-        let found = Diagnostic::error(&rule.code, message).at(shown, 0..0);
+    /// Something to say of the file that is shown like this. The message may hold words of the file.
+    fn at(&mut self, rule: &'static Rule, place: String, message: String, help: &str) {
+        let found = Diagnostic::error(&rule.code, shown(message.as_bytes())).at(place, 0..0);
         self.0.push(match help {
             "" => found,
             help => found.help(help),
@@ -70,6 +72,8 @@ pub static RULES: &[&Rule] = &[
     &workspace::HEADER_TOO_NEW,
     &workspace::MACHINE_SEARCH_DIR,
     &workspace::MISSING_FALLBACK,
+    &container::BAD_ARCHIVE,
+    &container::DAMAGED_IMAGE,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
     &workspace::NO_HEADER,
@@ -83,6 +87,7 @@ pub static RULES: &[&Rule] = &[
     &workspace::UNSTUBBED_LIBRARY,
     &workspace::UNUSABLE_MAJOR,
     &workspace::UNUSED_ALLOWANCE,
+    &container::UNSAFE_PATH,
 ];
 
 /// What the rules have to say of a package, sorted by place, then by rule. All are errors until a

@@ -117,6 +117,11 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         Ok(())
     }
 
+    /// Whether it is a file for a linker.
+    pub(crate) fn is_object(&self) -> bool {
+        self.header.e_type(self.endian) == elf::ET_REL
+    }
+
     /// What kind of file it is, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self.header.e_type(self.endian) {
@@ -125,14 +130,6 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
             elf::ET_CORE => "a core dump",
             _ => "a file without a dynamic section",
         }
-    }
-
-    pub(crate) fn data(&self) -> &'d [u8] {
-        self.data
-    }
-
-    pub(crate) fn header(&self) -> &'d Elf {
-        self.header
     }
 
     pub(crate) fn segments(&self) -> &'d [Elf::ProgramHeader] {
@@ -190,6 +187,32 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         Ok(Strings::new(
             &bytes[..size.unwrap_or(usize::MAX).min(bytes.len())],
         ))
+    }
+
+    /// The full symbol table, which a linker reads and a loader does not; nothing in a stripped file.
+    pub(crate) fn full_symbols(&self) -> Option<(&'d [Elf::Sym], Strings<'d>)> {
+        let (endian, data) = (self.endian, self.data);
+        let sections = self.header.sections(endian, data).ok()?;
+        let table = sections.symbols(endian, data, elf::SHT_SYMTAB).ok()?;
+        let strings = sections.section(table.string_section()).ok()?;
+        Some((
+            table.symbols(),
+            Strings::new(strings.data(endian, data).ok()?),
+        ))
+    }
+
+    /// The names of the sections, as far as they are there and text.
+    pub(crate) fn section_names(&self) -> Vec<String> {
+        let (endian, data) = (self.endian, self.data);
+        let names = || {
+            let sections = self.header.section_headers(endian, data).ok()?;
+            let index = self.header.shstrndx(endian, data).ok()? as usize;
+            let strings = Strings::new(sections.get(index)?.data(endian, data).ok()?);
+            let name = |section: &Elf::SectionHeader| strings.get(section.sh_name(endian).into());
+            let names = sections.iter().skip(1).filter_map(|s| name(s).ok());
+            Some(names.map(str::to_owned).collect())
+        };
+        names().unwrap_or_default()
     }
 
     /// The string that a tag names.

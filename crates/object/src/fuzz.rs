@@ -3,7 +3,9 @@
 use gpustub_core::diag::has_errors;
 use gpustub_core::symbols::SymbolList;
 
-use crate::{Options, read_image, read_link_facts, read_symbols, to_ifs};
+use crate::{
+    Options, archive_members, read_image, read_link_facts, read_object, read_symbols, to_ifs,
+};
 
 /// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
 /// whether it was a readable library.
@@ -11,7 +13,8 @@ use crate::{Options, read_image, read_link_facts, read_symbols, to_ifs};
 pub fn check(data: &[u8]) -> bool {
     // Either answer will do; that there is one is the point.
     let _ = read_link_facts(data);
-    let _ = read_image(data, &|_| true);
+    let _ = read_image(data, &|_, _| true);
+    let _ = read_object(data, &|_, _| true);
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };
@@ -31,4 +34,23 @@ pub fn check(data: &[u8]) -> bool {
         "a list that was written reads as the same list"
     );
     true
+}
+
+/// Reads `data` as an archive and its members as object files; tells how many could be read.
+#[doc(hidden)]
+pub fn archive(data: &[u8]) -> usize {
+    let Ok(members) = archive_members(data) else {
+        return 0;
+    };
+    let mut left = data.len();
+    let mut read = 0;
+    for member in members.flatten() {
+        // Members follow one another, so that a small archive is not a large amount of work.
+        left = left.checked_sub(member.data.len()).expect("no overlap");
+        read += usize::from(matches!(
+            read_object(member.data, &|_, _| true),
+            Ok(Some(_))
+        ));
+    }
+    read
 }

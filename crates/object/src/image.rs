@@ -59,22 +59,25 @@ pub struct ImageFacts {
     pub sections: Vec<String>,
 }
 
+/// Which names are kept, by the name and, for what is wanted from others, its version node.
+pub type Keep<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
+
 /// Reads the program or shared library in `bytes`. Of all its names only those are kept that
 /// `keep` wants: a framework has hundreds of thousands of others.
 ///
 /// A file that has no dynamic section and is not a program (an object file, separate debug data)
 /// is [`Problem::NoDynamicSymbols`].
-pub fn read_image(bytes: &[u8], keep: &dyn Fn(&str) -> bool) -> Result<ImageFacts, Error> {
+pub fn read_image(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Error> {
     Ok(read(bytes, keep)?)
 }
 
-fn read(bytes: &[u8], keep: &dyn Fn(&str) -> bool) -> Result<ImageFacts, Problem> {
+fn read(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Problem> {
     for_class!(bytes, image_facts, keep)
 }
 
 fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
-    keep: &dyn Fn(&str) -> bool,
+    keep: Keep<'_>,
 ) -> Result<ImageFacts, Problem> {
     let image = Image::<Elf>::parse(bytes)?;
     let segments = image.segments();
@@ -102,7 +105,7 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     strings: &Strings<'_>,
     required: &Requirements,
-    keep: &dyn Fn(&str) -> bool,
+    keep: Keep<'_>,
     facts: &mut ImageFacts,
 ) -> Result<(), Problem> {
     let table = image.symbols()?;
@@ -112,22 +115,22 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
             continue;
         }
         let name = strings.get(symbol.st_name(image.endian).into())?;
-        if !keep(name) {
-            continue;
-        }
         if symbol.is_undefined(image.endian) {
             let version = versions
                 .get(index)
-                .and_then(|v| required.by_index.get(&v.0.get(image.endian).index().0));
-            facts.imports.push(Import {
-                name: name.to_owned(),
-                weak: symbol.is_weak(),
-                version: version.map(|&(need, node)| ImportVersion {
-                    file: required.needs[need].file.clone(),
-                    node: required.needs[need].nodes[node].clone(),
-                }),
-            });
-        } else if is_function(symbol.st_type()) {
+                .and_then(|v| required.by_index.get(&v.0.get(image.endian).index().0))
+                .map(|&(need, node)| (&required.needs[need], node));
+            if keep(name, version.map(|(need, node)| need.nodes[node].as_str())) {
+                facts.imports.push(Import {
+                    name: name.to_owned(),
+                    weak: symbol.is_weak(),
+                    version: version.map(|(need, node)| ImportVersion {
+                        file: need.file.clone(),
+                        node: need.nodes[node].clone(),
+                    }),
+                });
+            }
+        } else if is_function(symbol.st_type()) && keep(name, None) {
             facts.exports.push(name.to_owned());
         }
     }
@@ -136,31 +139,22 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
     Ok(())
 }
 
-fn is_function(kind: elf::SymbolType) -> bool {
+pub(crate) fn is_function(kind: elf::SymbolType) -> bool {
     matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)
 }
 
 fn sections<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
-    keep: &dyn Fn(&str) -> bool,
+    keep: Keep<'_>,
     facts: &mut ImageFacts,
 ) {
-    let (endian, data) = (image.endian, image.data());
+    let endian = image.endian;
     // A file that is cut off there still loads; it just has no names for us.
-    let Ok(sections) = image.header().sections(endian, data) else {
+    facts.sections = image.section_names();
+    let Some((table, strings)) = image.full_symbols() else {
         return;
     };
-    for section in sections.iter().skip(1) {
-        if let Ok(name) = sections.section_name(endian, section) {
-            facts
-                .sections
-                .push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    let Ok(table) = sections.symbols(endian, data, elf::SHT_SYMTAB) else {
-        return;
-    };
-    for symbol in table.symbols() {
+    for symbol in table {
         let exported = !symbol.is_local()
             && matches!(
                 symbol.st_visibility(),
@@ -169,11 +163,10 @@ fn sections<Elf: FileHeader<Endian = Endianness>>(
         if exported || symbol.is_undefined(endian) || !is_function(symbol.st_type()) {
             continue;
         }
-        let name = table.symbol_name(endian, symbol).ok();
-        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        let name = strings.get(symbol.st_name(endian).into());
         facts
             .hidden
-            .extend(name.filter(|name| keep(name)).map(str::to_owned));
+            .extend(name.ok().filter(|name| keep(name, None)).map(str::to_owned));
     }
     facts.hidden.sort();
     facts.hidden.dedup();

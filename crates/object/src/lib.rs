@@ -24,6 +24,7 @@ pub mod fuzz;
 mod ifs;
 mod image;
 mod machine;
+mod relocatable;
 mod strings;
 mod symbols;
 
@@ -31,5 +32,6 @@ pub use error::{Error, Problem};
 pub use facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
-pub use image::{ImageFacts, ImageKind, Import, ImportVersion, read_image};
+pub use image::{ImageFacts, ImageKind, Import, ImportVersion, Keep, read_image};
+pub use relocatable::{ArchiveMember, ObjectFacts, archive_members, read_object};
 pub use symbols::{Options, read_symbols};

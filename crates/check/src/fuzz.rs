@@ -1,0 +1,23 @@
+//! What must hold of any bytes: the body of fuzz targets and of the tests with damaged archives.
+
+use crate::{Kind, check, read};
+
+/// Reads `data` as a file of this name and checks it. Panics if something does that must not be,
+/// whatever `data` is; tells how many members there are.
+#[doc(hidden)]
+pub fn file(data: &[u8], name: &str) -> usize {
+    let packages = read::read_bytes(data, name);
+    assert_eq!(packages, read::read_bytes(data, name), "twice the same");
+    assert_eq!(packages[0].name, name);
+    for package in &packages {
+        let sorted = package.members.is_sorted_by(|a, b| a.path <= b.path);
+        assert!(sorted, "members are sorted");
+        assert!(package.kind != Kind::Directory);
+        for found in check(package) {
+            let text = format!("{found}{:?}", found.origin);
+            let harmful = |c: char| c.is_control() && c != '\n';
+            assert!(!text.contains(harmful), "{text:?}");
+        }
+    }
+    packages.iter().map(|package| package.members.len()).sum()
+}

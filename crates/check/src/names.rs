@@ -1,0 +1,104 @@
+//! Which of an image's names rules look at. A framework has hundreds of thousands of others.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use gpustub_core::library::Library;
+
+struct Gpu {
+    /// All functions that gpustub makes stubs for.
+    functions: HashSet<&'static str>,
+    /// What stands before the first capital letter of them: `cuda` of `cudaMalloc`. A function that
+    /// is newer than the lists begins like that too.
+    heads: HashSet<&'static str>,
+}
+
+static GPU: LazyLock<Gpu> = LazyLock::new(|| {
+    let mut gpu = Gpu {
+        functions: HashSet::new(),
+        heads: HashSet::new(),
+    };
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        for symbol in &library.symbols.symbols {
+            gpu.functions.insert(&symbol.name);
+            gpu.heads.extend(head(&symbol.name));
+        }
+    }
+    gpu
+});
+
+/// The small letters and digits before the first capital one.
+fn head(name: &str) -> Option<&str> {
+    let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let end = name.bytes().position(|b| !small(b))?;
+    (end >= 2 && name.as_bytes()[end].is_ascii_uppercase()).then(|| &name[..end])
+}
+
+/// Whether a name is, or looks like, a function of a GPU library.
+pub fn is_gpu(name: &str) -> bool {
+    GPU.functions.contains(name) || head(name).is_some_and(|head| GPU.heads.contains(head))
+}
+
+/// Whether rules look at a name; `node` is the version node of one that is wanted from others.
+pub fn wanted(name: &str, node: Option<&str>) -> bool {
+    node.is_some_and(|node| node.starts_with("GLIBC_"))
+        || ["gpustub", "__cuda", "__hip"]
+            .iter()
+            .any(|start| name.starts_with(start))
+        // Without a version where the C library is another than glibc.
+        || ["dlopen", "dlsym", "dlvsym"].contains(&name)
+        || is_implib(name)
+        || is_gpu(name)
+}
+
+/// The tables and resolvers of stubs that Implib.so makes: `_libcuda_so_tramp_table`.
+fn is_implib(name: &str) -> bool {
+    name.starts_with('_') && name.contains("_tramp_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_gpu_libraries_and_their_stubs_are_wanted() {
+        for name in [
+            "cudaMalloc",
+            "cudaANameOfTomorrow",
+            "cuInit",
+            "hipMalloc",
+            "nvrtcVersion",
+            "clGetPlatformIDs",
+            "cublasCreate_v2",
+            "__cudaRegisterFatBinary",
+            "__hipRegisterFatBinary",
+            "gpustub_load",
+            "_libcuda_so_tramp_table",
+            "dlopen",
+        ] {
+            assert!(wanted(name, None), "{name}");
+        }
+        for name in [
+            "",
+            "main",
+            "cudax",
+            "curl_easy_init",
+            "_ZN4cuda3fooEv",
+            "printf",
+            "tramp",
+            "CUDA",
+        ] {
+            assert!(!wanted(name, None), "{name}");
+        }
+        assert!(wanted("printf", Some("GLIBC_2.2.5")));
+        assert!(!wanted("_ZSt4cout", Some("GLIBCXX_3.4")));
+    }
+
+    #[test]
+    fn all_shipped_functions_are_wanted() {
+        let functions = &GPU.functions;
+        assert!(functions.len() > 5000, "{}", functions.len());
+        assert!(functions.iter().all(|name| wanted(name, None)));
+        assert!(GPU.heads.contains("cuda") && !GPU.heads.contains("c"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What is wrong with names of members.
+
+use crate::package::Kind;
+
+/// Why a name must not be unpacked, if so. Of an archive for Unix alone `\` and `:` are letters.
+pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
+    let unix = kind == Kind::Archive;
+    if name.is_empty() {
+        Some("its name is empty")
+    } else if name.contains(&0) {
+        Some("its name has a NUL byte in it: some unpackers take only what is before it")
+    } else if std::str::from_utf8(name).is_err() {
+        Some("its name is not UTF-8 text")
+    } else if name[0] == b'/' {
+        Some("its path is absolute")
+    } else if name.split(|b| *b == b'/').any(|part| part == b"..") {
+        Some("its path leads out of the package, with `..`")
+    } else if name.iter().any(u8::is_ascii_control) {
+        Some("its name has control characters in it")
+    } else if !unix && name.contains(&b'\\') {
+        Some("its path has `\\` in it, which separates folders on Windows")
+    } else if !unix && name.get(1) == Some(&b':') {
+        Some("its path names a drive of Windows")
+    } else {
+        None
+    }
+}
+
+/// Whether a link of this name leads out of the package.
+pub(super) fn leads_out(name: &[u8], target: &[u8]) -> bool {
+    let mut depth = name.iter().filter(|b| **b == b'/').count();
+    if target.starts_with(b"/") {
+        return true;
+    }
+    for part in target.split(|b| *b == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if depth == 0 => return true,
+            b".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_known() {
+        for name in [
+            &b"../x"[..],
+            b"a/../../x",
+            b"/etc/passwd",
+            b"a\0b",
+            b"a\\..\\x",
+            b"C:/x",
+            b"a\nb",
+            b"\xff",
+            b"",
+        ] {
+            assert!(unsafe_name(name, Kind::Wheel).is_some(), "{name:?}");
+        }
+        for name in ["a", "a/b.so", "a..b/..c", "ä/ß", "x/.hidden", "a b"] {
+            assert_eq!(unsafe_name(name.as_bytes(), Kind::Wheel), None, "{name}");
+        }
+        assert_eq!(unsafe_name(b"dev-disk\\x2d1", Kind::Archive), None);
+    }
+
+    #[test]
+    fn links_that_lead_out_are_known() {
+        for (name, target, out) in [
+            ("lib/libx.so", "libx.so.1", false),
+            ("lib/libx.so", "../lib64/libx.so.1", false),
+            ("lib/libx.so", "../../x", true),
+            ("x", "..", true),
+            ("x", "/lib/x", true),
+            ("x", "a/../b", false),
+        ] {
+            let found = leads_out(name.as_bytes(), target.as_bytes());
+            assert_eq!(found, out, "{name} -> {target}");
+        }
+    }
+}

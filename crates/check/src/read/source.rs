@@ -1,0 +1,158 @@
+//! Where the bytes of a file come from, and how many of them are read.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Deref;
+
+use memmap2::Mmap;
+
+use super::Limits;
+
+/// Enough for every magic number; that of a tar archive is at 257.
+const HEAD: usize = 512;
+
+/// What is inflated in memory. More goes into a file without a name, and is mapped from there.
+const IN_MEMORY: u64 = 4 << 20;
+
+/// A file that is looked at.
+pub(super) struct Source<'a> {
+    from: From<'a>,
+    size: u64,
+    head: Option<Vec<u8>>,
+}
+
+enum From<'a> {
+    File(File),
+    Bytes(&'a [u8]),
+    Stream(&'a mut dyn Read),
+}
+
+/// All bytes of a file.
+pub(super) enum Whole<'a> {
+    Bytes(&'a [u8]),
+    Owned(Vec<u8>),
+    Mapped(Mmap),
+}
+
+impl Deref for Whole<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+            Self::Mapped(map) => map,
+        }
+    }
+}
+
+impl<'a> Source<'a> {
+    fn new(from: From<'a>, size: u64) -> Self {
+        Self {
+            from,
+            size,
+            head: None,
+        }
+    }
+
+    /// A file of this size.
+    pub(super) fn file(file: File, size: u64) -> Self {
+        Self::new(From::File(file), size)
+    }
+
+    /// Bytes that are there already.
+    pub(super) fn bytes(bytes: &'a [u8]) -> Self {
+        Self::new(From::Bytes(bytes), bytes.len() as u64)
+    }
+
+    /// Bytes that come out of an archive: so many, it says.
+    pub(super) fn stream(stream: &'a mut dyn Read, size: u64) -> Self {
+        Self::new(From::Stream(stream), size)
+    }
+
+    /// What it says that its size is.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Its first bytes.
+    pub(super) fn head(&mut self) -> io::Result<&[u8]> {
+        if self.head.is_none() {
+            let mut head = Vec::new();
+            let most = HEAD as u64;
+            match &mut self.from {
+                From::Bytes(bytes) => head.extend(&bytes[..bytes.len().min(HEAD)]),
+                From::File(file) => {
+                    file.take(most).read_to_end(&mut head)?;
+                    file.seek(SeekFrom::Start(0))?;
+                }
+                From::Stream(stream) => {
+                    stream.take(most.min(self.size)).read_to_end(&mut head)?;
+                }
+            }
+            self.head = Some(head);
+        }
+        Ok(self.head.as_deref().unwrap_or_default())
+    }
+
+    /// Its bytes as they come.
+    fn all(&mut self) -> Box<dyn Read + '_> {
+        match &mut self.from {
+            From::Bytes(bytes) => Box::new(*bytes),
+            From::File(file) => Box::new(file),
+            From::Stream(stream) => {
+                let head = self.head.as_deref().unwrap_or_default();
+                // One more than it should have tells that it has more.
+                let rest = (self.size - head.len() as u64).saturating_add(1);
+                Box::new(head.chain(stream.take(rest)))
+            }
+        }
+    }
+
+    /// Its bytes as they come, if the limits have room for them.
+    pub(super) fn read(&mut self, left: &mut Limits) -> io::Result<Box<dyn Read + '_>> {
+        if let From::Stream(_) = self.from {
+            if self.size > left.member || self.size > left.inflated {
+                let message = format!("it inflates to more than is looked at: {} bytes", self.size);
+                return Err(io::Error::other(message));
+            }
+            left.inflated -= self.size;
+        }
+        Ok(self.all())
+    }
+
+    /// All its bytes, if the limits have room for them.
+    pub(super) fn whole(&mut self, left: &mut Limits) -> io::Result<Whole<'a>> {
+        match &self.from {
+            From::Bytes(bytes) => return Ok(Whole::Bytes(bytes)),
+            From::File(_) if self.size == 0 => return Ok(Whole::Bytes(&[])),
+            From::File(file) => {
+                // SAFETY: the map is private and read-only. Should another process shorten the file
+                // while it is read, this one gets SIGBUS, as every linker does that maps its inputs;
+                // other changes give other bytes, and nothing trusts the bytes.
+                return unsafe { Mmap::map(file) }.map(Whole::Mapped);
+            }
+            From::Stream(_) => {}
+        }
+        let size = self.size;
+        let mut stream = self.read(left)?;
+        if size <= IN_MEMORY {
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes)?;
+            return exact(bytes.len() as u64, size).map(|()| Whole::Owned(bytes));
+        }
+        let mut file = tempfile::tempfile()?;
+        exact(io::copy(&mut stream, &mut file)?, size)?;
+        // SAFETY: the file has no name and is this process's alone.
+        unsafe { Mmap::map(&file) }.map(Whole::Mapped)
+    }
+}
+
+fn exact(found: u64, told: u64) -> io::Result<()> {
+    match found == told {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "it does not have the size that the archive says",
+        )),
+    }
+}

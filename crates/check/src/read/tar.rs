@@ -1,0 +1,149 @@
+//! Tar archives: crates.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType};
+
+use super::source::Source;
+use super::zip::Names;
+use super::{Reader, TOO_MANY, path};
+use crate::package::{FlawKind, Kind, Package};
+use crate::shown::shown;
+
+/// What stands between two members, at most: long names are members of their own to a tar archive,
+/// and are read into memory.
+const HEADERS: u64 = 1 << 20;
+
+/// Reads what is in an archive. An error is one of the archive as a whole.
+pub(super) fn read<'a>(
+    reader: &mut Reader,
+    bytes: Box<dyn Read + 'a>,
+    packed: bool,
+    package: &mut Package,
+) -> io::Result<()> {
+    let until = Rc::new(Cell::new(HEADERS));
+    let bytes = match packed {
+        true => Box::new(MultiGzDecoder::new(bytes)),
+        false => bytes,
+    };
+    let mut archive = Archive::new(Meter {
+        bytes,
+        position: 0,
+        until: until.clone(),
+    });
+    let damaged = |error: io::Error| match error.get_ref() {
+        // Ours.
+        Some(inner) if inner.is::<TooLong>() => error,
+        _ => io::Error::other(format!("it is damaged or cut off: {error}")),
+    };
+    let mut names = Names::new(package);
+    let mut top: Option<String> = None;
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let Some(left) = reader.left.members.checked_sub(1) else {
+            return Err(io::Error::other(TOO_MANY));
+        };
+        reader.left.members = left;
+        let (size, kind) = (entry.size(), entry.header().entry_type());
+        if kind.is_gnu_sparse() {
+            return Err(io::Error::other(
+                "it holds a sparse file, and was not looked at from there on",
+            ));
+        }
+        // Even what is skipped has to be inflated.
+        if size > reader.left.inflated {
+            return Err(io::Error::other(TooLong));
+        }
+        reader.left.inflated -= size;
+        until.set((entry.raw_file_position() + size).saturating_add(HEADERS));
+
+        // `pax_global_header`, which `git archive` writes, is no file.
+        if kind.is_pax_global_extensions() {
+            continue;
+        }
+        let name = entry.path_bytes().into_owned();
+        let name = name.strip_prefix(b"./").unwrap_or(&name);
+        if name.is_empty() && kind.is_dir() {
+            continue;
+        }
+        let path = shown(name);
+        names.check(name, &path, package);
+        if package.kind == Kind::Crate {
+            folder(&path, &mut top, package);
+        }
+        if let Some(message) = link(&entry, name, package.kind) {
+            package.flaw(&path, FlawKind::Path, message.into());
+        }
+        if matches!(kind, EntryType::Regular | EntryType::Continuous) {
+            reader
+                .member(package, path, &mut Source::stream(&mut entry, size))
+                .map_err(damaged)?;
+        }
+    }
+    // What checks the bytes is behind them.
+    let mut rest = archive.into_inner();
+    until.set(rest.position + HEADERS);
+    io::copy(&mut rest, &mut io::sink())
+        .map(drop)
+        .map_err(damaged)
+}
+
+/// A crate has one folder.
+fn folder(path: &str, top: &mut Option<String>, package: &mut Package) {
+    let first = path.split('/').next().unwrap_or_default();
+    let top = top.get_or_insert_with(|| first.to_owned());
+    if top != first {
+        let message = format!("it is not in the folder `{top}`, and cargo unpacks no other");
+        package.flaw(path, FlawKind::Path, message);
+    }
+}
+
+/// What is wrong with a link.
+fn link<R: Read>(entry: &Entry<'_, R>, name: &[u8], kind: Kind) -> Option<&'static str> {
+    let target = entry.link_name_bytes().unwrap_or_default();
+    let from = match entry.header().entry_type() {
+        EntryType::Symlink => name,
+        // Named from the archive's own folder.
+        EntryType::Link => b"",
+        _ => return None,
+    };
+    match kind {
+        Kind::Crate => Some("it is a link, which cargo never packs"),
+        _ if path::leads_out(from, &target) => Some("it is a link that leads out of the package"),
+        _ => None,
+    }
+}
+
+/// Gives bytes as far as it may.
+struct Meter<R> {
+    bytes: R,
+    position: u64,
+    until: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Meter<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.get().saturating_sub(self.position);
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        if most == 0 && !buffer.is_empty() {
+            return Err(io::Error::other(TooLong));
+        }
+        let count = self.bytes.read(&mut buffer[..most])?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+#[derive(Debug)]
+struct TooLong;
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it inflates to more than is looked at, or has very long names")
+    }
+}
+
+impl std::error::Error for TooLong {}

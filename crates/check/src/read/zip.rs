@@ -1,0 +1,242 @@
+//! Zip archives, wheels above all. Every entry is looked at as unpackers do that differ from each
+//! other: what they would disagree on is a flaw.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+
+use flate2::read::DeflateDecoder;
+use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
+
+use super::source::Source;
+use super::{Reader, TOO_MANY, path};
+use crate::package::{FlawKind, Kind, Package};
+use crate::shown::shown;
+
+/// An entry that can be looked at.
+struct Entry<'a> {
+    header: ZipFileHeaderRecord<'a>,
+    body: ZipSliceEntry<'a>,
+    path: String,
+}
+
+/// Reads what is in an archive. An error is one of the archive as a whole.
+pub(super) fn read(reader: &mut Reader, bytes: &[u8], package: &mut Package) -> io::Result<()> {
+    let archive = ZipArchive::from_slice(bytes)
+        .map_err(|e| io::Error::other(format!("it is no zip archive, or is cut off: {e}")))?;
+    let mut entries = directory(reader, &archive, package);
+    if archive.end_offset() != bytes.len() as u64 {
+        let message = "it has more bytes after its end, which may be another archive";
+        package.flaw("", FlawKind::Archive, message.into());
+    }
+    // In the order in which they lie in the file. One that shares bytes with another is not read:
+    // few bytes could otherwise stand for very many files.
+    let start = |entry: &Entry<'_>| entry.header.local_header_offset();
+    entries.sort_by_key(start);
+    let mut end = 0;
+    for entry in &entries {
+        if start(entry) < end {
+            let message = "it lies within another member of the archive";
+            package.flaw(&entry.path, FlawKind::Archive, message.into());
+            continue;
+        }
+        end = entry.body.compressed_data_range().1;
+        if end > archive.directory_offset() {
+            let message = "it lies within the archive's directory";
+            package.flaw(&entry.path, FlawKind::Archive, message.into());
+            continue;
+        }
+        if let Err(error) = member(reader, entry, package) {
+            package.flaw(&entry.path, FlawKind::Archive, error.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// The files that the archive's directory names.
+fn directory<'a>(
+    reader: &mut Reader,
+    archive: &'a ZipSliceArchive<&[u8]>,
+    package: &mut Package,
+) -> Vec<Entry<'a>> {
+    let mut names = Names::new(package);
+    let mut found = Vec::new();
+    let mut count = 0;
+    for header in archive.entries() {
+        let header = match header {
+            Ok(header) => header,
+            Err(error) => {
+                let message = format!("its directory is damaged: {error}");
+                package.flaw("", FlawKind::Archive, message);
+                return found;
+            }
+        };
+        count += 1;
+        let Some(left) = reader.left.members.checked_sub(1) else {
+            package.flaw("", FlawKind::Archive, TOO_MANY.into());
+            return found;
+        };
+        reader.left.members = left;
+        let path = shown(header.file_path().as_bytes());
+        names.check(header.file_path().as_bytes(), &path, package);
+        let body = match archive.get_entry(header.wayfinder()) {
+            Ok(body) => body,
+            Err(error) => {
+                let message = format!("the archive does not hold it: {error}");
+                package.flaw(&path, FlawKind::Archive, message);
+                continue;
+            }
+        };
+        if let Some(message) = disagreement(&header, &body) {
+            package.flaw(&path, FlawKind::Archive, message.into());
+        }
+        if !header.is_dir() {
+            found.push(Entry { header, body, path });
+        }
+    }
+    if count != archive.entries_hint() {
+        let message = format!(
+            "it says that it has {} members, and its directory has {count}",
+            archive.entries_hint()
+        );
+        package.flaw("", FlawKind::Archive, message);
+    }
+    found
+}
+
+/// What the directory and the header in front of the member do not agree on: some unpackers believe
+/// the one, some the other.
+fn disagreement(
+    header: &ZipFileHeaderRecord<'_>,
+    body: &ZipSliceEntry<'_>,
+) -> Option<&'static str> {
+    let local = body.local_header();
+    let sizes = (local.compressed_size_hint(), local.uncompressed_size_hint());
+    if local.file_path().as_bytes() != header.file_path().as_bytes() {
+        Some("it has another name in its own header than in the archive's directory")
+    } else if local.compression_method() != header.compression_method()
+        || local.flags().is_encrypted() != header.flags().is_encrypted()
+    {
+        Some("it is packed in another way by its own header than by the archive's directory")
+    } else if !local.flags().has_data_descriptor()
+        && sizes
+            != (
+                header.compressed_size_hint(),
+                header.uncompressed_size_hint(),
+            )
+    {
+        Some("it has another size in its own header than in the archive's directory")
+    } else {
+        None
+    }
+}
+
+fn member(reader: &mut Reader, entry: &Entry<'_>, package: &mut Package) -> io::Result<()> {
+    let Entry { header, body, path } = entry;
+    let size = header.uncompressed_size_hint();
+    let flags = header.flags();
+    if flags.is_encrypted() || flags.has_strong_encryption() {
+        return Err(io::Error::other("it is encrypted, and was not looked at"));
+    }
+    let mut stream: Box<dyn Read> = match header.compression_method() {
+        CompressionMethod::STORE if body.data().len() as u64 != size => {
+            return Err(io::Error::other("it is stored with two different sizes"));
+        }
+        CompressionMethod::STORE if header.mode().is_symlink() => Box::new(body.data()),
+        CompressionMethod::STORE => {
+            return stored(reader, entry, package);
+        }
+        CompressionMethod::DEFLATE => {
+            Box::new(body.verifying_reader(DeflateDecoder::new(body.data())))
+        }
+        other => {
+            let message = format!("it is packed with {other:?}, and was not looked at");
+            return Err(io::Error::other(message));
+        }
+    };
+    if header.mode().is_symlink() {
+        return link(header, stream, path, package);
+    }
+    reader.member(
+        package,
+        path.clone(),
+        &mut Source::stream(&mut stream, size),
+    )
+}
+
+/// A member that is not compressed is looked at where it lies.
+fn stored(reader: &mut Reader, entry: &Entry<'_>, package: &mut Package) -> io::Result<()> {
+    let data = entry.body.data();
+    let mut source = Source::bytes(data);
+    reader.member(package, entry.path.clone(), &mut source)?;
+    match rawzip::crc32(data) == entry.header.crc32() {
+        true => Ok(()),
+        false => Err(io::Error::other("its bytes do not have its checksum")),
+    }
+}
+
+/// A symbolic link; what it contains is where it leads.
+fn link(
+    header: &ZipFileHeaderRecord<'_>,
+    stream: Box<dyn Read + '_>,
+    path: &str,
+    package: &mut Package,
+) -> io::Result<()> {
+    let mut target = Vec::new();
+    stream.take(4096).read_to_end(&mut target)?;
+    let message = match package.kind {
+        Kind::Wheel => {
+            "it is a symbolic link; pip writes a file with the target's name in its place"
+        }
+        _ if path::leads_out(header.file_path().as_bytes(), &target) => {
+            "it is a symbolic link that leads out of the package"
+        }
+        _ => return Ok(()),
+    };
+    package.flaw(path, FlawKind::Path, message.into());
+    Ok(())
+}
+
+/// The names that an archive has had so far.
+pub(super) struct Names {
+    seen: BTreeSet<Vec<u8>>,
+    /// By the name in small letters; not for packages of systems that tell capitals apart.
+    folded: Option<BTreeMap<String, String>>,
+}
+
+impl Names {
+    pub(super) fn new(package: &Package) -> Self {
+        let file = package.name.rsplit('/').next().unwrap_or_default();
+        let folds = match package.kind {
+            Kind::Crate => true,
+            Kind::Wheel => !file.contains("linux"),
+            _ => false,
+        };
+        Self {
+            seen: BTreeSet::new(),
+            folded: folds.then(BTreeMap::new),
+        }
+    }
+
+    /// Notes what is wrong with a member's name.
+    pub(super) fn check(&mut self, name: &[u8], path: &str, package: &mut Package) {
+        if let Some(message) = path::unsafe_name(name, package.kind) {
+            package.flaw(path, FlawKind::Path, message.into());
+        }
+        let name = name.strip_suffix(b"/").unwrap_or(name);
+        if !self.seen.insert(name.to_vec()) {
+            let message = "it is there more than once";
+            // A tar archive is appended to; the last one counts.
+            if package.kind != Kind::Archive || package.name.ends_with(".zip") {
+                package.flaw(path, FlawKind::Archive, message.into());
+            }
+            return;
+        }
+        let Some(folded) = &mut self.folded else {
+            return;
+        };
+        if let Some(other) = folded.insert(path.to_lowercase(), path.to_owned()) {
+            let message = format!("it is the same file as `{other}` where capitals do not count");
+            package.flaw(path, FlawKind::Path, message);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What holds the files: archives and their names, and files that cannot be read.
+
+use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR};
+use gpustub_core::manifest::RuleLevel;
+use gpustub_object::Error;
+
+use super::{Findings, Look, Rule};
+use crate::package::{Content, FlawKind, Package};
+
+pub static BAD_ARCHIVE: Rule = Rule {
+    code: Code {
+        id: "bad-archive",
+        summary: "an archive that is damaged, contradicts itself, or cannot be looked at",
+        explanation: "\
+An archive that is cut off cannot be installed. One that says a thing twice, and not alike, is
+another package to each tool that unpacks it; indexes refuse such wheels
+(https://blog.pypi.org/posts/2025-08-07-wheel-archive-confusion-attacks/). What is encrypted, packed
+by another method than deflate, or inflates to a hundred times its size was not looked at, so that
+nothing can be said of it. Build the package again, with the usual tools.
+
+    python -m build --wheel
+    cargo package",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(bad_archive),
+};
+
+pub static UNSAFE_PATH: Rule = Rule {
+    code: Code {
+        id: "unsafe-path",
+        summary: "a name in an archive that leads out of it, or is not the same file everywhere",
+        explanation: "\
+A member named `../x` or `/etc/x`, or a link that leads there, writes where nobody expects it when
+it is unpacked (https://github.com/rust-lang/cargo/security/advisories/GHSA-rfj2-q3h3-hm5j). Names
+with `\\`, control characters or a NUL byte, and two that differ in capitals only, are other files on
+other systems. Build the package without them.
+
+    unzip -l demo-1.0-py3-none-any.whl",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(unsafe_path),
+};
+
+pub static DAMAGED_IMAGE: Rule = Rule {
+    code: Code {
+        id: "damaged-image",
+        summary: "a program, library or object file that cannot be read",
+        explanation: "\
+The file begins like an ELF file and then ends too early, or its tables contradict each other. The
+loader refuses it too, or crashes. The cause is mostly a copy that was interrupted, or a tool that
+rewrote the file. Build or unpack it again.
+
+    readelf -d demo/libx.so",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(damaged_image),
+};
+
+fn bad_archive(package: &Package, findings: &mut Findings) {
+    for flaw in &package.flaws {
+        let shown = package.shown_path(&flaw.path);
+        let message = flaw.message.clone();
+        match flaw.kind {
+            FlawKind::Archive => {
+                let help = "build the package again, or look at it unpacked";
+                findings.at(&BAD_ARCHIVE, shown, message, help);
+            }
+            // No rule that a policy could allow: the file was not looked at.
+            FlawKind::Unreadable => findings.0.push(
+                Diagnostic::error(&FILE_ERROR, format!("cannot read it: {message}"))
+                    .at(shown, 0..0)
+                    .help("check the permissions"),
+            ),
+            FlawKind::Path => {}
+        }
+    }
+}
+
+fn unsafe_path(package: &Package, findings: &mut Findings) {
+    for flaw in &package.flaws {
+        if flaw.kind == FlawKind::Path {
+            findings.at(
+                &UNSAFE_PATH,
+                package.shown_path(&flaw.path),
+                flaw.message.clone(),
+                "build the package without it",
+            );
+        }
+    }
+}
+
+fn damaged_image(package: &Package, findings: &mut Findings) {
+    for member in &package.members {
+        let Content::Damaged(problem) = &member.content else {
+            continue;
+        };
+        let error = Error::from(problem.clone());
+        let message = error.to_string();
+        let shown = package.shown(member);
+        findings.at(&DAMAGED_IMAGE, shown, message, &error.help());
+    }
+}

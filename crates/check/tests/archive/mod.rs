@@ -1,0 +1,163 @@
+//! Archives as they are and as they should not be.
+#![allow(dead_code)] // Each test uses a part.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use flate2::write::{DeflateEncoder, GzEncoder};
+
+/// A member of a zip archive; the header in front of it can say something else than the directory.
+#[derive(Clone)]
+pub struct Entry {
+    pub name: Vec<u8>,
+    pub data: Vec<u8>,
+    pub method: u16,
+    pub flags: u16,
+    pub mode: u32,
+    pub size: Option<u32>,
+    pub local_name: Option<Vec<u8>>,
+    pub local_size: Option<u32>,
+    /// Where the directory says that it is, if not where it is.
+    pub offset: Option<u32>,
+}
+
+pub fn entry(name: impl AsRef<[u8]>, data: impl AsRef<[u8]>) -> Entry {
+    Entry {
+        name: name.as_ref().to_vec(),
+        data: data.as_ref().to_vec(),
+        method: 8,
+        flags: 0,
+        mode: 0o100644,
+        size: None,
+        local_name: None,
+        local_size: None,
+        offset: None,
+    }
+}
+
+/// A zip archive (APPNOTE.TXT 4.3).
+pub fn zip(entries: &[Entry]) -> Vec<u8> {
+    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
+    let two = |bytes: &mut Vec<u8>, values: &[u16]| {
+        values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
+    };
+    let four = |bytes: &mut Vec<u8>, values: &[u32]| {
+        values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
+    };
+    for entry in entries {
+        let packed = match entry.method {
+            8 => deflate(&entry.data),
+            _ => entry.data.clone(),
+        };
+        let crc = rawzip::crc32(&entry.data);
+        let size = entry.size.unwrap_or(entry.data.len() as u32);
+        let offset = bytes.len() as u32;
+        let local = entry.local_name.as_ref().unwrap_or(&entry.name);
+        four(&mut bytes, &[0x0403_4b50]);
+        two(&mut bytes, &[20, entry.flags, entry.method, 0, 0x21]);
+        four(
+            &mut bytes,
+            &[crc, packed.len() as u32, entry.local_size.unwrap_or(size)],
+        );
+        two(&mut bytes, &[local.len() as u16, 0]);
+        bytes.extend(local);
+        bytes.extend(&packed);
+
+        four(&mut directory, &[0x0201_4b50]);
+        two(
+            &mut directory,
+            &[0x0314, 20, entry.flags, entry.method, 0, 0x21],
+        );
+        four(&mut directory, &[crc, packed.len() as u32, size]);
+        two(&mut directory, &[entry.name.len() as u16, 0, 0, 0, 0]);
+        four(
+            &mut directory,
+            &[entry.mode << 16, entry.offset.unwrap_or(offset)],
+        );
+        directory.extend(&entry.name);
+    }
+    let (count, start) = (entries.len() as u16, bytes.len() as u32);
+    bytes.extend(&directory);
+    four(&mut bytes, &[0x0605_4b50]);
+    two(&mut bytes, &[0, 0, count, count]);
+    four(&mut bytes, &[directory.len() as u32, start]);
+    two(&mut bytes, &[0]);
+    bytes
+}
+
+fn deflate(data: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A member of a tar archive, whatever its name is.
+pub fn tar_member(tar: &mut tar::Builder<Vec<u8>>, name: &str, kind: tar::EntryType, data: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_entry_type(kind);
+    header.set_mode(0o644);
+    match kind {
+        tar::EntryType::Symlink | tar::EntryType::Link => {
+            header.set_size(0);
+            header.set_link_name_literal(data).unwrap();
+            header.set_cksum();
+            tar.append(&header, &b""[..]).unwrap();
+        }
+        _ => {
+            if kind == tar::EntryType::GNUSparse {
+                header
+                    .as_gnu_mut()
+                    .unwrap()
+                    .set_real_size(data.len() as u64);
+            }
+            header.set_size(data.len() as u64);
+            header.set_cksum();
+            tar.append(&header, data).unwrap();
+        }
+    }
+}
+
+pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, data) in members {
+        tar_member(&mut tar, name, tar::EntryType::Regular, data);
+    }
+    tar.into_inner().unwrap()
+}
+
+/// What cc makes of some C.
+pub fn compiled(code: &str, flags: &[&str]) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("x.c");
+    let output = folder.path().join("x");
+    std::fs::write(&source, code).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-w", "-fPIC", "-O1"]).arg(&source).args(flags);
+    assert!(cc.arg("-o").arg(&output).status().unwrap().success());
+    std::fs::read(output).unwrap()
+}
+
+/// A small library that calls one function of CUDA.
+pub fn library() -> Vec<u8> {
+    let code = "int cudaMalloc(void); int f(void) { return cudaMalloc(); }";
+    compiled(code, &["-shared", "-nostdlib", "-s"])
+}
+
+/// A static library of one object file, made by ar.
+pub fn static_library(folder: &Path) -> Vec<u8> {
+    let code = "int cudaFree(void); int cudaMalloc(void) { return cudaFree(); }";
+    std::fs::write(folder.join("x.o"), compiled(code, &["-c"])).unwrap();
+    std::fs::write(folder.join("y.o"), compiled("int y;", &["-c"])).unwrap();
+    let mut ar = Command::new("ar");
+    ar.args(["rc", "libx.a", "x.o", "y.o"]).current_dir(folder);
+    assert!(ar.status().unwrap().success());
+    std::fs::read(folder.join("libx.a")).unwrap()
+}

@@ -1,0 +1,426 @@
+//! What is found in archives and directories, and what is said of those that are not as they should be.
+
+mod archive;
+
+use std::fs;
+use std::path::Path;
+
+use archive::{entry, gzip, library, static_library, tar, tar_member, zip};
+use gpustub_check::read::{read, read_bytes};
+use gpustub_check::{Content, Kind, Package, check};
+use tar::EntryType;
+
+const WHEEL: &str = "demo-1.0-py3-none-any.whl";
+
+/// Each package with its members, those with something in them marked.
+fn told(packages: &[Package]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for package in packages {
+        lines.push(format!("{:?} {}", package.kind, package.name));
+        for member in &package.members {
+            let what = match &member.content {
+                Content::Image(facts) => {
+                    let imports = facts.imports.iter().map(|i| i.name.as_str());
+                    format!("image {}", imports.collect::<Vec<_>>().join(" "))
+                }
+                Content::Object(facts) => {
+                    let imports = facts.imports.iter().map(|i| i.name.as_str());
+                    let imports = imports.collect::<Vec<_>>().join(" ");
+                    format!("object {imports} -> {}", facts.defines.join(" "))
+                }
+                Content::Text(text) => format!("text {text}"),
+                Content::Damaged(_) => "damaged".into(),
+                Content::Other => "other".into(),
+            };
+            lines.push(format!("  {} {what}", member.path));
+        }
+        let flaws = package.flaws.iter();
+        lines.extend(flaws.map(|flaw| format!("  ! {}: {}", flaw.path, flaw.message)));
+    }
+    lines
+}
+
+fn flaws(name: &str, bytes: &[u8]) -> Vec<String> {
+    let packages = read_bytes(bytes, name);
+    let flaws = packages.iter().flat_map(|package| &package.flaws);
+    flaws
+        .map(|flaw| format!("{}: {}", flaw.path, flaw.message))
+        .collect()
+}
+
+#[test]
+fn a_wheel_is_read() {
+    let mut stored = entry("demo/_stored.so", library());
+    stored.method = 0;
+    let mut large = library();
+    large.resize(9 << 20, 0);
+    let bytes = zip(&[
+        entry("demo/", ""),
+        entry("demo/__init__.py", "import x"),
+        entry("demo/_core.so", library()),
+        entry("demo/_large.so", large),
+        stored,
+        entry("demo/x.pyd", b"MZ\x90\0"),
+        entry("demo/x.dylib", b"\xcf\xfa\xed\xfe\x07"),
+        entry("demo-1.0.dist-info/METADATA", "Name: demo\n"),
+        entry("demo-1.0.dist-info/LICENSE", "long"),
+    ]);
+    assert_eq!(
+        told(&read_bytes(&bytes, WHEEL)),
+        [
+            "Wheel demo-1.0-py3-none-any.whl",
+            "  demo-1.0.dist-info/LICENSE other",
+            "  demo-1.0.dist-info/METADATA text Name: demo\n",
+            "  demo/__init__.py other",
+            "  demo/_core.so image cudaMalloc",
+            "  demo/_large.so image cudaMalloc",
+            "  demo/_stored.so image cudaMalloc",
+            "  demo/x.dylib other",
+            "  demo/x.pyd other",
+        ]
+    );
+}
+
+#[test]
+fn a_crate_and_a_static_library_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let objects = static_library(folder.path());
+    let name = "demo-1.0/".to_owned() + &"long/".repeat(60) + "x.txt";
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, data) in [
+        ("demo-1.0/Cargo.toml", &b"[package]"[..]),
+        ("demo-1.0/libx.a", &objects),
+        (&name, b"a long name"),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(data.len() as u64);
+        builder.append_data(&mut header, name, data).unwrap();
+    }
+    let bytes = gzip(&builder.into_inner().unwrap());
+    let expected = [
+        "Crate demo-1.0.crate",
+        "  demo-1.0/Cargo.toml text [package]",
+        "  demo-1.0/libx.a other",
+        "  demo-1.0/libx.a!x.o object cudaFree -> cudaMalloc",
+        &format!("  {name} other"),
+    ];
+    assert_eq!(told(&read_bytes(&bytes, "demo-1.0.crate")), expected);
+    assert_eq!(
+        told(&read_bytes(&objects, "libx.a")),
+        ["Archive libx.a", "  x.o object cudaFree -> cudaMalloc"]
+    );
+}
+
+#[test]
+fn a_directory_is_read_in_order_and_links_are_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir_all(at("b/c")).unwrap();
+    fs::write(at("b/c/x.so"), library()).unwrap();
+    fs::write(at("a.so"), "no library").unwrap();
+    fs::write(at("empty.so"), "").unwrap();
+    for (link, target) in [
+        ("loop", "."),
+        ("b/up", "../b"),
+        ("broken", "nowhere"),
+        ("itself", "itself"),
+        ("z.so", "b/c/x.so"),
+    ] {
+        std::os::unix::fs::symlink(target, at(link)).unwrap();
+    }
+    // A pipe, which nobody ever writes to.
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
+    let inner = zip(&[entry("x.so", library())]);
+    let deep = zip(&[entry("w.whl", &inner), entry("w.zip", &inner)]);
+    let deepest = zip(&[entry("three.whl", zip(&[entry("two.whl", &inner)]))]);
+    fs::write(at("b/demo.whl"), deep).unwrap();
+    fs::write(at("b/deep.whl"), deepest).unwrap();
+    let packages = read(folder.path(), "d").unwrap();
+    assert_eq!(
+        told(&packages),
+        [
+            "Directory d",
+            "  a.so other",
+            "  b/c/x.so image cudaMalloc",
+            "  b/deep.whl other",
+            "  b/demo.whl other",
+            "  empty.so other",
+            "Wheel d/b/deep.whl",
+            "  three.whl other",
+            "Wheel d/b/deep.whl!three.whl",
+            "  two.whl other",
+            "  ! two.whl: it lies in too many archives in archives, and was not looked at",
+            "Wheel d/b/demo.whl",
+            "  w.whl other",
+            "  w.zip other",
+            "Wheel d/b/demo.whl!w.whl",
+            "  x.so image cudaMalloc",
+            "Archive d/b/demo.whl!w.zip",
+            "  x.so image cudaMalloc",
+        ]
+    );
+    assert_eq!(packages, read(folder.path(), "d").unwrap());
+    assert!(read(Path::new("/no/such/file"), "x").is_err());
+}
+
+#[test]
+fn code_for_gpus_and_separate_debug_data_are_no_libraries() {
+    for machine in [190_u16, 224] {
+        let mut bytes = library();
+        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+        let packages = read_bytes(&bytes, "x.co");
+        assert_eq!(packages[0].members[0].content, Content::Other);
+    }
+    let mut cut = library();
+    cut.truncate(200);
+    let packages = read_bytes(&cut, "x.so");
+    assert_eq!(told(&packages), ["File x.so", "  x.so damaged"]);
+    let found = check(&packages[0]);
+    assert_eq!(found[0].code.id, "damaged-image");
+}
+
+#[test]
+fn a_zip_that_tools_would_disagree_on_is_told() {
+    let file = || entry("demo/x.py", "x");
+    let change = |change: fn(&mut Entry)| {
+        let mut entry = file();
+        change(&mut entry);
+        zip(&[entry])
+    };
+    use archive::Entry;
+    let good = zip(&[file()]);
+    let patched = |at: usize, byte: u8| {
+        let mut bytes = good.clone();
+        let length = bytes.len();
+        bytes[length - 22 + at] = byte;
+        bytes
+    };
+    let after = [&good[..], b"more"].concat();
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("it is there more than once", zip(&[file(), file()])),
+        (
+            "another name in its own header",
+            change(|e| e.local_name = Some("demo/y.py".into())),
+        ),
+        (
+            "another size in its own header",
+            change(|e| e.local_size = Some(7)),
+        ),
+        ("it is encrypted", change(|e| e.flags = 1)),
+        ("packed with ", change(|e| e.method = 93)),
+        ("packed with ", change(|e| e.method = 12)),
+        (
+            "stored with two different sizes",
+            change(|e| (e.method, e.size) = (0, Some(9))),
+        ),
+        (
+            "the archive does not hold it",
+            change(|e| e.offset = Some(1 << 30)),
+        ),
+        (
+            "the archive does not hold it",
+            change(|e| e.offset = Some(4)),
+        ),
+        ("it says that it has 2 members", patched(10, 2)),
+        ("more bytes after its end", after),
+        ("cut off", good[..good.len() - 5].to_vec()),
+        ("no zip archive", b"not a zip".to_vec()),
+        ("no zip archive", Vec::new()),
+        ("within another member", {
+            let mut second = entry("demo/y.py", "y");
+            second.local_name = Some("demo/x.py".into());
+            second.offset = Some(0);
+            zip(&[file(), second])
+        }),
+    ];
+    for (expected, bytes) in cases {
+        let found = flaws(WHEEL, &bytes);
+        let fits = found.iter().any(|flaw| flaw.contains(expected));
+        assert!(fits, "{expected}: {found:?}");
+        let package = &read_bytes(&bytes, WHEEL)[0];
+        assert!(check(package).iter().all(|d| d.code.id == "bad-archive"));
+    }
+    assert_eq!(flaws(WHEEL, &good), Vec::<String>::new());
+}
+
+#[test]
+fn content_that_is_not_what_the_archive_says_is_told() {
+    let with = |change: &dyn Fn(&mut archive::Entry)| {
+        let mut entry = entry("x.so", library());
+        change(&mut entry);
+        entry
+    };
+    let size = library().len() as u32;
+    for (expected, entry) in [
+        ("size", with(&|e| e.size = Some(size - 1))),
+        ("size", with(&|e| e.size = Some(size + 1))),
+        (
+            "more than is looked at",
+            with(&|e| e.size = Some(u32::MAX - 1)),
+        ),
+    ] {
+        let found = flaws(WHEEL, &zip(&[entry]));
+        assert!(found[0].contains(expected), "{expected}: {found:?}");
+    }
+    for method in [0, 8] {
+        let mut bytes = zip(&[with(&|e| e.method = method)]);
+        // The checksum of both headers.
+        bytes[14] ^= 1;
+        let directory = bytes.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+        bytes[directory + 16] ^= 1;
+        let found = flaws(WHEEL, &bytes);
+        assert!(found[0].contains("checksum"), "{method}: {found:?}");
+    }
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_told() {
+    for name in [
+        &b"../x"[..],
+        b"demo/../../x",
+        b"/etc/x",
+        b"demo\\x",
+        b"a\0b",
+        b"C:x",
+        b"a\x1b[2J",
+        b"\xff\xfe",
+    ] {
+        let package = &read_bytes(&zip(&[entry(name, "x")]), WHEEL)[0];
+        let found = check(package);
+        assert_eq!(found[0].code.id, "unsafe-path", "{name:?}");
+        assert!(
+            !found[0]
+                .origin
+                .as_ref()
+                .unwrap()
+                .file
+                .contains(char::is_control)
+        );
+    }
+    let both = zip(&[entry("demo/A.py", ""), entry("demo/a.py", "")]);
+    assert!(flaws(WHEEL, &both)[0].contains("capitals"));
+    let linux = "demo-1.0-cp312-cp312-manylinux_2_28_x86_64.whl";
+    assert_eq!(flaws(linux, &both), Vec::<String>::new());
+
+    let mut link = entry("demo/x.so", "x.so.1");
+    link.mode = 0o120777;
+    assert!(flaws(WHEEL, &zip(&[link.clone()]))[0].contains("symbolic link"));
+    assert_eq!(flaws("x.zip", &zip(&[link.clone()])), Vec::<String>::new());
+    link.data = b"../../etc".to_vec();
+    assert!(flaws("x.zip", &zip(&[link]))[0].contains("leads out"));
+}
+
+#[test]
+fn tar_archives_that_are_not_what_they_should_be_are_told() {
+    let packed = |members: &[(&str, EntryType, &[u8])]| {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (name, kind, data) in members {
+            tar_member(&mut builder, name, *kind, data);
+        }
+        gzip(&builder.into_inner().unwrap())
+    };
+    let good = gzip(&tar(&[("d-1/x", b"x")]));
+    let cut = good[..good.len() - 12].to_vec();
+    let mut sum = good.clone();
+    let at = sum.len() - 8;
+    sum[at] ^= 1;
+    let long = vec![b'a'; 2 << 20];
+    let file = EntryType::Regular;
+    for (expected, bytes) in [
+        ("cut off", cut),
+        ("damaged", sum),
+        ("damaged", b"no gzip".to_vec()),
+        ("with `..`", packed(&[("d-1/../../x", file, b"")])),
+        ("absolute", packed(&[("/x", file, b"")])),
+        (
+            "link, which cargo never",
+            packed(&[("d-1/x", EntryType::Symlink, b"y")]),
+        ),
+        (
+            "link, which cargo never",
+            packed(&[("d-1/x", EntryType::Link, b"d-1/y")]),
+        ),
+        (
+            "not in the folder `d-1`",
+            packed(&[("d-1/x", file, b""), ("e/x", file, b"")]),
+        ),
+        (
+            "more than once",
+            packed(&[("d-1/x", file, b""), ("d-1/x", file, b"")]),
+        ),
+        (
+            "capitals",
+            packed(&[("d-1/x", file, b""), ("d-1/X", file, b"")]),
+        ),
+        ("sparse", packed(&[("d-1/x", EntryType::GNUSparse, b"")])),
+        (
+            "very long names",
+            packed(&[("d-1/x", EntryType::GNULongName, &long)]),
+        ),
+    ] {
+        let found = flaws("d-1.crate", &bytes);
+        assert!(
+            found.iter().any(|f| f.contains(expected)),
+            "{expected}: {found:?}"
+        );
+    }
+    assert_eq!(flaws("d-1.crate", &good), Vec::<String>::new());
+    let open = tar(&[("d/x.so", &library())]);
+    let found = flaws("d.tar", &open[..2000]);
+    assert!(
+        found[0].contains("the size that the archive says"),
+        "{found:?}"
+    );
+    let inside = packed(&[("d/x", EntryType::Symlink, b"../y")]);
+    assert_eq!(flaws("d.tar.gz", &inside), Vec::<String>::new());
+    let outside = packed(&[("d/x", EntryType::Link, b"../y")]);
+    assert!(flaws("d.tar.gz", &outside)[0].contains("leads out"));
+}
+
+#[test]
+fn an_archive_that_is_a_packages_data_is_not_judged() {
+    let broken = zip(&[entry("../x", "x"), entry("x.so", library())]);
+    let wheel = zip(&[entry("demo/test.zip", &broken)]);
+    let packages = read_bytes(&wheel, WHEEL);
+    assert_eq!(packages[1].kind, Kind::Archive);
+    assert!(packages[1].images().count() == 1 && packages[1].flaws.is_empty());
+    assert!(!flaws("x.zip", &broken).is_empty());
+}
+
+/// Files that inflate to very much are not inflated.
+#[test]
+fn bombs_are_told_and_not_read() {
+    let size = 300 << 20;
+    let mut bomb = entry("x.so", [&b"\x7fELF"[..], &[0; 4096]].concat());
+    bomb.size = Some(size);
+    let found = flaws(WHEEL, &zip(&[bomb.clone()]));
+    assert!(
+        found[0].contains("more than is looked at: 314572800 bytes"),
+        "{found:?}"
+    );
+    // What is no library is never inflated as a whole.
+    bomb.data = vec![b't'; 4096];
+    assert_eq!(flaws(WHEEL, &zip(&[bomb])), Vec::<String>::new());
+
+    // Zeros that follow one another in many streams of gzip, in a file and behind the last one.
+    let zeros = gzip(&vec![0; 4 << 20]);
+    let mut header = tar::Header::new_gnu();
+    header.set_path("x-1/x").unwrap();
+    header.set_size(size.into());
+    header.set_cksum();
+    let bytes = [gzip(header.as_bytes()), zeros.repeat(100)].concat();
+    let found = flaws("x-1.crate", &bytes);
+    assert!(found[0].contains("more than is looked at"), "{found:?}");
+    let bytes = [gzip(&tar(&[("x-1/x", b"x")])), zeros].concat();
+    let found = flaws("x-1.crate", &bytes);
+    assert!(found[0].contains("more than is looked at"), "{found:?}");
+    // A wheel in a wheel in a wheel, all small.
+    let mut inner = zip(&[entry("x.so", library())]);
+    for _ in 0..20 {
+        inner = zip(&[entry("x.whl", &inner)]);
+    }
+    assert!(flaws(WHEEL, &inner)[0].contains("too many archives"));
+}

@@ -1,0 +1,104 @@
+//! Damaged archives give flaws: never a panic, never endless work.
+
+mod archive;
+
+use std::sync::LazyLock;
+
+use archive::{entry, gzip, library, static_library, tar, zip};
+use gpustub_check::fuzz::file;
+use proptest::prelude::*;
+
+/// Small archives of each kind; most of their bytes are headers.
+static SEEDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stored = entry("demo/_core.so", library());
+    stored.method = 0;
+    let mut link = entry("demo/link", "x.so");
+    link.mode = 0o120777;
+    let inner = zip(&[entry("x.so", "\x7fELF")]);
+    let wheel = zip(&[
+        entry("demo/", ""),
+        entry("demo/x.py", "import x"),
+        stored,
+        link,
+        entry("x.whl", inner),
+        entry("demo-1.dist-info/METADATA", "Name: demo\n"),
+    ]);
+    let plain = tar(&[
+        ("x-1/Cargo.toml", b"[package]"),
+        ("x-1/x.so", &library()[..700]),
+        ("x-1/y", b"y"),
+    ]);
+    let seeds = vec![
+        ("x.whl", wheel),
+        ("x.tar", plain.clone()),
+        ("x.crate", gzip(&plain)),
+        ("libx.a", static_library(folder.path())),
+        ("x.so", library()),
+    ];
+    for (name, bytes) in &seeds {
+        assert!(file(bytes, name) > 0, "undamaged, {name} is readable");
+    }
+    seeds
+});
+
+/// Values that break arithmetic more often than random ones do.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::from(u16::MAX)),
+        Just(u64::from(u32::MAX)),
+        Just(u64::MAX),
+        Just(1 << 63),
+        0..0x1_0000_u64,
+        any::<u64>(),
+    ]
+}
+
+fn seed() -> impl Strategy<Value = usize> {
+    0..SEEDS.len()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn overwritten(seed in seed(), changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, value()), 1..6)) {
+        let (name, bytes) = &SEEDS[seed];
+        let mut bytes = bytes.clone();
+        for (at, size, value) in changes {
+            let size = 1 << size;
+            let at = at.index(bytes.len() - size);
+            bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        file(&bytes, name);
+    }
+
+    #[test]
+    fn cut_and_glued(seed in seed(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(), length in 0_usize..4096) {
+        let (name, bytes) = &SEEDS[seed];
+        let mut bytes = bytes.clone();
+        let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+        let piece = bytes[from..(from + length).min(bytes.len())].to_vec();
+        bytes.splice(to..to, piece);
+        file(&bytes, name);
+        bytes.truncate(to);
+        file(&bytes, name);
+    }
+}
+
+/// Each byte of a wheel's headers, one after the other: the last kilobyte is its directory.
+#[test]
+fn each_byte_of_a_wheels_directory() {
+    let (name, bytes) = &SEEDS[0];
+    let mut bytes = bytes.clone();
+    for at in (0..64).chain(bytes.len() - 512..bytes.len()) {
+        let was = bytes[at];
+        for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
+            bytes[at] = value;
+            file(&bytes, name);
+        }
+        bytes[at] = was;
+    }
+}

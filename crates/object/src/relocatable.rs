@@ -1,0 +1,102 @@
+//! Object files and archives of them: what a linker is going to read.
+
+use object::read::archive::ArchiveFile;
+use object::read::elf::{FileHeader, Sym};
+use object::{Endianness, elf};
+
+use crate::elf::{Image, for_class};
+use crate::error::{Error, Problem};
+use crate::image::{Import, Keep, is_function};
+
+/// An object file, as far as policy is concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectFacts {
+    /// The machine, as in `SymbolList::machine`.
+    pub machine: String,
+    /// Functions and data that it wants from others, in the file's order; without versions, which
+    /// the linker finds.
+    pub imports: Vec<Import>,
+    /// Names of the functions that it has for others, sorted.
+    pub defines: Vec<String>,
+}
+
+/// Reads the object file in `bytes`, and keeps the names that `keep` wants; `None` for an ELF file
+/// of another kind.
+pub fn read_object(bytes: &[u8], keep: Keep<'_>) -> Result<Option<ObjectFacts>, Error> {
+    Ok(read(bytes, keep)?)
+}
+
+fn read(bytes: &[u8], keep: Keep<'_>) -> Result<Option<ObjectFacts>, Problem> {
+    for_class!(bytes, facts, keep)
+}
+
+fn facts<Elf: FileHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    keep: Keep<'_>,
+) -> Result<Option<ObjectFacts>, Problem> {
+    let image = Image::<Elf>::parse(bytes)?;
+    if !image.is_object() {
+        return Ok(None);
+    }
+    let mut facts = ObjectFacts {
+        machine: image.machine.clone(),
+        ..ObjectFacts::default()
+    };
+    let Some((table, strings)) = image.full_symbols() else {
+        return Ok(Some(facts));
+    };
+    for symbol in table.iter().skip(1).filter(|symbol| !symbol.is_local()) {
+        let name = strings.get(symbol.st_name(image.endian).into())?;
+        if !keep(name, None) {
+            continue;
+        }
+        let visible = matches!(
+            symbol.st_visibility(),
+            elf::STV_DEFAULT | elf::STV_PROTECTED
+        );
+        if symbol.is_undefined(image.endian) {
+            facts.imports.push(Import {
+                name: name.to_owned(),
+                weak: symbol.is_weak(),
+                version: None,
+            });
+        } else if visible && is_function(symbol.st_type()) {
+            facts.defines.push(name.to_owned());
+        }
+    }
+    facts.defines.sort();
+    facts.defines.dedup();
+    Ok(Some(facts))
+}
+
+/// A file of an `ar` archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArchiveMember<'d> {
+    /// Its name, as the archive has it.
+    pub name: &'d [u8],
+    /// What is in it.
+    pub data: &'d [u8],
+}
+
+/// The files of a static library (`.a`, `.rlib`), in order; after an error there are no more. A
+/// thin archive, which only names files that lie elsewhere, has none.
+pub fn archive_members(
+    bytes: &[u8],
+) -> Result<impl Iterator<Item = Result<ArchiveMember<'_>, Error>>, Error> {
+    let archive = match bytes.starts_with(b"!<") {
+        true => ArchiveFile::parse(bytes).map_err(|_| damaged())?,
+        false => return Err(crate::format::not_elf(bytes).into()),
+    };
+    let members = (!archive.is_thin()).then(|| archive.members());
+    Ok(members.into_iter().flatten().map(move |member| {
+        let member = member.map_err(|_| damaged())?;
+        Ok(ArchiveMember {
+            name: member.name(),
+            data: member.data(bytes).map_err(|_| damaged())?,
+        })
+    }))
+}
+
+fn damaged() -> Error {
+    Problem::Malformed("a member of the archive is cut off, or has no header").into()
+}
