@@ -159,7 +159,8 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
         flags.push("-Wl,--no-as-needed".into());
         flags.push(library.display().to_string());
     }
-    if !flags.iter().any(|flag| flag == "-static" || flag == "-pie") {
+    let program = |flag: &String| flag == "-pie" || flag.starts_with("-static");
+    if !flags.iter().any(program) {
         flags.insert(0, "-shared".into());
     }
     cc(&code, &flags, output)

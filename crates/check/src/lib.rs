@@ -5,6 +5,7 @@
 //! [`RULES`] look at it and give diagnostics; a [`policy`] says how seriously each is taken.
 //! Nothing here prints, and nothing but `read` touches a file.
 
+mod evidence;
 pub mod gpu;
 pub mod package;
 pub mod policy;

@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use gpustub_object::{Problem, read_image};
+use gpustub_object::{Problem, read_image, read_texts};
 use memmap2::Mmap;
 
+use crate::evidence::{self, TEXTS};
 use crate::package::{Content, Kind, Member, Package};
 
 /// Reads what `path` names; messages call it `name`.
@@ -73,7 +74,10 @@ fn content(bytes: &[u8]) -> Content {
         return Content::Other;
     }
     match read_image(bytes, &|_| true) {
-        Ok(facts) => Content::Image(Box::new(facts)),
+        Ok(mut facts) => {
+            facts.texts = read_texts(bytes, TEXTS, &evidence::is_kept).unwrap_or_default();
+            Content::Image(Box::new(facts))
+        }
         Err(error) => match error.problem() {
             Problem::NoDynamicSymbols(_) => Content::Other,
             problem => Content::Damaged(problem.clone()),

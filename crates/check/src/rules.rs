@@ -2,7 +2,11 @@
 //! `tests/cases/check/<id>` show each of them broken and kept.
 
 mod linkage;
+mod load_names;
+mod runtimes;
 mod search_path;
+mod stubs;
+mod symbols;
 
 use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::RuleLevel;
@@ -54,9 +58,20 @@ impl Findings {
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
     &search_path::ABSOLUTE_RUNPATH,
+    &search_path::COMPAT_IN_RUNPATH,
+    &symbols::EXPORTED_STUBS,
+    &stubs::FOREIGN_STUB,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
+    &runtimes::STATIC_CUDART,
+    &stubs::STATIC_STUBS,
+    &stubs::STUB_NAME,
     &search_path::STUBS_IN_RUNPATH,
+    &runtimes::TWO_CUDARTS,
+    &runtimes::TWO_MAJORS,
+    &load_names::UNKNOWN_LOAD_NAME,
+    &symbols::UNRESOLVED_GPU_SYMBOL,
+    &load_names::UNVERSIONED_NAME,
 ];
 
 /// What the rules have to say of a package, sorted by place, then by rule. All are errors until a

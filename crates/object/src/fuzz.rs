@@ -3,7 +3,7 @@
 use gpustub_core::diag::has_errors;
 use gpustub_core::symbols::SymbolList;
 
-use crate::{Options, read_image, read_link_facts, read_symbols, to_ifs};
+use crate::{Options, read_image, read_link_facts, read_symbols, read_texts, to_ifs};
 
 /// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
 /// whether it was a readable library.
@@ -12,6 +12,7 @@ pub fn check(data: &[u8]) -> bool {
     // Either answer will do; that there is one is the point.
     let _ = read_link_facts(data);
     let _ = read_image(data, &|_| true);
+    let _ = read_texts(data, &[".so"], &|_| true);
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };

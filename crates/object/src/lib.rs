@@ -26,6 +26,7 @@ mod image;
 mod machine;
 mod strings;
 mod symbols;
+mod texts;
 
 pub use error::{Error, Problem};
 pub use facts::{LinkFacts, VersionNeed, read_link_facts};
@@ -33,3 +34,4 @@ pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
 pub use image::{ImageFacts, ImageKind, Import, ImportVersion, read_image};
 pub use symbols::{Options, read_symbols};
+pub use texts::read_texts;

@@ -1,0 +1,109 @@
+//! The file names under which an image opens GPU libraries by itself.
+
+use gpustub_core::diag::Code;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::evidence::{has_gpustub, is_from_vendor};
+use crate::gpu::{Role, gpu_file};
+use crate::package::Image;
+
+pub static UNVERSIONED_NAME: Rule = Rule {
+    code: Code {
+        id: "unversioned-name",
+        summary: "a driver's library that is opened by its unversioned name alone",
+        explanation: "\
+`libcuda.so` without a number comes with packages for development. Machines that only run programs
+have `libcuda.so.1`, and on some the unversioned name leads to another file
+(https://github.com/microsoft/WSL/issues/8587, https://github.com/triton-lang/triton/issues/3862).
+Ask for the soname first.
+
+    dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then, if need be, \"libcuda.so\" */",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(unversioned_name),
+};
+
+pub static UNKNOWN_LOAD_NAME: Rule = Rule {
+    code: Code {
+        id: "unknown-load-name",
+        summary: "a GPU library that is opened by a name that it never had",
+        explanation: "\
+The numbers after `.so` are not always the toolkit's major: every CUDA 11 has `libcudart.so.11.0`,
+and a program that opens `libcudart.so.11` finds nothing anywhere
+(https://github.com/vllm-project/vllm/pull/6335). Only versions that gpustub's manifests know are
+judged.
+
+    dlopen(\"libcudart.so.11.0\", RTLD_NOW);  /* not libcudart.so.11 */",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(unknown_load_name),
+};
+
+fn unversioned_name(image: &Image<'_>, findings: &mut Findings) {
+    for (text, library) in opened(image) {
+        let (role, stem) = match gpu_file(text) {
+            Some(gpu) => (gpu.role, gpu.stem),
+            None => continue,
+        };
+        let versioned = format!("{text}.");
+        let Some(soname) = load_names(library).find(|name| name.starts_with(&versioned)) else {
+            continue;
+        };
+        // `.so.` in whatever form: a format, a part of a path, a list.
+        let knows = image.facts.texts.iter().any(|t| t.contains(&versioned));
+        let needs = |name: &String| gpu_file(name).is_some_and(|gpu| gpu.stem == stem);
+        if role != Role::Toolkit && !knows && !image.needed().iter().any(needs) {
+            findings.of(
+                &UNVERSIONED_NAME,
+                image,
+                format!("it opens `{text}`, and nowhere `{soname}`"),
+                &format!("ask for `{soname}` first: the other name is there for linking only"),
+            );
+        }
+    }
+}
+
+fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
+    for (text, library) in opened(image) {
+        let Some((stem, version)) = text.split_once(".so.") else {
+            continue;
+        };
+        // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`.
+        let longer = format!("{stem}.so.{version}.");
+        let known = |name: &str| load_names(library).any(|n| n == name);
+        let Some(real) = load_names(library).find(|name| name.starts_with(&longer)) else {
+            continue;
+        };
+        // Whoever knows a real name as well only tries this one too.
+        let tries = image.facts.texts.iter().any(|t| t.contains(&longer));
+        if !known(text) && !tries {
+            findings.of(
+                &UNKNOWN_LOAD_NAME,
+                image,
+                format!("it opens `{text}`, which no version of the library is called"),
+                &format!("version {version} is called `{real}`"),
+            );
+        }
+    }
+}
+
+/// The file names, without folders, by which an image opens GPU libraries with manifests. Vendors'
+/// libraries know each other, and the stubs' names are the manifests'.
+fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, &'static Library)> {
+    let opens = |name: &str| matches!(name, "dlopen" | "dlmopen");
+    let looked_at = image.facts.imports.iter().any(|i| opens(&i.name))
+        && !is_from_vendor(image)
+        && !has_gpustub(image);
+    let texts = image.facts.texts.iter().filter(move |_| looked_at);
+    texts.filter_map(|text| {
+        let gpu = gpu_file(text).filter(|gpu| !gpu.hashed)?;
+        Some((text.as_str(), gpu.library?))
+    })
+}
+
+fn load_names(library: &'static Library) -> impl Iterator<Item = &'static str> {
+    let names = library.load_names.get("linux").into_iter().flatten();
+    names.map(|name| name.name.as_str())
+}
