@@ -1,11 +1,11 @@
 //! What an image is, told by things that survive stripping: its names, its exports, its texts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use gpustub_core::library::Library;
 
-use crate::gpu::{is_vendors, names_gpu_file};
+use crate::gpu::{gpu_file, is_vendors, names_gpu_file};
 use crate::package::Image;
 
 /// What texts contain that rules look at; [`is_kept`] chooses among them. What is rare comes first,
@@ -25,6 +25,16 @@ const IMPLIB: &str = "implib-gen: ";
 /// Whether a text tells something of GPU libraries.
 pub fn is_kept(text: &str) -> bool {
     TEXTS[..3].iter().any(|mark| text.contains(mark)) || names_gpu_file(text)
+}
+
+/// The texts that are GPU libraries' file names, without folders, and that no other text takes
+/// further: of `libcuda.so` and `libcuda.so.1`, or `/lib/libcuda.so.%d`, not the first.
+pub fn last_names(texts: &BTreeSet<String>) -> impl Iterator<Item = &str> {
+    let names = texts.iter().filter(|text| gpu_file(text).is_some());
+    names.map(String::as_str).filter(|name| {
+        let longer = format!("{name}.");
+        !texts.iter().any(|text| text.contains(&longer))
+    })
 }
 
 /// Whether a vendor made the image: by its file name, or by its soname where that was changed.
@@ -53,10 +63,11 @@ pub fn has_cudart(image: &Image<'_>) -> bool {
 
 /// The library that stubs made by Implib.so stand for.
 pub fn implib<'a>(image: &Image<'a>) -> Option<&'a str> {
-    let mut libraries = image.facts.texts.iter().filter_map(|text| {
-        let library = text.strip_prefix(IMPLIB)?.split(':').next()?;
-        names_gpu_file(library).then_some(library)
-    });
+    let mut libraries = image
+        .facts
+        .texts
+        .iter()
+        .filter_map(|text| text.strip_prefix(IMPLIB)?.split(':').next());
     libraries.next()
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use gpustub_object::{Problem, read_image, read_texts};
+use gpustub_object::{Problem, code_may_have, read_image, read_texts};
 use memmap2::Mmap;
 
 use crate::evidence::{self, TEXTS};
@@ -76,6 +76,9 @@ fn content(bytes: &[u8]) -> Content {
     match read_image(bytes, &|_| true) {
         Ok(mut facts) => {
             facts.texts = read_texts(bytes, TEXTS, &evidence::is_kept).unwrap_or_default();
+            let names = evidence::last_names(&facts.texts);
+            let whole = names.filter(|name| !code_may_have(bytes, name));
+            facts.whole_texts = whole.map(str::to_owned).collect();
             Content::Image(Box::new(facts))
         }
         Err(error) => match error.problem() {

@@ -3,7 +3,9 @@
 use gpustub_core::diag::has_errors;
 use gpustub_core::symbols::SymbolList;
 
-use crate::{Options, read_image, read_link_facts, read_symbols, read_texts, to_ifs};
+use crate::{
+    Options, code_may_have, read_image, read_link_facts, read_symbols, read_texts, to_ifs,
+};
 
 /// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
 /// whether it was a readable library.
@@ -13,6 +15,7 @@ pub fn check(data: &[u8]) -> bool {
     let _ = read_link_facts(data);
     let _ = read_image(data, &|_| true);
     let _ = read_texts(data, &[".so"], &|_| true);
+    let _ = code_may_have(data, "libcuda.so");
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };

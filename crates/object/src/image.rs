@@ -62,6 +62,9 @@ pub struct ImageFacts {
     /// Texts of its read-only data: empty, until the reader of the file asks
     /// [`read_texts`](crate::read_texts) for those that matter.
     pub texts: BTreeSet<String>,
+    /// Those of its texts that its reader found to stand for nothing longer: neither another text
+    /// goes on where they end, nor [`code_may_have`](crate::code_may_have) one.
+    pub whole_texts: BTreeSet<String>,
 }
 
 /// Reads the program or shared library in `bytes`. Of all its names only those are kept that

@@ -34,4 +34,4 @@ pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
 pub use image::{ImageFacts, ImageKind, Import, ImportVersion, read_image};
 pub use symbols::{Options, read_symbols};
-pub use texts::read_texts;
+pub use texts::{code_may_have, read_texts};

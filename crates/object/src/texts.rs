@@ -68,6 +68,37 @@ fn texts<Elf: FileHeader<Endian = Endianness>>(
     Ok(found)
 }
 
+/// Whether machine code may put together a text that begins like `text`. Compilers build short
+/// strings from constants in instructions; of x86-64's, which hold eight bytes, that can be told.
+pub fn code_may_have(bytes: &[u8], text: &str) -> bool {
+    let word = text.as_bytes().first_chunk::<8>();
+    word.is_none_or(|word| code_has(bytes, word).unwrap_or(true))
+}
+
+fn code_has(bytes: &[u8], word: &[u8; 8]) -> Result<bool, Problem> {
+    for_class!(bytes, is_in_code, word)
+}
+
+fn is_in_code<Elf: FileHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    word: &[u8; 8],
+) -> Result<bool, Problem> {
+    let image = Image::<Elf>::parse(bytes)?;
+    let (endian, data) = (image.endian, image.data());
+    let Ok(sections) = image.header().sections(endian, data) else {
+        return Ok(true);
+    };
+    let mut code = sections.iter().filter(|section| {
+        let flags = section.sh_flags(endian);
+        flags.contains(elf::SHF_EXECINSTR) && section.sh_type(endian) == elf::SHT_PROGBITS
+    });
+    let has = |section: &Elf::SectionHeader| {
+        let data = section.data(endian, data);
+        data.is_err() || data.is_ok_and(|data| memmem::find(data, word).is_some())
+    };
+    Ok(image.header().e_machine(endian) != elf::EM_X86_64 || code.any(has))
+}
+
 fn find(data: &[u8], needle: &[u8], keep: &dyn Fn(&str) -> bool, found: &mut BTreeSet<String>) {
     let finder = memmem::Finder::new(needle);
     let mut from = 0;

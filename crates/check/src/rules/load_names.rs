@@ -6,7 +6,7 @@ use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::{has_gpustub, is_from_vendor};
-use crate::gpu::{Role, gpu_file};
+use crate::gpu::{GpuFile, Role, gpu_file};
 use crate::package::Image;
 
 pub static UNVERSIONED_NAME: Rule = Rule {
@@ -17,7 +17,8 @@ pub static UNVERSIONED_NAME: Rule = Rule {
 `libcuda.so` without a number comes with packages for development. Machines that only run programs
 have `libcuda.so.1`, and on some the unversioned name leads to another file
 (https://github.com/microsoft/WSL/issues/8587, https://github.com/triton-lang/triton/issues/3862).
-Ask for the soname first.
+Ask for the soname first. Names are looked for in x86-64 files, where it can be told whether code
+puts together another one.
 
     dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then, if need be, \"libcuda.so\" */",
     },
@@ -42,19 +43,14 @@ judged.
 };
 
 fn unversioned_name(image: &Image<'_>, findings: &mut Findings) {
-    for (text, library) in opened(image) {
-        let (role, stem) = match gpu_file(text) {
-            Some(gpu) => (gpu.role, gpu.stem),
-            None => continue,
-        };
-        let versioned = format!("{text}.");
-        let Some(soname) = load_names(library).find(|name| name.starts_with(&versioned)) else {
+    for (text, gpu, library) in opened(image) {
+        let Some(soname) = going_on(library, text) else {
             continue;
         };
-        // `.so.` in whatever form: a format, a part of a path, a list.
-        let knows = image.facts.texts.iter().any(|t| t.contains(&versioned));
-        let needs = |name: &String| gpu_file(name).is_some_and(|gpu| gpu.stem == stem);
-        if role != Role::Toolkit && !knows && !image.needed().iter().any(needs) {
+        // By its soname it is there already, whatever the program opens.
+        let needs = |name: &String| gpu_file(name).is_some_and(|other| other.stem == gpu.stem);
+        let plain = gpu.role != Role::Toolkit && text.ends_with(".so");
+        if plain && !image.needed().iter().any(needs) {
             findings.of(
                 &UNVERSIONED_NAME,
                 image,
@@ -66,19 +62,13 @@ fn unversioned_name(image: &Image<'_>, findings: &mut Findings) {
 }
 
 fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
-    for (text, library) in opened(image) {
-        let Some((stem, version)) = text.split_once(".so.") else {
+    for (text, _, library) in opened(image) {
+        let Some((_, version)) = text.split_once(".so.") else {
             continue;
         };
-        // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`.
-        let longer = format!("{stem}.so.{version}.");
-        let known = |name: &str| load_names(library).any(|n| n == name);
-        let Some(real) = load_names(library).find(|name| name.starts_with(&longer)) else {
-            continue;
-        };
-        // Whoever knows a real name as well only tries this one too.
-        let tries = image.facts.texts.iter().any(|t| t.contains(&longer));
-        if !known(text) && !tries {
+        // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. Who tries that too has one more
+        // that finds nothing.
+        if let Some(real) = going_on(library, text) {
             findings.of(
                 &UNKNOWN_LOAD_NAME,
                 image,
@@ -89,18 +79,26 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-/// The file names, without folders, by which an image opens GPU libraries with manifests. Vendors'
-/// libraries know each other, and the stubs' names are the manifests'.
-fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, &'static Library)> {
+/// The file names, without folders, by which an image opens GPU libraries with manifests and beside
+/// which it has no longer ones. Vendors' libraries know each other, and the stubs' names are the
+/// manifests'.
+fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
     let opens = |name: &str| matches!(name, "dlopen" | "dlmopen");
     let looked_at = image.facts.imports.iter().any(|i| opens(&i.name))
         && !is_from_vendor(image)
         && !has_gpustub(image);
-    let texts = image.facts.texts.iter().filter(move |_| looked_at);
+    let texts = image.facts.whole_texts.iter().filter(move |_| looked_at);
     texts.filter_map(|text| {
         let gpu = gpu_file(text).filter(|gpu| !gpu.hashed)?;
-        Some((text.as_str(), gpu.library?))
+        let library = gpu.library?;
+        Some((text.as_str(), gpu, library))
     })
+}
+
+/// The load name of a library that goes on, after a dot, where this name ends.
+fn going_on(library: &'static Library, name: &str) -> Option<&'static str> {
+    let longer = format!("{name}.");
+    load_names(library).find(|load| load.starts_with(&longer))
 }
 
 fn load_names(library: &'static Library) -> impl Iterator<Item = &'static str> {
