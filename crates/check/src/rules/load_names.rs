@@ -5,7 +5,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
-use crate::evidence::{has_gpustub, is_from_vendor};
+use crate::evidence::is_from_vendor;
 use crate::gpu::{GpuFile, Role, gpu_file};
 use crate::package::Image;
 
@@ -80,13 +80,10 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
 }
 
 /// The file names, without folders, by which an image opens GPU libraries with manifests and beside
-/// which it has no longer ones. Vendors' libraries know each other, and the stubs' names are the
-/// manifests'.
+/// which it has no longer ones. Vendors' libraries know each other.
 fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
     let opens = |name: &str| matches!(name, "dlopen" | "dlmopen");
-    let looked_at = image.facts.imports.iter().any(|i| opens(&i.name))
-        && !is_from_vendor(image)
-        && !has_gpustub(image);
+    let looked_at = image.facts.imports.iter().any(|i| opens(&i.name)) && !is_from_vendor(image);
     let texts = image.facts.whole_texts.iter().filter(move |_| looked_at);
     texts.filter_map(|text| {
         let gpu = gpu_file(text).filter(|gpu| !gpu.hashed)?;

@@ -67,12 +67,12 @@ fn unresolved(package: &Package, findings: &mut Findings) {
         };
         let imports = image.facts.imports.iter().filter(|import| !import.weak);
         let names = imports.map(|import| import.name.as_str());
-        for (title, functions) in by_library(names.filter(|name| !provided(name))) {
+        for (name, functions) in by_library(names.filter(|name| !provided(name))) {
             findings.of(
                 &UNRESOLVED_GPU_SYMBOL,
                 &image,
                 format!(
-                    "it calls {} of the {title}, and needs nothing that has {}",
+                    "it calls {} of lib{name}, and needs nothing that has {}",
                     listed(&functions),
                     if functions.len() == 1 { "it" } else { "them" },
                 ),
@@ -87,11 +87,11 @@ fn exported_stubs(image: &Image<'_>, findings: &mut Findings) {
         return;
     }
     let exports = image.facts.exports.iter().map(String::as_str);
-    for (title, functions) in by_library(exports) {
+    for (name, functions) in by_library(exports) {
         findings.of(
             &EXPORTED_STUBS,
             image,
-            format!("it exports {} of the {title}", listed(&functions)),
+            format!("it exports {} of lib{name}", listed(&functions)),
             "hide them with a version script, or `-Wl,--exclude-libs,ALL`",
         );
     }
@@ -112,18 +112,15 @@ fn is_leaf(name: &str) -> bool {
     }
 }
 
-/// GPU functions among these names, by the title of their library.
+/// GPU functions among these names, by the name of their library.
 fn by_library<'a>(
     names: impl Iterator<Item = &'a str>,
 ) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
     let mut found = BTreeMap::<_, BTreeSet<_>>::new();
     for name in names {
         let library = library_of(name).filter(|l| !DEFINED_BY_USERS.contains(&l.id.as_str()));
-        if let Some(library) = library {
-            found
-                .entry(library.title.as_str())
-                .or_default()
-                .insert(name);
+        if let Some(link) = library.and_then(|library| library.link_names.first()) {
+            found.entry(link.as_str()).or_default().insert(name);
         }
     }
     found
