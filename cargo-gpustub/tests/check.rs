@@ -231,10 +231,8 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
         flags.push("-Wl,--no-as-needed".into());
         flags.push(library.display().to_string());
     }
-    if !flags
-        .iter()
-        .any(|flag| ["-static", "-pie", "-c"].contains(&flag.as_str()))
-    {
+    let other = |flag: &String| flag == "-pie" || flag == "-c" || flag.starts_with("-static");
+    if !flags.iter().any(other) {
         flags.insert(0, "-shared".into());
     }
     cc(&code, &flags, output)

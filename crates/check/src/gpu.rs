@@ -32,26 +32,29 @@ pub struct GpuFile {
     pub library: Option<&'static Library>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Others {
     driver: Vec<String>,
     loader: Vec<String>,
     toolkit: Vec<String>,
+    alone: Vec<String>,
+    system: Vec<String>,
 }
 
 type Known = BTreeMap<String, (Role, Option<&'static Library>)>;
 
+// A test keeps the file readable.
+static OTHERS: LazyLock<Others> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/libraries.toml")).unwrap_or_default());
+
 static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     let mut known = Known::new();
-    // A test keeps the file readable.
-    if let Ok(others) = toml::from_str::<Others>(include_str!("../data/libraries.toml")) {
-        for (role, stems) in [
-            (Role::Driver, others.driver),
-            (Role::Loader, others.loader),
-            (Role::Toolkit, others.toolkit),
-        ] {
-            known.extend(stems.into_iter().map(|stem| (stem, (role, None))));
-        }
+    for (role, stems) in [
+        (Role::Driver, &OTHERS.driver),
+        (Role::Loader, &OTHERS.loader),
+        (Role::Toolkit, &OTHERS.toolkit),
+    ] {
+        known.extend(stems.iter().map(|stem| (stem.clone(), (role, None))));
     }
     for library in Library::builtin_ids().filter_map(Library::builtin) {
         let role = match library.role {
@@ -97,9 +100,45 @@ fn split(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The stem without the hash that auditwheel puts after it (`-` and eight hexadecimal digits).
+/// The GPU library that a text names somewhere: `/usr/lib/libcuda.so.1`, or `no libcuda.so found`.
+pub fn names_gpu_file(text: &str) -> bool {
+    text.match_indices(".so").any(|(end, _)| {
+        let stem = text[..end].rfind("lib").map(|start| &text[start + 3..end]);
+        stem.is_some_and(|stem| KNOWN.contains_key(stem))
+    })
+}
+
+/// Whether a file of this name (without folders) is one that a vendor of GPUs ships, variants
+/// included that are no library of their own: `libnvrtc.alt.so.12`.
+pub fn is_vendors(name: &str) -> bool {
+    let stem = name.strip_prefix("lib").and_then(|n| n.split('.').next());
+    gpu_file(name).is_some() || stem.is_some_and(|stem| KNOWN.contains_key(stem))
+}
+
+/// Whether the library of this stem needs no other GPU library.
+pub fn is_alone(stem: &str) -> bool {
+    OTHERS.alone.iter().any(|alone| alone == stem)
+}
+
+/// Whether a file of this name is a library of the system in which there are no GPU functions.
+pub fn is_system(name: &str) -> bool {
+    let stem = name.split(".so").next().unwrap_or_default();
+    OTHERS.system.iter().any(|system| system == stem)
+}
+
+/// The stem of the GPU library for whose file one is taken that has this name: `cudart` of
+/// `libcudart.so.12` and of `libcudart_stub.so`.
+pub fn taken_for(name: &str) -> Option<&str> {
+    let stem = name.strip_prefix("lib")?;
+    let ends = stem.match_indices(|c: char| !c.is_ascii_alphanumeric());
+    let mut stems = ends.map(|(end, _)| &stem[..end]);
+    stems.rfind(|stem| KNOWN.contains_key(*stem))
+}
+
+/// The stem without the hash that tools put after it: `-` (auditwheel) or `.` (torchvision's), and
+/// eight hexadecimal digits.
 fn unhashed(stem: &str) -> Option<&str> {
-    let (stem, hash) = stem.rsplit_once('-')?;
+    let (stem, hash) = stem.rsplit_once(['-', '.'])?;
     let hex = |b: u8| b.is_ascii_hexdigit();
     (hash.len() >= 8 && hash.bytes().all(hex)).then_some(stem)
 }
@@ -113,6 +152,9 @@ mod tests {
         let text = include_str!("../data/libraries.toml");
         let others: Others = toml::from_str(text).unwrap();
         let mut seen = std::collections::BTreeSet::new();
+        for stem in &others.alone {
+            assert!(KNOWN.contains_key(stem), "{stem} is not known");
+        }
         for stem in [others.driver, others.loader, others.toolkit].concat() {
             assert!(KNOWN[&stem].1.is_none(), "{stem} has a manifest");
             assert!(seen.insert(stem.clone()), "{stem} stands there twice");
@@ -134,6 +176,10 @@ mod tests {
             ),
             (
                 "libcudart-5ad2a8f1.so.12.4.99",
+                told("cudart", Role::Toolkit, Some(12), true),
+            ),
+            (
+                "libcudart.41118559.so.12",
                 told("cudart", Role::Toolkit, Some(12), true),
             ),
             ("libcuda.so", told("cuda", Role::Driver, None, false)),
@@ -164,5 +210,22 @@ mod tests {
         ] {
             assert_eq!(file(name), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn texts_and_variants() {
+        assert!(names_gpu_file("cannot load /usr/lib/libcuda.so.1: %s"));
+        assert!(names_gpu_file("libm.so.6libnvidia-ml.so"));
+        assert!(!names_gpu_file("libcudart_stub.so, libm.so, .so"));
+        assert!(is_vendors("libnvrtc.alt.so.12"));
+        assert!(is_vendors("libcudart-5ad2a8f1.so.12.4.99"));
+        assert!(!is_vendors("libcudart_stub.so"));
+        assert!(is_system("libc.so.6") && is_system("ld-linux-x86-64.so.2"));
+        assert!(!is_system("libtorch.so"));
+        assert_eq!(taken_for("libcudart_stub.so"), Some("cudart"));
+        assert_eq!(taken_for("libcudnn_ops.so.9"), Some("cudnn_ops"));
+        assert_eq!(taken_for("libnvidia-ml-stub.so"), Some("nvidia-ml"));
+        assert_eq!(taken_for("libstub_cudart.so"), None);
+        assert_eq!(taken_for("libcudartx.so"), None);
     }
 }

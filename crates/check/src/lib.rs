@@ -6,6 +6,7 @@
 //! Nothing here prints, and nothing but `read` touches a file.
 
 mod crates;
+mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gpu;

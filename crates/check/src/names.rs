@@ -46,7 +46,7 @@ pub fn wanted(name: &str, node: Option<&str>) -> bool {
             .iter()
             .any(|start| name.starts_with(start))
         // Without a version where the C library is another than glibc.
-        || ["dlopen", "dlsym", "dlvsym"].contains(&name)
+        || ["dlopen", "dlmopen", "dlsym", "dlvsym"].contains(&name)
         || is_implib(name)
         || is_gpu(name)
 }

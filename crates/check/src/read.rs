@@ -12,8 +12,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_object::{Problem, archive_members, read_image, read_object};
+use gpustub_object::{
+    Problem, archive_members, code_may_have, read_image, read_object, read_texts,
+};
 
+use crate::evidence::{self, TEXTS};
 use crate::names::wanted;
 use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
 use crate::shown::shown;
@@ -357,7 +360,13 @@ fn content(bytes: &[u8]) -> Content {
         return Content::Other;
     }
     let error = match read_image(bytes, &wanted) {
-        Ok(facts) => return Content::Image(Box::new(facts)),
+        Ok(mut facts) => {
+            facts.texts = read_texts(bytes, TEXTS, &evidence::is_kept).unwrap_or_default();
+            let names = evidence::last_names(&facts.texts);
+            let whole = names.filter(|name| !code_may_have(bytes, name));
+            facts.whole_texts = whole.map(str::to_owned).collect();
+            return Content::Image(Box::new(facts));
+        }
         Err(error) => error,
     };
     let error = match error.problem() {

@@ -3,7 +3,11 @@
 
 mod container;
 mod linkage;
+mod load_names;
+mod runtimes;
 mod search_path;
+mod stubs;
+mod symbols;
 pub(crate) mod workspace;
 
 use gpustub_core::diag::{Code, Diagnostic};
@@ -65,29 +69,40 @@ impl Findings {
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
     &search_path::ABSOLUTE_RUNPATH,
+    &container::BAD_ARCHIVE,
     &workspace::BUILD_NEEDS_TOOLKIT,
+    &search_path::COMPAT_IN_RUNPATH,
+    &container::DAMAGED_IMAGE,
     &workspace::DYLIB_CRATE,
+    &symbols::EXPORTED_STUBS,
     &workspace::FORCED_OVERRIDE,
+    &stubs::FOREIGN_STUB,
     &workspace::HEADER_MIX,
     &workspace::HEADER_TOO_NEW,
     &workspace::MACHINE_SEARCH_DIR,
     &workspace::MISSING_FALLBACK,
-    &container::BAD_ARCHIVE,
-    &container::DAMAGED_IMAGE,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
     &workspace::NO_HEADER,
     &workspace::NO_PROVIDER,
+    &load_names::OPENS_UNKNOWN_NAME,
     &workspace::OUT_OF_SYNC,
-    &workspace::STATIC_CUDART,
+    &runtimes::STATIC_CUDART,
+    &workspace::STATIC_CUDART_DEPENDENCY,
+    &stubs::STATIC_STUBS,
     &workspace::STATIC_TARGET,
     &search_path::STUBS_IN_RUNPATH,
+    &stubs::STUB_NAME,
+    &runtimes::TWO_CUDARTS,
+    &runtimes::TWO_MAJORS,
     &workspace::TWO_PROVIDERS,
     &workspace::UNKNOWN_LOAD_NAME,
+    &symbols::UNRESOLVED_GPU_SYMBOL,
+    &container::UNSAFE_PATH,
     &workspace::UNSTUBBED_LIBRARY,
     &workspace::UNUSABLE_MAJOR,
     &workspace::UNUSED_ALLOWANCE,
-    &container::UNSAFE_PATH,
+    &load_names::UNVERSIONED_NAME,
 ];
 
 /// What the rules have to say of a package, sorted by place, then by rule. All are errors until a

@@ -132,6 +132,14 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         }
     }
 
+    pub(crate) fn data(&self) -> &'d [u8] {
+        self.data
+    }
+
+    pub(crate) fn header(&self) -> &'d Elf {
+        self.header
+    }
+
     pub(crate) fn segments(&self) -> &'d [Elf::ProgramHeader] {
         self.segments
     }

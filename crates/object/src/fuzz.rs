@@ -4,7 +4,8 @@ use gpustub_core::diag::has_errors;
 use gpustub_core::symbols::SymbolList;
 
 use crate::{
-    Options, archive_members, read_image, read_link_facts, read_object, read_symbols, to_ifs,
+    Options, archive_members, code_may_have, read_image, read_link_facts, read_object,
+    read_symbols, read_texts, to_ifs,
 };
 
 /// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
@@ -15,6 +16,8 @@ pub fn check(data: &[u8]) -> bool {
     let _ = read_link_facts(data);
     let _ = read_image(data, &|_, _| true);
     let _ = read_object(data, &|_, _| true);
+    let _ = read_texts(data, &[".so"], &|_| true);
+    let _ = code_may_have(data, "libcuda.so");
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };

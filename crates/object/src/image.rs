@@ -1,6 +1,8 @@
 //! What a program or shared library is made of, beyond what its loader is asked for: what policy
 //! checks look at.
 
+use std::collections::BTreeSet;
+
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
 
@@ -57,6 +59,12 @@ pub struct ImageFacts {
     pub hidden: Vec<String>,
     /// Names of its sections, in the file's order; empty if the file does not have them.
     pub sections: Vec<String>,
+    /// Texts of its read-only data: empty, until the reader of the file asks
+    /// [`read_texts`](crate::read_texts) for those that matter.
+    pub texts: BTreeSet<String>,
+    /// Those of its texts that its reader found to stand for nothing longer: neither another text
+    /// goes on where they end, nor [`code_may_have`](crate::code_may_have) one.
+    pub whole_texts: BTreeSet<String>,
 }
 
 /// Which names are kept, by the name and, for what is wanted from others, its version node.
@@ -84,6 +92,8 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     let has = |kind| segments.iter().any(|s| s.p_type(image.endian) == kind);
     let kind = match (image.is_dynamic(), has(elf::PT_INTERP)) {
         (true, true) => ImageKind::Program,
+        // A static program that can be loaded anywhere (`-static-pie`) relocates itself.
+        (true, false) if is_program(&image) => ImageKind::Static,
         (true, false) => ImageKind::Library,
         (false, _) if has(elf::PT_LOAD) => ImageKind::Static,
         (false, _) => return Err(Problem::NoDynamicSymbols(image.kind())),
@@ -99,6 +109,12 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     facts.link.verneed = required.needs;
     sections(&image, keep, &mut facts);
     Ok(facts)
+}
+
+/// Whether it was linked as a program (`DF_1_PIE` of binutils and lld).
+fn is_program<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> bool {
+    let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
+    flags & elf::DF_1_PIE.0 != 0
 }
 
 fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(

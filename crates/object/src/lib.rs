@@ -27,6 +27,7 @@ mod machine;
 mod relocatable;
 mod strings;
 mod symbols;
+mod texts;
 
 pub use error::{Error, Problem};
 pub use facts::{LinkFacts, VersionNeed, read_link_facts};
@@ -35,3 +36,4 @@ pub use ifs::to_ifs;
 pub use image::{ImageFacts, ImageKind, Import, ImportVersion, Keep, read_image};
 pub use relocatable::{ArchiveMember, ObjectFacts, archive_members, read_object};
 pub use symbols::{Options, read_symbols};
+pub use texts::{code_may_have, read_texts};

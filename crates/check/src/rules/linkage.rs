@@ -4,7 +4,8 @@ use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
-use crate::gpu::{Role, gpu_file};
+use crate::evidence::{is_from_vendor, names};
+use crate::gpu::{GpuFile, Role, gpu_file};
 use crate::package::Image;
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
@@ -42,26 +43,39 @@ alone, nor in a container that was built without the driver
 };
 
 fn needed_toolkit(image: &Image<'_>, findings: &mut Findings) {
-    for name in image.needed() {
-        let Some(gpu) = gpu_file(name) else { continue };
-        let carried = image.package.members.iter().any(|m| m.file_name() == name);
-        if gpu.role == Role::Toolkit && !is_driver_like(&gpu.stem) && !carried {
-            findings.of(
-                &NEEDED_TOOLKIT,
-                image,
-                format!("it starts only where `{name}` is installed"),
-                "link the stubs of gpustub in its stead",
-            );
-        }
-    }
+    missing(&NEEDED_TOOLKIT, image, findings, |gpu| {
+        gpu.role == Role::Toolkit && !is_driver_like(&gpu.stem)
+    });
 }
 
 fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
-    for name in image.needed() {
-        let Some(gpu) = gpu_file(name) else { continue };
-        if gpu.role != Role::Toolkit || is_driver_like(&gpu.stem) {
+    missing(&NEEDED_DRIVER, image, findings, |gpu| {
+        gpu.role != Role::Toolkit || is_driver_like(&gpu.stem)
+    });
+}
+
+/// Tells of needed libraries that the package does not carry. Vendors' own are left alone:
+/// whoever gets libcublas gets libcublasLt with it.
+fn missing(
+    rule: &'static Rule,
+    image: &Image<'_>,
+    findings: &mut Findings,
+    of_rule: impl Fn(&GpuFile) -> bool,
+) {
+    if is_from_vendor(image) {
+        return;
+    }
+    let needed = image.needed().iter();
+    for name in needed.filter(|name| gpu_file(name).is_some_and(|gpu| of_rule(&gpu))) {
+        let carried = || {
+            image
+                .package
+                .images()
+                .any(|other| names(&other).any(|n| n == name))
+        };
+        if !carried() {
             findings.of(
-                &NEEDED_DRIVER,
+                rule,
                 image,
                 format!("it starts only where `{name}` is installed"),
                 "link the stubs of gpustub in its stead",

@@ -36,6 +36,21 @@ at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/29
     look: Look::Image(stubs_in_runpath),
 };
 
+pub static COMPAT_IN_RUNPATH: Rule = Rule {
+    code: Code {
+        id: "compat-in-runpath",
+        summary: "a search path that leads to a toolkit's compatibility driver",
+        explanation: "\
+A toolkit's `compat` directory holds a libcuda that works with some older kernel drivers on some
+cards. Whether it is to be used is for the machine's owner to say: found by accident it fails where
+the installed one works (https://github.com/NVIDIA/nvidia-docker/issues/1515).
+
+    LD_LIBRARY_PATH=/usr/local/cuda/compat ./app     # where it is wanted",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(compat_in_runpath),
+};
+
 fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
     for entry in image.runpath().filter(|entry| entry.starts_with('/')) {
         findings.of(
@@ -55,6 +70,24 @@ fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
             image,
             format!("its search path names `{entry}`, where link-time stubs are"),
             "drop the directory: stubs are for the linker",
+        );
+    }
+}
+
+fn compat_in_runpath(image: &Image<'_>, findings: &mut Findings) {
+    let is_compat = |entry: &&str| {
+        let parts: Vec<&str> = entry.split('/').collect();
+        let pairs = parts.windows(2);
+        pairs
+            .into_iter()
+            .any(|pair| pair[0].starts_with("cuda") && pair[1] == "compat")
+    };
+    for entry in image.runpath().filter(is_compat) {
+        findings.of(
+            &COMPAT_IN_RUNPATH,
+            image,
+            format!("its search path names `{entry}`, where a compatibility driver is"),
+            "drop the directory: who wants that driver names it in LD_LIBRARY_PATH",
         );
     }
 }

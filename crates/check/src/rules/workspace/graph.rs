@@ -29,9 +29,9 @@ it, such as cudarc with a feature for the version, needs nothing.
     look: Look::Workspace(build_needs_toolkit),
 };
 
-pub static STATIC_CUDART: Rule = Rule {
+pub static STATIC_CUDART_DEPENDENCY: Rule = Rule {
     code: Code {
-        id: "static-cudart",
+        id: "static-cudart-dependency",
         summary: "a dependency that links a CUDA runtime into the program",
         explanation: "\
 A static cudart is of one major for ever, has state of its own beside any other cudart in the
@@ -121,7 +121,7 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
             "cudarc" => "use its feature `dynamic-linking` with the stubs of gpustub",
             _ => "make it optional, behind a feature that is off by default",
         };
-        findings.push(of(&STATIC_CUDART, krate, message).help(other));
+        findings.push(of(&STATIC_CUDART_DEPENDENCY, krate, message).help(other));
     }
 }
 

@@ -1,0 +1,91 @@
+//! What an image is, told by things that survive stripping: its names, its exports, its texts.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use gpustub_core::library::Library;
+
+use crate::gpu::{gpu_file, is_vendors, names_gpu_file};
+use crate::package::Image;
+
+/// What texts contain that rules look at; [`is_kept`] chooses among them. What is rare comes first,
+/// because not all are kept of a file with thousands.
+pub const TEXTS: &[&str] = &[GPUSTUB, CUDART[0], CUDART[1], ".so"];
+
+/// What gpustub's run time has to say of a malformed variable.
+const GPUSTUB: &str = "gpustub: GPUSTUB_FAIL is ";
+
+/// Texts that are in libcudart and in libcudart_static alike, in 11.8 as in 13.5, and neither in
+/// the driver nor in its users: the name of its shared memory, and an error's.
+const CUDART: [&str; 2] = ["/cudart.shm.%x.%x.%llx", "startup failure in cuda runtime"];
+
+/// What Implib.so's stubs say before they abort: `implib-gen: libcuda.so.1: failed to load …`.
+const IMPLIB: &str = "implib-gen: ";
+
+/// Whether a text tells something of GPU libraries.
+pub fn is_kept(text: &str) -> bool {
+    TEXTS[..3].iter().any(|mark| text.contains(mark)) || names_gpu_file(text)
+}
+
+/// The texts that are GPU libraries' file names, without folders, and that no other text takes
+/// further: of `libcuda.so` and `libcuda.so.1`, or `/lib/libcuda.so.%d`, not the first.
+pub fn last_names(texts: &BTreeSet<String>) -> impl Iterator<Item = &str> {
+    let names = texts.iter().filter(|text| gpu_file(text).is_some());
+    names.map(String::as_str).filter(|name| {
+        let longer = format!("{name}.");
+        !texts.iter().any(|text| text.contains(&longer))
+    })
+}
+
+/// Whether a vendor made the image: by its file name, or by its soname where that was changed.
+pub fn is_from_vendor(image: &Image<'_>) -> bool {
+    names(image).any(is_vendors)
+}
+
+/// The image's file name and its soname.
+pub fn names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
+    let soname = image.facts.link.soname.as_deref();
+    [Some(image.member.file_name()), soname]
+        .into_iter()
+        .flatten()
+}
+
+/// Whether stubs of gpustub are in the image.
+pub fn has_gpustub(image: &Image<'_>) -> bool {
+    let hidden = &image.facts.hidden;
+    hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_text(image, GPUSTUB)
+}
+
+/// Whether the image has a CUDA runtime of its own: libcudart_static.
+pub fn has_cudart(image: &Image<'_>) -> bool {
+    !is_from_vendor(image) && CUDART.iter().all(|text| has_text(image, text))
+}
+
+/// The library that stubs made by Implib.so stand for.
+pub fn implib<'a>(image: &Image<'a>) -> Option<&'a str> {
+    let mut libraries = image
+        .facts
+        .texts
+        .iter()
+        .filter_map(|text| text.strip_prefix(IMPLIB)?.split(':').next());
+    libraries.next()
+}
+
+/// The GPU library that has a function of this name.
+pub fn library_of(function: &str) -> Option<&'static Library> {
+    FUNCTIONS.get(function).copied()
+}
+
+static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::new(|| {
+    let libraries = Library::builtin_ids().filter_map(Library::builtin);
+    libraries
+        .flat_map(|library| {
+            let functions = library.symbols.functions();
+            functions.map(move |function| (function.name.as_str(), library))
+        })
+        .collect()
+});
+
+fn has_text(image: &Image<'_>, mark: &str) -> bool {
+    image.facts.texts.iter().any(|text| text.contains(mark))
+}

@@ -1,0 +1,104 @@
+//! The file names under which an image opens GPU libraries by itself.
+
+use gpustub_core::diag::Code;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::evidence::is_from_vendor;
+use crate::gpu::{GpuFile, Role, gpu_file};
+use crate::package::Image;
+
+pub static UNVERSIONED_NAME: Rule = Rule {
+    code: Code {
+        id: "unversioned-name",
+        summary: "a driver's library that is opened by its unversioned name alone",
+        explanation: "\
+`libcuda.so` without a number comes with packages for development. Machines that only run programs
+have `libcuda.so.1`, and on some the unversioned name leads to another file
+(https://github.com/microsoft/WSL/issues/8587, https://github.com/triton-lang/triton/issues/3862).
+Ask for the soname first. Names are looked for in x86-64 files, where it can be told whether code
+puts together another one.
+
+    dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then, if need be, \"libcuda.so\" */",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(unversioned_name),
+};
+
+pub static OPENS_UNKNOWN_NAME: Rule = Rule {
+    code: Code {
+        id: "opens-unknown-name",
+        summary: "a GPU library that is opened by a name that it never had",
+        explanation: "\
+The numbers after `.so` are not always the toolkit's major: every CUDA 11 has `libcudart.so.11.0`,
+and a program that opens `libcudart.so.11` finds nothing anywhere
+(https://github.com/vllm-project/vllm/pull/6335). Only versions that gpustub's manifests know are
+judged.
+
+    dlopen(\"libcudart.so.11.0\", RTLD_NOW);  /* not libcudart.so.11 */",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(unknown_load_name),
+};
+
+fn unversioned_name(image: &Image<'_>, findings: &mut Findings) {
+    for (text, gpu, library) in opened(image) {
+        let Some(soname) = going_on(library, text) else {
+            continue;
+        };
+        // By its soname it is there already, whatever the program opens.
+        let needs = |name: &String| gpu_file(name).is_some_and(|other| other.stem == gpu.stem);
+        let plain = gpu.role != Role::Toolkit && text.ends_with(".so");
+        if plain && !image.needed().iter().any(needs) {
+            findings.of(
+                &UNVERSIONED_NAME,
+                image,
+                format!("it opens `{text}`, and nowhere `{soname}`"),
+                &format!("ask for `{soname}` first: the other name is there for linking only"),
+            );
+        }
+    }
+}
+
+fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
+    for (text, _, library) in opened(image) {
+        let Some((_, version)) = text.split_once(".so.") else {
+            continue;
+        };
+        // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. Who tries that too has one more
+        // that finds nothing.
+        if let Some(real) = going_on(library, text) {
+            findings.of(
+                &OPENS_UNKNOWN_NAME,
+                image,
+                format!("it opens `{text}`, which no version of the library is called"),
+                &format!("version {version} is called `{real}`"),
+            );
+        }
+    }
+}
+
+/// The file names, without folders, by which an image opens GPU libraries with manifests and beside
+/// which it has no longer ones. Vendors' libraries know each other.
+fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
+    let opens = |name: &str| matches!(name, "dlopen" | "dlmopen");
+    let looked_at = image.facts.imports.iter().any(|i| opens(&i.name)) && !is_from_vendor(image);
+    let texts = image.facts.whole_texts.iter().filter(move |_| looked_at);
+    texts.filter_map(|text| {
+        let gpu = gpu_file(text).filter(|gpu| !gpu.hashed)?;
+        let library = gpu.library?;
+        Some((text.as_str(), gpu, library))
+    })
+}
+
+/// The load name of a library that goes on, after a dot, where this name ends.
+fn going_on(library: &'static Library, name: &str) -> Option<&'static str> {
+    let longer = format!("{name}.");
+    load_names(library).find(|load| load.starts_with(&longer))
+}
+
+fn load_names(library: &'static Library) -> impl Iterator<Item = &'static str> {
+    let names = library.load_names.get("linux").into_iter().flatten();
+    names.map(|name| name.name.as_str())
+}

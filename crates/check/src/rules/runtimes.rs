@@ -1,0 +1,196 @@
+//! How many CUDA runtimes, and of which major, a process gets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::diag::Code;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::evidence::{has_cudart, is_from_vendor};
+use crate::gpu::{Role, gpu_file};
+use crate::package::{Image, Package};
+
+pub static STATIC_CUDART: Rule = Rule {
+    code: Code {
+        id: "static-cudart",
+        summary: "a CUDA runtime of its own in a program or library",
+        explanation: "\
+nvcc links libcudart_static unless told otherwise. The image then stays with that version of the
+runtime whatever the machine has, and shares none of its state (current device, errors, kernels)
+with other libraries in the process (https://github.com/NVIDIA/thrust/issues/1737). With gpustub
+the runtime is the machine's, and one for all.
+
+    nvcc -cudart none kernels.cu        # and link the stubs of cudart",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(static_cudart),
+};
+
+pub static TWO_CUDARTS: Rule = Rule {
+    code: Code {
+        id: "two-cudarts",
+        summary: "libraries of one process with CUDA runtimes of their own",
+        explanation: "\
+Each CUDA runtime keeps its own current device, last error and table of kernels. What one library
+registers or sets, code of the other does not see (https://github.com/NVIDIA/thrust/issues/1737,
+https://github.com/NVIDIA/cuda-quantum/issues/4236). Only images are judged that the loader brings
+in together; NVIDIA's own libraries, which keep theirs to themselves, are not counted.
+
+    nvcc -cudart none kernels.cu        # in all of them, and link the stubs of cudart",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Package(two_cudarts),
+};
+
+pub static TWO_MAJORS: Rule = Rule {
+    code: Code {
+        id: "two-majors",
+        summary: "libraries of one process that need different majors of a toolkit",
+        explanation: "\
+The loader brings in all that images need, and what they need in turn. Libraries of two toolkit
+majors in one process exchange handles and structs of different layouts
+(https://github.com/NVIDIA/cudnn-frontend/issues/211). Images that are never loaded together, as
+one per major to choose from, are fine, and so are stubs, which find one major for all.
+
+    $ ldd app | grep cudart
+     libcudart.so.11.0 => …
+     libcudart.so.12 => …",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(two_majors),
+};
+
+fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
+    if has_cudart(image) {
+        findings.of(
+            &STATIC_CUDART,
+            image,
+            "a CUDA runtime is linked into it".into(),
+            "compile with `-cudart none`, and link the stubs of cudart",
+        );
+    }
+}
+
+fn two_cudarts(package: &Package, findings: &mut Findings) {
+    conflicts(package, &runtimes, |image, conflict| {
+        let (first, second) = conflict;
+        findings.of(
+            &TWO_CUDARTS,
+            image,
+            format!("with it come two CUDA runtimes: {first}, and {second}"),
+            "compile all with `-cudart none`, and link the stubs of cudart",
+        );
+    });
+}
+
+fn two_majors(package: &Package, findings: &mut Findings) {
+    conflicts(package, &majors, |image, (first, second)| {
+        findings.of(
+            &TWO_MAJORS,
+            image,
+            format!("with it come two majors of a toolkit: {first}, and {second}"),
+            "build all of it against one major, or link the stubs of gpustub",
+        );
+    });
+}
+
+/// Two things that do not belong into one process, in words.
+type Conflict = (String, String);
+
+/// Two CUDA runtimes among images that are loaded together, one of which is a static copy.
+fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
+    let mut own = together.iter().filter(|image| has_cudart(image));
+    let first = own.next()?;
+    let own = own
+        .next()
+        .map(|image| format!("the one in `{}`", image.member.path));
+    let needed = || {
+        together
+            .iter()
+            .filter(|image| !is_from_vendor(image))
+            .find_map(|image| {
+                let is_cudart = |n: &&String| gpu_file(n).is_some_and(|gpu| gpu.stem == "cudart");
+                let name = image.needed().iter().find(is_cudart)?;
+                Some(format!("`{name}`, which `{}` needs", image.member.path))
+            })
+    };
+    let first = format!("the one in `{}`", first.member.path);
+    Some((first, own.or_else(needed)?))
+}
+
+/// Two libraries of one toolkit among what images that are loaded together need, such that no major
+/// has both.
+fn majors(together: &[Image<'_>]) -> Option<Conflict> {
+    let mut seen: Vec<(BTreeSet<u32>, String)> = Vec::new();
+    for image in together {
+        for name in image.needed() {
+            let majors = majors_of(name);
+            if majors.is_empty() {
+                continue;
+            }
+            let shown = format!("`{name}`, which `{}` needs", image.member.path);
+            if let Some((_, other)) = seen.iter().find(|(m, _)| m.is_disjoint(&majors)) {
+                return Some((other.clone(), shown));
+            }
+            if !seen.iter().any(|(m, _)| *m == majors) {
+                seen.push((majors, shown));
+            }
+        }
+    }
+    None
+}
+
+/// The majors of the CUDA toolkit that a library may belong to; none: any, or it is not known.
+fn majors_of(name: &str) -> BTreeSet<u32> {
+    let Some(gpu) = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit) else {
+        return BTreeSet::new();
+    };
+    let library = gpu.library.filter(|library| library.family == "cuda");
+    let names = library.and_then(|library| library.load_names.get("linux"));
+    names
+        .into_iter()
+        .flatten()
+        .filter(|known| gpu_file(&known.name).is_some_and(|k| k.major == gpu.major))
+        .filter_map(|known| known.major)
+        .collect()
+}
+
+/// Tells of the images that bring a conflict with them, but of none that only needs another such.
+fn conflicts(
+    package: &Package,
+    look: &dyn Fn(&[Image<'_>]) -> Option<Conflict>,
+    mut tell: impl FnMut(&Image<'_>, Conflict),
+) {
+    let images: Vec<Image<'_>> = package.images().collect();
+    let mut by_name = BTreeMap::new();
+    for (index, image) in images.iter().enumerate().rev() {
+        let soname = image.facts.link.soname.as_deref();
+        by_name.insert(image.member.file_name(), index);
+        by_name.extend(soname.map(|name| (name, index)));
+    }
+    let next = |index: usize| {
+        let needed = images[index].needed().iter();
+        needed.filter_map(|name| by_name.get(name.as_str()).copied())
+    };
+    let found: BTreeMap<usize, Conflict> = (0..images.len())
+        .filter_map(|index| {
+            let mut seen = BTreeSet::from([index]);
+            let mut order = vec![index];
+            let mut at = 0;
+            while at < order.len() && order.len() < MOST {
+                order.extend(next(order[at]).filter(|next| seen.insert(*next)));
+                at += 1;
+            }
+            let together: Vec<Image<'_>> = order.iter().map(|&i| images[i]).collect();
+            Some((index, look(&together)?))
+        })
+        .collect();
+    for (&index, conflict) in &found {
+        if !next(index).any(|next| next != index && found.contains_key(&next)) {
+            tell(&images[index], conflict.clone());
+        }
+    }
+}
+
+/// How many images are followed from one: more than any process has.
+const MOST: usize = 1000;

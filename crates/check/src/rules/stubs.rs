@@ -1,0 +1,98 @@
+//! Stubs: what they are called, who made them, and what they are linked into.
+
+use gpustub_core::diag::Code;
+use gpustub_core::manifest::RuleLevel;
+use gpustub_object::ImageKind;
+
+use super::{Findings, Look, Rule};
+use crate::evidence::{has_gpustub, implib, library_of, names};
+use crate::gpu::{gpu_file, taken_for};
+use crate::package::Image;
+
+pub static STUB_NAME: Rule = Rule {
+    code: Code {
+        id: "stub-name",
+        summary: "a library of stubs whose name is taken for the real library's",
+        explanation: "\
+Programs look for `libcudart` among the files that are loaded already, by a part of the name. They
+then find the stub, and miss in it what the real library has
+(https://github.com/vllm-project/vllm/pull/41746). A stub that has the real library's very name is
+loaded in its place.
+
+    libstub_cudart.so        # not libcudart_stub.so",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(stub_name),
+};
+
+pub static FOREIGN_STUB: Rule = Rule {
+    code: Code {
+        id: "foreign-stub",
+        summary: "stubs that end the program where the library is missing",
+        explanation: "\
+Stubs that Implib.so generates call abort where the library or a function is missing. No caller
+can answer that, neither with a message nor with the CPU
+(https://github.com/yugr/Implib.so/issues/7). Stubs of gpustub return the API's own error.
+
+    implib-gen: libcuda.so.1: failed to load library",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(foreign_stub),
+};
+
+pub static STATIC_STUBS: Rule = Rule {
+    code: Code {
+        id: "static-stubs",
+        summary: "stubs in a program that cannot load a library",
+        explanation: "\
+A static program has no loader: with musl it never finds the real library, and with glibc only
+where just that glibc is installed (https://github.com/rusqlite/rusqlite/issues/990). Every call
+then answers as on a machine without a GPU. Link the C library dynamically.
+
+    RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --release",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Image(static_stubs),
+};
+
+fn stub_name(image: &Image<'_>, findings: &mut Findings) {
+    let exports = &image.facts.exports;
+    let ours = has_gpustub(image) && exports.iter().any(|name| library_of(name).is_some());
+    let stubs = ours || implib(image).is_some();
+    let mut names = names(image);
+    let taken = names.find_map(|name| {
+        let real = taken_for(name)?;
+        let says_so = gpu_file(name).is_none() && name.to_ascii_lowercase().contains("stub");
+        (says_so || stubs).then_some((name, real))
+    });
+    if let Some((name, real)) = taken {
+        findings.of(
+            &STUB_NAME,
+            image,
+            format!("`{name}` is a library of stubs, and is found by who looks for `lib{real}`"),
+            &format!("call it `libstub_{real}.so`, file and soname"),
+        );
+    }
+}
+
+fn foreign_stub(image: &Image<'_>, findings: &mut Findings) {
+    if let Some(library) = implib(image) {
+        findings.of(
+            &FOREIGN_STUB,
+            image,
+            format!("its stubs for `{library}` end the program where that is missing"),
+            "declare the library in GpuStub.toml: its stubs return the API's own error",
+        );
+    }
+}
+
+fn static_stubs(image: &Image<'_>, findings: &mut Findings) {
+    if image.facts.kind == ImageKind::Static && has_gpustub(image) {
+        findings.of(
+            &STATIC_STUBS,
+            image,
+            "it is linked statically, and its stubs cannot load the real libraries".into(),
+            "link the C library dynamically: `-C target-feature=-crt-static`",
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! GPU functions among the symbols that images share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::diag::Code;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::evidence::{has_gpustub, is_from_vendor, library_of};
+use crate::gpu::{gpu_file, is_alone, is_system};
+use crate::package::{Image, Package};
+
+pub static UNRESOLVED_GPU_SYMBOL: Rule = Rule {
+    code: Code {
+        id: "unresolved-gpu-symbol",
+        summary: "a GPU function that nothing provides",
+        explanation: "\
+The image calls a function of a GPU library, and none of the libraries that it needs can have it.
+Linkers accept that for shared libraries; the loader then refuses the image, or ends the program
+at the first call (https://github.com/tile-ai/tilelang/pull/2314). Declare the library in
+GpuStub.toml, in a package whose stubs are linked into the image; `-Wl,-z,defs` makes the linker
+tell of the next one. A plug-in that relies on its host for the function allows the rule.
+
+    $ nm -D --undefined-only _core.so | grep ' cu'",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(unresolved),
+};
+
+pub static EXPORTED_STUBS: Rule = Rule {
+    code: Code {
+        id: "exported-stubs",
+        summary: "GPU functions that other libraries in the process bind to by accident",
+        explanation: "\
+The image exports functions under the names of a GPU library that it is not. Whatever is loaded
+after it may bind to them in the real ones' stead, with another version's structs
+(https://github.com/tile-ai/tilelang/pull/2919). Stubs of gpustub are hidden unless
+`form = \"shared\"` asks for a library of them; other definitions are hidden with a version script, or
+`-Wl,--exclude-libs,ALL` for those of static libraries. A library that replaces the real one on
+purpose allows the rule.
+
+    $ nm -D --defined-only _core.so | grep ' T cu'     # should print nothing",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Image(exported_stubs),
+};
+
+/// Headers of OpenCL's drivers and of NVTX have every user define these functions.
+const DEFINED_BY_USERS: [&str; 2] = ["opencl", "nvtx"];
+
+fn unresolved(package: &Package, findings: &mut Findings) {
+    for image in package.images() {
+        if is_from_vendor(&image) || !image.needed().iter().all(|name| is_leaf(name)) {
+            continue;
+        }
+        let provided = |function: &str| {
+            let library = library_of(function);
+            let needed = || image.needed().iter().filter_map(|name| gpu_file(name));
+            library.is_none()
+                || needed().any(|gpu| gpu.library.map(|l| &l.id) == library.map(|l| &l.id))
+                || package.images().any(|other| {
+                    let exports = &other.facts.exports;
+                    exports
+                        .binary_search_by(|e| e.as_str().cmp(function))
+                        .is_ok()
+                })
+        };
+        let imports = image.facts.imports.iter().filter(|import| !import.weak);
+        let names = imports.map(|import| import.name.as_str());
+        for (name, functions) in by_library(names.filter(|name| !provided(name))) {
+            findings.of(
+                &UNRESOLVED_GPU_SYMBOL,
+                &image,
+                format!(
+                    "it calls {} of lib{name}, and needs nothing that has {}",
+                    listed(&functions),
+                    if functions.len() == 1 { "it" } else { "them" },
+                ),
+                "declare the library in GpuStub.toml, so that its stubs are linked into the image",
+            );
+        }
+    }
+}
+
+fn exported_stubs(image: &Image<'_>, findings: &mut Findings) {
+    if is_from_vendor(image) || is_library_of_stubs(image) {
+        return;
+    }
+    let exports = image.facts.exports.iter().map(String::as_str);
+    for (name, functions) in by_library(exports) {
+        findings.of(
+            &EXPORTED_STUBS,
+            image,
+            format!("it exports {} of lib{name}", listed(&functions)),
+            "hide them with a version script, or `-Wl,--exclude-libs,ALL`",
+        );
+    }
+}
+
+/// Whether it is what `form = "shared"` in GpuStub.toml asks for: stubs, exported, and nothing else.
+fn is_library_of_stubs(image: &Image<'_>) -> bool {
+    let ours = |name: &String| library_of(name).is_some() || name.starts_with("gpustub");
+    has_gpustub(image) && image.facts.exports.iter().all(ours)
+}
+
+/// Whether neither this library nor one that it needs can have functions that the manifests do not
+/// say it has.
+fn is_leaf(name: &str) -> bool {
+    match gpu_file(name) {
+        Some(gpu) => is_alone(&gpu.stem),
+        None => is_system(name),
+    }
+}
+
+/// GPU functions among these names, by the name of their library.
+fn by_library<'a>(
+    names: impl Iterator<Item = &'a str>,
+) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
+    let mut found = BTreeMap::<_, BTreeSet<_>>::new();
+    for name in names {
+        let library = library_of(name).filter(|l| !DEFINED_BY_USERS.contains(&l.id.as_str()));
+        if let Some(link) = library.and_then(|library| library.link_names.first()) {
+            found.entry(link.as_str()).or_default().insert(name);
+        }
+    }
+    found
+}
+
+/// At most three names, and how many more there are.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(3)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

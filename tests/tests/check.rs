@@ -1,0 +1,128 @@
+//! `cargo gpustub check` on real files: what stubs look like in stripped images, and what must not
+//! be said of the vendors' own libraries. What each rule finds is in `cargo-gpustub/tests/check`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::cargo::gpustub;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::{component, wheel_libraries};
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, scratch};
+
+/// What `check` says of the files in a folder, a line each, without the folder.
+fn check(folder: &Path) -> Result<Vec<String>> {
+    let mut command = gpustub(&["check", "--message-format", "short", "."])?;
+    let ran = run(command.current_dir(folder))?;
+    let lines = ran.stderr.lines();
+    Ok(lines
+        .map(|line| line.trim_start_matches("./").to_owned())
+        .collect())
+}
+
+const CALLS: &str = "
+int cuInit(unsigned);
+int nvmlInit_v2(void);
+int cudaGetDeviceCount(int *);
+int demo(int *count) { return cuInit(0) + nvmlInit_v2() + cudaGetDeviceCount(count); }
+int main(void) { int count; return demo(&count); }
+";
+
+/// Stubs of the driver, NVML and the run time, and a source that calls them.
+fn stubs(dir: &Path) -> Result<Stubs> {
+    let manifest = "schema = 1\n[stub.cuda]\n[stub.nvml]\n[stub.cudart]\nheader = \"12\"\n";
+    fs::write(dir.join("calls.c"), CALLS)?;
+    let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
+    Stubs::write(dir, &plan, "cc", &[])
+}
+
+fn link(dir: &Path, flags: &[&str], library: &Path, output: &Path) -> Result<()> {
+    let mut command = Command::new("cc");
+    command
+        .args(["-fPIC", "-s"])
+        .args(flags)
+        .arg(dir.join("calls.c"));
+    succeed(command.arg(library).arg("-ldl").arg("-o").arg(output))?;
+    Ok(())
+}
+
+#[test]
+fn nothing_is_said_of_stripped_images_with_stubs() -> Result<()> {
+    let dir = scratch()?;
+    let work = dir.path();
+    let archive = stubs(work)?.archive()?;
+    let package = work.join("package");
+    fs::create_dir(&package)?;
+    link(work, &["-shared"], &archive, &package.join("_core.so"))?;
+    link(work, &["-pie"], &archive, &package.join("app"))?;
+    assert_eq!(check(&package)?, Vec::<String>::new());
+    // That they are known as such: a static program cannot use them.
+    link(work, &["-static", "-w"], &archive, &package.join("app"))?;
+    assert_eq!(
+        check(&package)?,
+        [
+            "app: error[static-stubs]: it is linked statically, and its stubs cannot load the real libraries"
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn nothing_is_said_of_a_library_of_stubs() -> Result<()> {
+    let dir = scratch()?;
+    let work = dir.path();
+    let package = work.join("package");
+    fs::create_dir(&package)?;
+    let library = stubs(work)?.shared(&package)?;
+    link(work, &["-shared"], &library, &package.join("_core.so"))?;
+    let strip = |file: &Path| succeed(Command::new("strip").arg(file));
+    strip(&library)?;
+    assert_eq!(check(&package)?, Vec::<String>::new());
+    // That it is known as such, and by the name that others look for.
+    fs::rename(&library, package.join("libcudart.so.12"))?;
+    let found = check(&package)?;
+    assert!(
+        found[0].starts_with("libcudart.so.12: error[stub-name]: "),
+        "{found:?}"
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs cudart of three versions: ./tests/run"]
+fn a_cudart_that_is_linked_in_is_found_in_stripped_images() -> Result<()> {
+    for version in ["12.9", "13.0", "13.5"] {
+        let dir = scratch()?;
+        let package = dir.path().join("package");
+        fs::create_dir(&package)?;
+        let code =
+            "int cudaGetDeviceCount(int *); int demo(int *n) { return cudaGetDeviceCount(n); }";
+        fs::write(dir.path().join("calls.c"), code)?;
+        let runtime = wheel_libraries(&format!("cudart-{version}"))?.join("libcudart_static.a");
+        let flags = [
+            "-shared",
+            "-Wl,--gc-sections",
+            "-Wl,--exclude-libs,ALL",
+            "-lpthread",
+            "-lrt",
+        ];
+        link(dir.path(), &flags, &runtime, &package.join("_core.so"))?;
+        assert_eq!(
+            check(&package)?,
+            ["_core.so: warning[static-cudart]: a CUDA runtime is linked into it"],
+            "{version}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs the real libraries of all versions: ./tests/run --all"]
+fn heavy_nothing_is_said_of_the_vendors_libraries() -> Result<()> {
+    assert_eq!(
+        check(&component("wheels")?.join(".."))?,
+        Vec::<String>::new()
+    );
+    Ok(())
+}
