@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,6 +28,8 @@ struct Case {
     /// Texts, by path in the package.
     #[serde(default)]
     files: BTreeMap<String, String>,
+    /// Instead of a folder, a file of so many bytes.
+    file_size: Option<u64>,
     /// Programs and libraries, by path in the package.
     #[serde(default)]
     images: BTreeMap<String, Recipe>,
@@ -43,6 +45,9 @@ struct Recipe {
     /// `DT_NEEDED`, and the functions that are called of each: `name` or `name@NODE`.
     #[serde(default)]
     needs: BTreeMap<String, Vec<String>>,
+    /// A name in `DT_NEEDED` that loses its `lib` afterwards, and keeps it where versions are asked
+    /// for: what tools leave that rename in one place only.
+    renamed: Option<String>,
     /// For the compiler, as they are.
     #[serde(default)]
     flags: Vec<String>,
@@ -113,7 +118,11 @@ fn run(path: &Path) -> Result<()> {
     for (name, recipe) in &case.images {
         compile(recipe, &content.join(name), work.path())?;
     }
-    fs::rename(&content, work.path().join(&case.name))?;
+    let whole = work.path().join(&case.name);
+    match case.file_size {
+        Some(size) => File::create(whole)?.set_len(size)?,
+        None => fs::rename(&content, whole)?,
+    }
 
     let output = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"))
         .args(["gpustub", "check", "--message-format", "short", &case.name])
@@ -162,7 +171,38 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
     if !flags.iter().any(|flag| flag == "-static" || flag == "-pie") {
         flags.insert(0, "-shared".into());
     }
-    cc(&code, &flags, output)
+    cc(&code, &flags, output)?;
+    match &recipe.renamed {
+        Some(name) => rename(output, name),
+        None => Ok(()),
+    }
+}
+
+/// Lets the `DT_NEEDED` entry of `name` begin after its `lib`. Of a 64-bit file of this byte order.
+fn rename(path: &Path, name: &str) -> Result<()> {
+    const DT_NEEDED: u64 = 1;
+    const DT_STRTAB: u64 = 5;
+    let mut bytes = fs::read(path)?;
+    let word = |at: usize| {
+        let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
+        u64::from_le_bytes(bytes.unwrap_or_default())
+    };
+    let with = |tag| {
+        (0..bytes.len())
+            .step_by(8)
+            .filter(move |&at| word(at) == tag)
+    };
+    // Addresses in the first segment are offsets in the file.
+    let is_name = |table: usize, entry: usize| {
+        let start = word(table + 8).checked_add(word(entry + 8));
+        let text = start.and_then(|start| bytes.get(usize::try_from(start).ok()?..));
+        text.is_some_and(|text| text.starts_with(format!("{name}\0").as_bytes()))
+    };
+    let mut pairs = with(DT_STRTAB).flat_map(|t| with(DT_NEEDED).map(move |n| (t, n)));
+    let (_, entry) = pairs.find(|&(t, n)| is_name(t, n)).ok_or("not needed")?;
+    let cut = word(entry + 8) + "lib".len() as u64;
+    bytes[entry + 8..entry + 16].copy_from_slice(&cut.to_le_bytes());
+    Ok(fs::write(path, bytes)?)
 }
 
 fn cc(code: &str, flags: &[String], output: &Path) -> Result<()> {

@@ -6,10 +6,14 @@
 //! Nothing here prints, and nothing but `read` touches a file.
 
 pub mod gpu;
+mod label;
 pub mod package;
+mod places;
 pub mod policy;
 pub mod read;
 mod rules;
+pub mod tag;
+pub mod wheel;
 
 pub use package::{Content, Image, Kind, Member, Package};
 pub use rules::{Look, RULES, Rule, check};

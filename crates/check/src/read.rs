@@ -9,6 +9,7 @@ use gpustub_object::{Problem, read_image};
 use memmap2::Mmap;
 
 use crate::package::{Content, Kind, Member, Package};
+use crate::wheel::is_dist_info;
 
 /// Reads what `path` names; messages call it `name`.
 pub fn read(path: &Path, name: &str) -> io::Result<Package> {
@@ -16,10 +17,12 @@ pub fn read(path: &Path, name: &str) -> io::Result<Package> {
     let mut package = Package {
         name: name.to_owned(),
         kind: Kind::File,
+        size: metadata.len(),
         members: Vec::new(),
     };
     if metadata.is_dir() {
         package.kind = Kind::Directory;
+        package.size = 0;
         directory(path, "", &mut package)?;
         package.members.sort_by(|a, b| a.path.cmp(&b.path));
     } else {
@@ -27,6 +30,14 @@ pub fn read(path: &Path, name: &str) -> io::Result<Package> {
         package.members.push(member(path, file.into_owned())?);
     }
     Ok(package)
+}
+
+/// The longest text that rules read.
+const TEXT: u64 = 1 << 20;
+
+/// Whether rules read a file of this path as text.
+fn is_text(path: &str) -> bool {
+    is_dist_info(path, "WHEEL") || is_dist_info(path, "METADATA")
 }
 
 fn directory(path: &Path, inside: &str, package: &mut Package) -> io::Result<()> {
@@ -58,7 +69,13 @@ fn member(path: &Path, inside: String) -> io::Result<Member> {
         // it is read, this one gets SIGBUS, as every linker does that maps its inputs; other changes
         // give other bytes, and nothing trusts the bytes.
         let map = unsafe { Mmap::map(&file) }?;
-        content(&map)
+        match is_text(&inside) && size <= TEXT {
+            true => match str::from_utf8(&map) {
+                Ok(text) => Content::Text(text.to_owned()),
+                Err(_) => Content::Other,
+            },
+            false => content(&map),
+        }
     };
     Ok(Member {
         path: inside,

@@ -1,11 +1,15 @@
 //! The rules, by theme. Each row says what it means, why, and what to do; the cases in
 //! `tests/cases/check/<id>` show each of them broken and kept.
 
+mod label;
 mod linkage;
+mod packed;
+mod search;
 mod search_path;
+mod tag;
 
 use gpustub_core::diag::{Code, Diagnostic};
-use gpustub_core::manifest::RuleLevel;
+use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::package::{Image, Package};
 
@@ -27,6 +31,8 @@ pub enum Look {
     Image(fn(&Image<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
+    /// The package as a whole, against what the policy asks for.
+    Policy(fn(&Package, &Policy, &mut Findings)),
     /// A cargo workspace: `cargo gpustub check` looks there.
     Workspace,
 }
@@ -56,12 +62,24 @@ pub static RULES: &[&Rule] = &[
     &search_path::ABSOLUTE_RUNPATH,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
+    &packed::NVRTC_WITHOUT_BUILTINS,
+    &packed::OVERSIZE,
+    &packed::PACKED_DRIVER,
+    &search::RELATIVE_RUNPATH,
+    &search::RUNPATH_TO_NOTHING,
     &search_path::STUBS_IN_RUNPATH,
+    &tag::TAG_LIBRARIES,
+    &tag::TAG_MACHINE,
+    &tag::TAG_SYMBOLS,
+    &tag::TAG_VERSIONS,
+    &packed::UNDECLARED_SIBLING,
+    &search::VERSIONS_OF_NOBODY,
+    &label::WRONG_LABEL,
 ];
 
-/// What the rules have to say of a package, sorted by place, then by rule. All are errors until a
+/// What the rules have to say of a package under a policy, sorted by place, then by rule. All are errors until a
 /// [`policy`](crate::policy) says otherwise.
-pub fn check(package: &Package) -> Vec<Diagnostic> {
+pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     for rule in RULES {
         match rule.look {
@@ -69,6 +87,7 @@ pub fn check(package: &Package) -> Vec<Diagnostic> {
                 .images()
                 .for_each(|image| look(&image, &mut findings)),
             Look::Package(look) => look(package, &mut findings),
+            Look::Policy(look) => look(package, policy, &mut findings),
             Look::Workspace => {}
         }
     }

@@ -57,6 +57,8 @@ pub struct ImageFacts {
     pub hidden: Vec<String>,
     /// Names of its sections, in the file's order; empty if the file does not have them.
     pub sections: Vec<String>,
+    /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.
+    pub x86_level: u8,
 }
 
 /// Reads the program or shared library in `bytes`. Of all its names only those are kept that
@@ -94,8 +96,34 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     let required = Requirements::read(&image, &strings)?;
     dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
     facts.link.verneed = required.needs;
+    facts.x86_level = x86_level(&image);
     sections(&image, keep, &mut facts);
     Ok(facts)
+}
+
+/// What the note GNU_PROPERTY_X86_ISA_1_NEEDED says (x86-64 psABI, "Program Property"): a bit per
+/// level. Notes that cannot be read count as none: no loader refuses a file for them.
+fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8 {
+    let mut level = 0;
+    for segment in image.segments() {
+        let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            let Some(mut properties) = note.gnu_properties(image.endian) else {
+                continue;
+            };
+            while let Ok(Some(property)) = properties.next() {
+                let data = match property.pr_type() {
+                    elf::GNU_PROPERTY_X86_ISA_1_NEEDED => property.data_u32(image.endian),
+                    _ => continue,
+                };
+                let bits = data.unwrap_or(0) & 0xf;
+                level = level.max((u32::BITS - bits.leading_zeros()) as u8);
+            }
+        }
+    }
+    level
 }
 
 fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
