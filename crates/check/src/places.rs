@@ -21,7 +21,8 @@ pub enum Place {
 pub struct Layout<'a> {
     files: BTreeMap<String, &'a Member>,
     folders: BTreeSet<String>,
-    /// Those that hold files, not only folders.
+    /// Those that hold files of its own: not only folders, nor the `__init__.py` of a folder that
+    /// packages share.
     owned: BTreeSet<String>,
 }
 
@@ -35,8 +36,10 @@ impl<'a> Layout<'a> {
         };
         for member in &package.members {
             let path = installed(&member.path);
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            layout.owned.insert(folder.to_owned());
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            if name != "__init__.py" {
+                layout.owned.insert(folder.to_owned());
+            }
             let mut folder = path;
             while let Some((parent, _)) = folder.rsplit_once('/') {
                 if !layout.folders.insert(parent.to_owned()) {

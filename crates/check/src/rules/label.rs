@@ -17,8 +17,8 @@ pub static WRONG_LABEL: Rule = Rule {
         summary: "a wheel is labelled for another toolkit than its images need",
         explanation: "\
 People choose a wheel by the `cu126` or `rocm6.2` in its name or version, and so do installers that
-look at the driver. Where the images need another major, or GPU libraries in spite of `cpu`, it fails
-on just the machines that it was chosen for
+look at the driver. Where the images need another major, or GPU libraries in spite of `cpu`, it
+fails on just the machines that it was chosen for
 (https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
 
     x-1.0+cu126-py3-none-manylinux_2_28_x86_64.whl

@@ -40,8 +40,9 @@ pub static TAG_LIBRARIES: Rule = Rule {
         explanation: "\
 A tag promises few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
 wheel carries the others and finds them by `$ORIGIN`, or does without. That is what `auditwheel
-show` asks for, and installers cannot see it (https://github.com/EricLBuehler/mistral.rs/issues/2411).
-Libpython is none of them either: an extension takes its symbols from the program that loads it.
+show` asks for, and installers cannot see it
+(https://github.com/EricLBuehler/mistral.rs/issues/2411). Libpython is none of them either: an
+extension takes its symbols from the program that loads it.
 
     $ auditwheel show x.whl
     ... \"linux_x86_64\"                             # not manylinux: libcudart.so.12
@@ -211,10 +212,14 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
     {
         return format!("if it comes with {required}, allow this with that as the reason");
     }
-    match names.iter().all(|name| gpu_file(name).is_some()) {
-        true => "link the stubs of gpustub in its stead".into(),
-        false => "carry it in the wheel (`auditwheel repair` does), or link it statically".into(),
+    if names.iter().all(|name| gpu_file(name).is_some()) {
+        return "link the stubs of gpustub in its stead".into();
     }
+    let mut help = String::from("carry it in the wheel (`auditwheel repair` does)");
+    if !wheel.requires.is_empty() {
+        help += "; if a required wheel brings and loads it, allow this with that as the reason";
+    }
+    help
 }
 
 /// The required project whose folder beside the wheel's own an entry of a search path leads to.
