@@ -19,11 +19,11 @@ pub enum Place {
 
 /// The files of a package as they lie when it is installed.
 pub struct Layout<'a> {
-    files: BTreeMap<String, &'a Member>,
-    folders: BTreeSet<String>,
+    files: BTreeMap<&'a str, &'a Member>,
+    folders: BTreeSet<&'a str>,
     /// Those that hold files of its own: not only folders, nor the `__init__.py` of a folder that
     /// packages share.
-    owned: BTreeSet<String>,
+    owned: BTreeSet<&'a str>,
 }
 
 impl<'a> Layout<'a> {
@@ -31,23 +31,23 @@ impl<'a> Layout<'a> {
     pub fn of(package: &'a Package) -> Self {
         let mut layout = Self {
             files: BTreeMap::new(),
-            folders: BTreeSet::from([String::new()]),
+            folders: BTreeSet::from([""]),
             owned: BTreeSet::new(),
         };
         for member in &package.members {
             let path = installed(&member.path);
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
             if name != "__init__.py" {
-                layout.owned.insert(folder.to_owned());
+                layout.owned.insert(folder);
             }
             let mut folder = path;
             while let Some((parent, _)) = folder.rsplit_once('/') {
-                if !layout.folders.insert(parent.to_owned()) {
+                if !layout.folders.insert(parent) {
                     break;
                 }
                 folder = parent;
             }
-            layout.files.insert(path.to_owned(), member);
+            layout.files.insert(path, member);
         }
         layout
     }
@@ -133,6 +133,8 @@ pub struct Loads<'a> {
 
 /// So many images that load a library are asked what they have loaded before it.
 const LOADERS: usize = 64;
+/// So many folders of a search path are looked into.
+const FOLDERS: usize = 64;
 /// So often loading is followed from libraries to what they load by their loaders' DT_RPATH.
 const ROUNDS: usize = 8;
 
@@ -149,13 +151,12 @@ impl<'a> Loads<'a> {
             let path = image.member.path.as_str();
             let mut folders: Vec<String> = Vec::new();
             for entry in image.runpath() {
-                match place(&image, entry) {
-                    Place::Inside(folder)
-                        if loads.layout.has_folder(&folder) && !folders.contains(&folder) =>
-                    {
-                        folders.push(folder);
-                    }
-                    _ => {}
+                let Place::Inside(folder) = place(&image, entry) else {
+                    continue;
+                };
+                let known = loads.layout.has_folder(&folder);
+                if known && folders.len() < FOLDERS && !folders.contains(&folder) {
+                    folders.push(folder);
                 }
             }
             loads.folders.insert(path, folders);
@@ -217,6 +218,6 @@ impl<'a> Loads<'a> {
 
     fn in_path_of(&self, image: &Image<'_>, name: &str) -> Option<&'a Member> {
         let mut folders = self.folders.get(image.member.path.as_str())?.iter();
-        folders.find_map(|folder| self.layout.files.get(&join(folder, name)).copied())
+        folders.find_map(|folder| self.layout.files.get(join(folder, name).as_str()).copied())
     }
 }

@@ -190,6 +190,16 @@ impl Tag {
     }
 }
 
+/// Whether some tag forbids a symbol of this name: readers of files keep such names.
+pub fn is_hidden(symbol: &str) -> bool {
+    let families = DATA
+        .iter()
+        .flat_map(|data| [&data.manylinux, &data.musllinux]);
+    families
+        .flat_map(|promises| &promises.hidden)
+        .any(|hidden| hidden.symbols.iter().any(|name| name == symbol))
+}
+
 /// Whether a node is one of those that are not numbers: `GLIBC_ABI_DT_RELR`.
 fn is_special(version: &str) -> impl Fn(&Since) -> bool {
     move |since| number(version).is_none() && since.values().flatten().any(|v| v == version)
@@ -305,6 +315,7 @@ mod tests {
         assert!(tag("manylinux1").has_library("ld-linux-aarch64.so.1", "aarch64"));
         assert!(!tag("musllinux_1_1").has_library("libc.so.6", "x86_64"));
         assert!(tag("musllinux_1_1").has_library("libc.musl-x86.so.1", "i686"));
+        assert!(is_hidden("uncompress2") && !is_hidden("crc32"));
         let hidden = |text, symbol| tag(text).hidden("libz.so.1").any(|s| s == symbol);
         assert!(hidden("manylinux_2_28", "uncompress2"));
         assert!(!hidden("manylinux_2_34", "uncompress2"));

@@ -1,11 +1,13 @@
 //! What a package carries, and what it forgot to.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::gpu::{GpuFile, Role, gpu_file};
-use crate::package::{Image, Kind, Package};
+use crate::package::{Image, Kind, Member, Package};
 use crate::places::{Loads, Place, place};
 use crate::wheel::Wheel;
 
@@ -65,8 +67,9 @@ pub static OVERSIZE: Rule = Rule {
         explanation: "\
 The Python index refuses files over 100 MB, and the crate registry over 10 MB, unless a project has
 asked for more (https://github.com/pypi/support/issues/5336). Leave the vendor's libraries to the
-vendor's wheels, build for fewer architectures of GPUs, or compress device code (nvcc
---compress-mode=size).",
+vendor's wheels, build for fewer architectures of GPUs, or compress device code.
+
+    nvcc --compress-mode=size kernels.cu",
     },
     level: RuleLevel::Warn,
     look: Look::Package(oversize),
@@ -103,20 +106,23 @@ fn nvrtc_without_builtins(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
+    let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for image in package.images() {
         let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc") else {
             continue;
         };
         let prefixes = gpu.library.map_or(&[][..], |library| &library.needs);
-        let folder = image.member.folder();
-        let beside = |prefix: &String| {
-            let mut members = package.members.iter();
-            members.any(|m| m.folder() == folder && m.file_name().starts_with(prefix.as_str()))
-        };
-        for prefix in prefixes.iter().filter(|prefix| !beside(prefix)) {
-            let message = format!("it opens {prefix}*, which is not beside it");
-            let help = "carry that, too, under its own name; or require the vendor's wheel";
-            findings.of(&NVRTC_WITHOUT_BUILTINS, &image, message, help);
+        for prefix in prefixes {
+            let having = folders.entry(prefix).or_insert_with(|| {
+                let members = package.members.iter();
+                let named = members.filter(|m| m.file_name().starts_with(prefix.as_str()));
+                named.map(Member::folder).collect()
+            });
+            if !having.contains(image.member.folder()) {
+                let message = format!("it opens {prefix}*, which is not beside it");
+                let help = "carry that, too, under its own name; or require the vendor's wheel";
+                findings.of(&NVRTC_WITHOUT_BUILTINS, &image, message, help);
+            }
         }
     }
 }

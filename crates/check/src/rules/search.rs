@@ -1,5 +1,7 @@
 //! Where the search path of an image leads, and what the loader asks for there.
 
+use std::collections::BTreeSet;
+
 use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::RuleLevel;
 
@@ -113,8 +115,9 @@ fn runpath_to_nothing(package: &Package, findings: &mut Findings) {
 }
 
 fn versions_of_nobody(image: &Image<'_>, findings: &mut Findings) {
+    let needed: BTreeSet<&String> = image.needed().iter().collect();
     for need in &image.facts.link.verneed {
-        if !image.needed().contains(&need.file) {
+        if !needed.contains(&need.file) {
             let message = format!(
                 "it asks for versions of `{}`, which it does not need",
                 need.file

@@ -1,6 +1,6 @@
 //! What the platform tag of a wheel promises: that it runs on every system that has the tag.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::{Policy, RuleLevel};
@@ -113,6 +113,9 @@ fn judged(package: &Package) -> impl Iterator<Item = Image<'_>> {
     })
 }
 
+/// So many version nodes are explained; so many entries of a search path are read for advice.
+const SHOWN: usize = 8;
+
 fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
     let Some(tag) = tag(package, policy) else {
         return;
@@ -132,7 +135,12 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
         if nodes.is_empty() {
             continue;
         }
-        let told: Vec<String> = nodes.iter().map(|node| used(&image, node)).collect();
+        // Of those that are shown, with what asks for them.
+        let told = nodes.iter().enumerate().map(|(at, node)| match at {
+            0..SHOWN => used(&image, node),
+            _ => (*node).to_owned(),
+        });
+        let told: Vec<String> = told.collect();
         let base = tag.base();
         let mut help = format!("build it in an image of {base}, or with cargo-zigbuild");
         if let Some(first) = tag.first_with(&nodes, machine) {
@@ -148,12 +156,12 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
 
 /// A node with some of the symbols that ask for it.
 fn used(image: &Image<'_>, node: &str) -> String {
-    const SHOWN: usize = 3;
+    const SYMBOLS: usize = 3;
     let imports = image.facts.imports.iter();
     let imports = imports.filter(|i| i.version.as_ref().is_some_and(|v| v.node == node));
     let names: Vec<&str> = imports
         .map(|import| import.name.as_str())
-        .take(SHOWN)
+        .take(SYMBOLS)
         .collect();
     match names.is_empty() {
         true => node.to_owned(),
@@ -203,11 +211,12 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
         return "an extension module does not link libpython: the interpreter has its symbols"
             .into();
     }
-    if let Some(name) = names.iter().find(is_inside) {
+    if let Some(name) = names.iter().take(SHOWN).find(is_inside) {
         return format!("{name} is in the package: let the search path lead there from `$ORIGIN`");
     }
     if let Some(required) = image
         .runpath()
+        .take(SHOWN)
         .find_map(|entry| sibling(image, entry, wheel))
     {
         return format!("if it comes with {required}, allow this with that as the reason");
@@ -245,13 +254,14 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
     let mut hidden: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for image in judged(package) {
         let mut found: Vec<&str> = Vec::new();
-        for library in image.needed() {
-            if loads.carried(&image, library).is_some() {
-                continue;
-            }
+        let needed: BTreeSet<&str> = image.needed().iter().map(String::as_str).collect();
+        for library in needed {
             let names = hidden
                 .entry(library)
                 .or_insert_with(|| tag.hidden(library).collect());
+            if names.is_empty() || loads.carried(&image, library).is_some() {
+                continue;
+            }
             let imports = image.facts.imports.iter().filter(|import| !import.weak);
             let imports = imports.map(|import| import.name.as_str());
             found.extend(imports.filter(|name| names.contains(name)));
@@ -319,5 +329,73 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
             false => "name the wheel after the machine that it is for",
         };
         findings.of(&TAG_MACHINE, &image, message, help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::manifest::Spanned;
+    use gpustub_object::{ImageFacts, VersionNeed};
+
+    use super::*;
+    use crate::package::{Content, Kind, Member};
+
+    /// A folder with a library, and with a program, that need glibc 2.34.
+    fn folder(name: &str) -> Package {
+        let member = |path: &str, kind| {
+            let mut facts = ImageFacts {
+                kind,
+                ..ImageFacts::default()
+            };
+            facts.link.machine = "x86_64".into();
+            facts.link.verneed = vec![VersionNeed {
+                file: "libc.so.6".into(),
+                nodes: vec!["GLIBC_2.34".into()],
+            }];
+            Member {
+                path: path.into(),
+                size: 1,
+                content: Content::Image(Box::new(facts)),
+            }
+        };
+        Package {
+            name: name.into(),
+            kind: Kind::Directory,
+            size: 0,
+            members: vec![
+                member("app", ImageKind::Program),
+                member("core.so", ImageKind::Library),
+            ],
+        }
+    }
+
+    fn found(name: &str, wanted: Option<&str>) -> Vec<String> {
+        let wheel_tag = wanted.map(|tag| Spanned {
+            value: tag.into(),
+            span: 0..0,
+        });
+        let policy = Policy {
+            wheel_tag,
+            ..Policy::default()
+        };
+        let mut findings = Findings::default();
+        versions(&folder(name), &policy, &mut findings);
+        let files = findings
+            .0
+            .into_iter()
+            .filter_map(|found| Some(found.origin?.file));
+        files.collect()
+    }
+
+    #[test]
+    fn a_policy_s_tag_holds_for_libraries_anywhere_and_makes_a_wheel_s_older() {
+        assert!(found("demo", None).is_empty());
+        assert_eq!(found("demo", Some("manylinux_2_28")), ["demo/core.so"]);
+        assert!(found("demo", Some("manylinux_2_34")).is_empty());
+        let wheel = "x-1-py3-none-manylinux_2_34_x86_64.whl";
+        assert!(found(wheel, None).is_empty());
+        assert_eq!(found(wheel, Some("manylinux_2_28")).len(), 2);
+        let older = "x-1-py3-none-manylinux_2_17_x86_64.whl";
+        assert_eq!(found(older, Some("manylinux_2_34")).len(), 2);
     }
 }
