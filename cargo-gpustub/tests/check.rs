@@ -35,6 +35,8 @@ struct Case {
     /// Texts, by path in the package.
     #[serde(default)]
     files: BTreeMap<String, String>,
+    /// Adds a member of so many bytes to the archive, which no compression makes smaller.
+    padding: Option<usize>,
     /// Programs and libraries, by path in the package.
     #[serde(default)]
     images: BTreeMap<String, Recipe>,
@@ -64,6 +66,9 @@ struct Recipe {
     /// `DT_NEEDED`, and the functions that are called of each: `name` or `name@NODE`.
     #[serde(default)]
     needs: BTreeMap<String, Vec<String>>,
+    /// A name in `DT_NEEDED` that loses its `lib` afterwards, and keeps it where versions are asked
+    /// for: what tools leave that rename in one place only.
+    renamed: Option<String>,
     /// For the compiler, as they are.
     #[serde(default)]
     flags: Vec<String>,
@@ -138,11 +143,14 @@ fn run(path: &Path) -> Result<()> {
     for (name, recipe) in &case.images {
         compile(recipe, &content.join(name), work.path())?;
     }
+    let whole = work.path().join(&case.name);
     let raw = case.raw.iter();
-    let raw: Vec<pack::Member> = raw
+    let mut raw: Vec<pack::Member> = raw
         .map(|member| (member.name.clone(), member.text.clone().into_bytes()))
         .collect();
-    pack::pack(&content, &raw, &work.path().join(&case.name))?;
+    fs::create_dir_all(&content)?;
+    raw.extend(case.padding.map(|size| ("padding".into(), noise(size))));
+    pack::pack(&content, &raw, &whole)?;
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
     command.args(["gpustub", "check", "--message-format", "short"]);
@@ -203,6 +211,18 @@ fn unreadable() -> Result<()> {
     Ok(())
 }
 
+/// Bytes without a pattern (xorshift), the same each time.
+fn noise(size: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(next).take(size).collect()
+}
+
 /// Compiles an image, and before it the libraries that it needs, for the linker only.
 fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
     let fakes = work.join("fakes");
@@ -235,7 +255,38 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
     if !flags.iter().any(other) {
         flags.insert(0, "-shared".into());
     }
-    cc(&code, &flags, output)
+    cc(&code, &flags, output)?;
+    match &recipe.renamed {
+        Some(name) => rename(output, name),
+        None => Ok(()),
+    }
+}
+
+/// Lets the `DT_NEEDED` entry of `name` begin after its `lib`. Of a 64-bit file of this byte order.
+fn rename(path: &Path, name: &str) -> Result<()> {
+    const DT_NEEDED: u64 = 1;
+    const DT_STRTAB: u64 = 5;
+    let mut bytes = fs::read(path)?;
+    let word = |at: usize| {
+        let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
+        u64::from_le_bytes(bytes.unwrap_or_default())
+    };
+    let with = |tag| {
+        (0..bytes.len())
+            .step_by(8)
+            .filter(move |&at| word(at) == tag)
+    };
+    // Addresses in the first segment are offsets in the file.
+    let is_name = |table: usize, entry: usize| {
+        let start = word(table + 8).checked_add(word(entry + 8));
+        let text = start.and_then(|start| bytes.get(usize::try_from(start).ok()?..));
+        text.is_some_and(|text| text.starts_with(format!("{name}\0").as_bytes()))
+    };
+    let mut pairs = with(DT_STRTAB).flat_map(|t| with(DT_NEEDED).map(move |n| (t, n)));
+    let (_, entry) = pairs.find(|&(t, n)| is_name(t, n)).ok_or("not needed")?;
+    let cut = word(entry + 8) + "lib".len() as u64;
+    bytes[entry + 8..entry + 16].copy_from_slice(&cut.to_le_bytes());
+    Ok(fs::write(path, bytes)?)
 }
 
 fn cc(code: &str, flags: &[String], output: &Path) -> Result<()> {

@@ -12,6 +12,7 @@ use gpustub_check::policy::{Judge, Looked, Overrides};
 use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, read, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, Level, has_errors};
+use gpustub_core::manifest::Policy;
 
 use crate::cli::{self, MessageFormat};
 use crate::error::{Error, Result};
@@ -41,7 +42,10 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     }
     let (report, policies) = match options.paths.as_slice() {
         [] => workspace::look(options)?,
-        _ => (paths(options), Policies::nearby(&options.cargo)?),
+        _ => {
+            let policies = Policies::nearby(&options.cargo)?;
+            (paths(options, &policies.root()), policies)
+        }
     };
     for detail in &report.details {
         shell.detail("Checking", detail);
@@ -92,7 +96,7 @@ fn today() -> Date {
 }
 
 /// Looks at what is named.
-fn paths(options: &cli::Check) -> Report {
+fn paths(options: &cli::Check, policy: &Policy) -> Report {
     let mut report = Report::default();
     let mut files = 0;
     for path in &options.paths {
@@ -102,7 +106,7 @@ fn paths(options: &cli::Check) -> Report {
                 for package in packages {
                     files += package.members.len();
                     report.details.extend(details(&package));
-                    report.findings.extend(check(&package));
+                    report.findings.extend(check(&package, policy));
                     let members = package.members.iter();
                     let members = members.map(|member| package.shown(member));
                     report.looked.files.extend(members);
@@ -128,7 +132,7 @@ fn details(package: &Package) -> Vec<String> {
         ids.join(", ")
     };
     let of_images = rules(|look| matches!(look, Look::Image(_)));
-    let of_packages = rules(|look| matches!(look, Look::Package(_)));
+    let of_packages = rules(|look| matches!(look, Look::Package(_) | Look::Policy(_)));
     let images = package.images();
     let mut details: Vec<String> = images
         .map(|image| format!("{}: {of_images}", image.shown()))

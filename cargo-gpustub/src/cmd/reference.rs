@@ -200,7 +200,7 @@ fn rules_page() -> String {
         };
         let look = match rule.look {
             Look::Image(_) => "programs and libraries",
-            Look::Package(_) => "files that are shipped together",
+            Look::Package(_) | Look::Policy(_) => "files that are shipped together",
             Look::Workspace(_) | Look::Command => "the workspace",
         };
         let Code { id, summary, .. } = &rule.code;

@@ -1,5 +1,7 @@
 //! What must hold of any bytes: the body of fuzz targets and of the tests with damaged archives.
 
+use gpustub_core::manifest::Policy;
+
 use crate::{Kind, check, read};
 
 /// Reads `data` as a file of this name and checks it. Panics if something does that must not be,
@@ -13,7 +15,7 @@ pub fn file(data: &[u8], name: &str) -> usize {
         let sorted = package.members.is_sorted_by(|a, b| a.path <= b.path);
         assert!(sorted, "members are sorted");
         assert!(package.kind != Kind::Directory);
-        for found in check(package) {
+        for found in check(package, &Policy::default()) {
             let text = format!("{found}{:?}", found.origin);
             let harmful = |c: char| c.is_control() && c != '\n';
             assert!(!text.contains(harmful), "{text:?}");

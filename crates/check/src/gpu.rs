@@ -74,6 +74,23 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     known
 });
 
+impl GpuFile {
+    /// Whether it works with other kernels than the one that it came with: ROCm's libraries that talk
+    /// to the kernel are a part of ROCm, and its wheels carry them.
+    pub fn is_portable(&self) -> bool {
+        PORTABLE.portable.contains(&self.stem)
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct Portable {
+    portable: Vec<String>,
+}
+
+// A test keeps the file readable.
+static PORTABLE: LazyLock<Portable> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/libraries.toml")).unwrap_or_default());
+
 /// The GPU library that a file of this name (without folders) is, or is a copy of.
 pub fn gpu_file(name: &str) -> Option<GpuFile> {
     let (stem, version) = split(name)?;
@@ -92,7 +109,7 @@ pub fn gpu_file(name: &str) -> Option<GpuFile> {
 }
 
 /// The parts of `lib<stem>.so[.<version>]`.
-fn split(name: &str) -> Option<(&str, &str)> {
+pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
     let (stem, version) = name.strip_prefix("lib")?.split_once(".so")?;
     match version.strip_prefix('.') {
         Some(version) => Some((stem, version)),
@@ -158,6 +175,14 @@ mod tests {
         for stem in [others.driver, others.loader, others.toolkit].concat() {
             assert!(KNOWN[&stem].1.is_none(), "{stem} has a manifest");
             assert!(seen.insert(stem.clone()), "{stem} stands there twice");
+        }
+    }
+
+    #[test]
+    fn portable_libraries_are_drivers() {
+        assert!(PORTABLE.portable.len() > 1);
+        for stem in &PORTABLE.portable {
+            assert_eq!(KNOWN[stem].0, Role::Driver, "{stem}");
         }
     }
 

@@ -10,12 +10,16 @@ mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gpu;
+mod label;
 pub mod names;
 pub mod package;
+mod places;
 pub mod policy;
 pub mod read;
 mod rules;
 mod shown;
+pub mod tag;
+pub mod wheel;
 pub mod workspace;
 
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};

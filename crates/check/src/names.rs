@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use gpustub_core::library::Library;
 
+use crate::tag::hidden_symbols;
+
 struct Gpu {
     /// All functions that gpustub makes stubs for.
     functions: HashSet<&'static str>,
@@ -27,6 +29,9 @@ static GPU: LazyLock<Gpu> = LazyLock::new(|| {
     gpu
 });
 
+/// What platform tags forbid to take from libraries that they promise.
+static HIDDEN: LazyLock<HashSet<&str>> = LazyLock::new(|| hidden_symbols().collect());
+
 /// The small letters and digits before the first capital one.
 fn head(name: &str) -> Option<&str> {
     let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -41,7 +46,7 @@ pub fn is_gpu(name: &str) -> bool {
 
 /// Whether rules look at a name; `node` is the version node of one that is wanted from others.
 pub fn wanted(name: &str, node: Option<&str>) -> bool {
-    node.is_some_and(|node| node.starts_with("GLIBC_"))
+    node.is_some_and(is_told)
         || ["gpustub", "__cuda", "__hip"]
             .iter()
             .any(|start| name.starts_with(start))
@@ -49,6 +54,14 @@ pub fn wanted(name: &str, node: Option<&str>) -> bool {
         || ["dlopen", "dlmopen", "dlsym", "dlvsym"].contains(&name)
         || is_implib(name)
         || is_gpu(name)
+        || HIDDEN.contains(name)
+}
+
+/// Whether a version node is one that platform tags speak of.
+fn is_told(node: &str) -> bool {
+    ["GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_"]
+        .iter()
+        .any(|start| node.starts_with(start))
 }
 
 /// The tables and resolvers of stubs that Implib.so makes: `_libcuda_so_tramp_table`.
@@ -91,7 +104,8 @@ mod tests {
             assert!(!wanted(name, None), "{name}");
         }
         assert!(wanted("printf", Some("GLIBC_2.2.5")));
-        assert!(!wanted("_ZSt4cout", Some("GLIBCXX_3.4")));
+        assert!(wanted("_ZSt4cout", Some("GLIBCXX_3.4")));
+        assert!(!wanted("_ZN5torch3fooEv", Some("TORCH_2")));
     }
 
     #[test]

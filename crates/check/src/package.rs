@@ -9,6 +9,8 @@ pub struct Package {
     pub name: String,
     /// What it is.
     pub kind: Kind,
+    /// The size of the file that was named, in bytes; 0 for a directory.
+    pub size: u64,
     /// Its files, sorted by path.
     pub members: Vec<Member>,
     /// What is wrong with what holds them, in the order in which it was seen.

@@ -184,7 +184,7 @@ impl<'a> Judge<'a> {
         match rule(&allow.rule.value).map(|rule| rule.look) {
             None => false,
             Some(Look::Workspace(_) | Look::Command) => looked.workspace,
-            Some(Look::Image(_) | Look::Package(_)) => {
+            Some(Look::Image(_) | Look::Package(_) | Look::Policy(_)) => {
                 let mut files = looked.files.iter().map(|file| absolute(self.here, file));
                 allow.location.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
             }

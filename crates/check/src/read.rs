@@ -183,6 +183,7 @@ impl Reader {
             }
             _ => {
                 let mut package = Package::new(name, Kind::File);
+                package.size = source.size();
                 self.member(&mut package, file.to_owned(), source)?;
                 self.add(package);
             }
@@ -289,6 +290,7 @@ impl Reader {
             _ => Kind::Archive,
         };
         let mut package = Package::new(name, kind);
+        package.size = source.size();
         let most = (source.size().saturating_mul(RATIO)).max(SMALL);
         let beyond = self.left.inflated.saturating_sub(most);
         self.left.inflated -= beyond;
@@ -385,6 +387,7 @@ impl Package {
         Self {
             name: name.to_owned(),
             kind,
+            size: 0,
             members: Vec::new(),
             flaws: Vec::new(),
         }

@@ -2,16 +2,20 @@
 //! `cargo-gpustub/tests/check/<id>` show each of them broken and kept.
 
 mod container;
+mod label;
 mod linkage;
 mod load_names;
+mod packed;
 mod runtimes;
+mod search;
 mod search_path;
 mod stubs;
 mod symbols;
+mod tag;
 pub(crate) mod workspace;
 
 use gpustub_core::diag::{Code, Diagnostic};
-use gpustub_core::manifest::RuleLevel;
+use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::package::{Image, Package};
 use crate::shown::shown;
@@ -35,6 +39,8 @@ pub enum Look {
     Image(fn(&Image<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
+    /// The package as a whole, against what the policy asks for.
+    Policy(fn(&Package, &Policy, &mut Findings)),
     /// A cargo workspace.
     Workspace(fn(&Workspace<'_>, &mut Findings)),
     /// What only the subcommand can find out.
@@ -85,17 +91,27 @@ pub static RULES: &[&Rule] = &[
     &linkage::NEEDED_TOOLKIT,
     &workspace::NO_HEADER,
     &workspace::NO_PROVIDER,
+    &packed::NVRTC_WITHOUT_BUILTINS,
     &load_names::OPENS_UNKNOWN_NAME,
     &workspace::OUT_OF_SYNC,
+    &packed::OVERSIZE,
+    &packed::PACKED_DRIVER,
+    &search::RELATIVE_RUNPATH,
+    &search::RUNPATH_TO_NOTHING,
     &runtimes::STATIC_CUDART,
     &workspace::STATIC_CUDART_DEPENDENCY,
     &stubs::STATIC_STUBS,
     &workspace::STATIC_TARGET,
-    &search_path::STUBS_IN_RUNPATH,
     &stubs::STUB_NAME,
+    &search_path::STUBS_IN_RUNPATH,
+    &tag::TAG_LIBRARIES,
+    &tag::TAG_MACHINE,
+    &tag::TAG_SYMBOLS,
+    &tag::TAG_VERSIONS,
     &runtimes::TWO_CUDARTS,
     &runtimes::TWO_MAJORS,
     &workspace::TWO_PROVIDERS,
+    &packed::UNDECLARED_SIBLING,
     &workspace::UNKNOWN_LOAD_NAME,
     &symbols::UNRESOLVED_GPU_SYMBOL,
     &container::UNSAFE_PATH,
@@ -103,11 +119,13 @@ pub static RULES: &[&Rule] = &[
     &workspace::UNUSABLE_MAJOR,
     &workspace::UNUSED_ALLOWANCE,
     &load_names::UNVERSIONED_NAME,
+    &search::VERSIONS_OF_NOBODY,
+    &label::WRONG_LABEL,
 ];
 
-/// What the rules have to say of a package, sorted by place, then by rule. All are errors until a
-/// [`policy`](crate::policy) says otherwise.
-pub fn check(package: &Package) -> Vec<Diagnostic> {
+/// What the rules have to say of a package under a policy, sorted by place, then by rule. All are
+/// errors until a [`policy`](crate::policy) says otherwise.
+pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     for rule in RULES {
         match rule.look {
@@ -115,6 +133,7 @@ pub fn check(package: &Package) -> Vec<Diagnostic> {
                 .images()
                 .for_each(|image| look(&image, &mut findings)),
             Look::Package(look) => look(package, &mut findings),
+            Look::Policy(look) => look(package, policy, &mut findings),
             Look::Workspace(_) | Look::Command => {}
         }
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use archive::{entry, gzip, library, static_library, tar, tar_member, zip};
 use gpustub_check::read::{read, read_bytes};
 use gpustub_check::{Content, Kind, Package, check};
+use gpustub_core::manifest::Policy;
 use tar::EntryType;
 
 const WHEEL: &str = "demo-1.0-py3-none-any.whl";
@@ -178,7 +179,7 @@ fn code_for_gpus_and_separate_debug_data_are_no_libraries() {
     cut.truncate(200);
     let packages = read_bytes(&cut, "x.so");
     assert_eq!(told(&packages), ["File x.so", "  x.so damaged"]);
-    let found = check(&packages[0]);
+    let found = check(&packages[0], &Policy::default());
     assert_eq!(found[0].code.id, "damaged-image");
 }
 
@@ -241,7 +242,11 @@ fn a_zip_that_tools_would_disagree_on_is_told() {
         let fits = found.iter().any(|flaw| flaw.contains(expected));
         assert!(fits, "{expected}: {found:?}");
         let package = &read_bytes(&bytes, WHEEL)[0];
-        assert!(check(package).iter().all(|d| d.code.id == "bad-archive"));
+        assert!(
+            check(package, &Policy::default())
+                .iter()
+                .all(|d| d.code.id == "bad-archive")
+        );
     }
     assert_eq!(flaws(WHEEL, &good), Vec::<String>::new());
 }
@@ -289,7 +294,7 @@ fn names_that_lead_elsewhere_are_told() {
         b"\xff\xfe",
     ] {
         let package = &read_bytes(&zip(&[entry(name, "x")]), WHEEL)[0];
-        let found = check(package);
+        let found = check(package, &Policy::default());
         assert_eq!(found[0].code.id, "unsafe-path", "{name:?}");
         assert!(
             !found[0]

@@ -29,6 +29,8 @@ pub struct LinkFacts {
     pub needed: Vec<String>,
     /// `DT_RUNPATH`, or else the older `DT_RPATH`: directories separated by colons.
     pub runpath: Option<String>,
+    /// Whether that is `DT_RPATH`: what the image needs then looks there, too, for what it needs.
+    pub rpath: bool,
     /// The symbol versions that it needs of each library.
     pub verneed: Vec<VersionNeed>,
 }
@@ -55,13 +57,15 @@ pub(crate) fn loader_facts<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     strings: &Strings<'_>,
 ) -> Result<LinkFacts, Problem> {
-    let runpath = match image.string(strings, elf::DT_RUNPATH)? {
-        Some(path) => Some(path),
-        None => image.string(strings, elf::DT_RPATH)?,
+    let own = image.string(strings, elf::DT_RUNPATH)?;
+    let (runpath, rpath) = match own {
+        Some(path) => (Some(path), false),
+        None => (image.string(strings, elf::DT_RPATH)?, true),
     };
     let mut facts = LinkFacts {
         machine: image.machine.clone(),
         soname: image.string(strings, elf::DT_SONAME)?,
+        rpath: rpath && runpath.is_some(),
         runpath,
         ..LinkFacts::default()
     };

@@ -54,6 +54,8 @@ pub struct ImageFacts {
     pub imports: Vec<Import>,
     /// Names of the functions that others can bind to, sorted.
     pub exports: Vec<String>,
+    /// How many more there are, whose names are not kept.
+    pub other_exports: usize,
     /// Names of functions of the full symbol table that only it can call, sorted; empty in a
     /// stripped file.
     pub hidden: Vec<String>,
@@ -65,6 +67,8 @@ pub struct ImageFacts {
     /// Those of its texts that its reader found to stand for nothing longer: neither another text
     /// goes on where they end, nor [`code_may_have`](crate::code_may_have) one.
     pub whole_texts: BTreeSet<String>,
+    /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.
+    pub x86_level: u8,
 }
 
 /// Which names are kept, by the name and, for what is wanted from others, its version node.
@@ -107,6 +111,7 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     let required = Requirements::read(&image, &strings)?;
     dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
     facts.link.verneed = required.needs;
+    facts.x86_level = x86_level(&image);
     sections(&image, keep, &mut facts);
     Ok(facts)
 }
@@ -115,6 +120,31 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
 fn is_program<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> bool {
     let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
     flags & elf::DF_1_PIE.0 != 0
+}
+
+/// What the note GNU_PROPERTY_X86_ISA_1_NEEDED says (x86-64 psABI, "Program Property"): a bit per
+/// level. Notes that cannot be read count as none: no loader refuses a file for them.
+fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8 {
+    let mut level = 0;
+    for segment in image.segments() {
+        let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            let Some(mut properties) = note.gnu_properties(image.endian) else {
+                continue;
+            };
+            while let Ok(Some(property)) = properties.next() {
+                let data = match property.pr_type() {
+                    elf::GNU_PROPERTY_X86_ISA_1_NEEDED => property.data_u32(image.endian),
+                    _ => continue,
+                };
+                let bits = data.unwrap_or(0) & 0xf;
+                level = level.max((u32::BITS - bits.leading_zeros()) as u8);
+            }
+        }
+    }
+    level
 }
 
 fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
@@ -146,8 +176,11 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
                     }),
                 });
             }
-        } else if is_function(symbol.st_type()) && keep(name, None) {
-            facts.exports.push(name.to_owned());
+        } else if is_function(symbol.st_type()) {
+            match keep(name, None) {
+                true => facts.exports.push(name.to_owned()),
+                false => facts.other_exports += 1,
+            }
         }
     }
     facts.exports.sort();

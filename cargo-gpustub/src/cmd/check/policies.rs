@@ -5,6 +5,7 @@ use std::path::Path;
 use gpustub_check::RULES;
 use gpustub_check::policy::{Layer, rule};
 use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::manifest::Policy;
 use gpustub_core::suggest::nearest;
 
 use super::slashes;
@@ -60,6 +61,13 @@ impl Policies {
         // A package inside the folder of another one is nearer.
         files.sort_by_key(|file| (!file.root, file.folder.len()));
         Ok(Self { files })
+    }
+
+    /// That of the workspace as a whole.
+    pub fn root(&self) -> Policy {
+        let root = self.files.iter().find(|file| file.root);
+        let policy = root.and_then(|file| file.declared.manifest.policy.clone());
+        policy.map(|policy| policy.value).unwrap_or_default()
     }
 
     /// As the judge takes them.

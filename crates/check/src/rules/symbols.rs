@@ -100,7 +100,7 @@ fn exported_stubs(image: &Image<'_>, findings: &mut Findings) {
 /// Whether it is what `form = "shared"` in GpuStub.toml asks for: stubs, exported, and nothing else.
 fn is_library_of_stubs(image: &Image<'_>) -> bool {
     let ours = |name: &String| library_of(name).is_some() || name.starts_with("gpustub");
-    has_gpustub(image) && image.facts.exports.iter().all(ours)
+    has_gpustub(image) && image.facts.other_exports == 0 && image.facts.exports.iter().all(ours)
 }
 
 /// Whether neither this library nor one that it needs can have functions that the manifests do not

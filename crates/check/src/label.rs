@@ -1,0 +1,111 @@
+//! The toolkit that a wheel's name or version says it is for.
+
+/// A toolkit's vendor, as labels have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Toolkit {
+    /// `cu126`, `cuda12`, `cuda12x`.
+    Cuda,
+    /// `rocm6.2`, `rocm60`.
+    Rocm,
+    /// `cpu`: none.
+    None,
+}
+
+/// A label, as `-cu12` of a name or `+rocm6.2` of a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// As it stands there.
+    pub text: String,
+    /// Whose toolkit.
+    pub toolkit: Toolkit,
+    /// Its major; nothing where there is no toolkit, or no number.
+    pub major: Option<u32>,
+}
+
+/// The label of a version's local part, or else of a name: the one that speaks of this build.
+pub fn label(name: &str, version: &str) -> Option<Label> {
+    let local = version.split_once('+').map_or("", |(_, local)| local);
+    let words = |text: &'static str| move |c: char| text.contains(c);
+    let mut local = local.split(words(".-_")).enumerate();
+    // `cpu` is a build's word, not a project's: `cpu-features` is no label.
+    local
+        .find_map(|(at, word)| read(word, at == 0))
+        .or_else(|| name.split('-').find_map(|word| read(word, false)))
+}
+
+fn read(word: &str, first: bool) -> Option<Label> {
+    let of = |toolkit, major| Label {
+        text: word.to_owned(),
+        toolkit,
+        major: Some(major),
+    };
+    if word == "cpu" && first {
+        return Some(Label {
+            text: word.to_owned(),
+            toolkit: Toolkit::None,
+            major: None,
+        });
+    }
+    let digits = |rest: &str| {
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest[..end].to_owned()
+    };
+    if let Some(rest) = word
+        .strip_prefix("cuda")
+        .or_else(|| word.strip_prefix("cu"))
+    {
+        // `cu92` is 9.2, `cu12` and `cu126` are 12: there was no CUDA 1 to 7 with such wheels.
+        let digits = digits(rest);
+        let major = if digits.starts_with(['8', '9']) {
+            digits.get(..1)
+        } else if (2..=4).contains(&digits.len()) {
+            digits.get(..2)
+        } else {
+            None
+        };
+        return major
+            .and_then(|m| m.parse().ok())
+            .map(|m| of(Toolkit::Cuda, m));
+    }
+    let digits = digits(word.strip_prefix("rocm")?);
+    // `rocm60` and `rocm6` are 6: there was no ROCm 10 with such wheels.
+    let known = (1..=3).contains(&digits.len()) && !digits.starts_with('1');
+    let major = digits.get(..1).filter(|_| known)?;
+    Some(of(Toolkit::Rocm, major.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read() {
+        use Toolkit::{Cuda, Rocm};
+        for (name, version, expected) in [
+            ("nvidia-cublas-cu12", "12.9.1", Some((Cuda, Some(12)))),
+            ("jax-cuda12-plugin", "0.5", Some((Cuda, Some(12)))),
+            ("cupy-cuda12x", "13", Some((Cuda, Some(12)))),
+            ("torch", "2.6.0+cu126", Some((Cuda, Some(12)))),
+            ("torch", "1.0+cu92", Some((Cuda, Some(9)))),
+            ("torch", "2.6.0+rocm6.2.4", Some((Rocm, Some(6)))),
+            ("jax-rocm60-plugin", "0.5", Some((Rocm, Some(6)))),
+            ("jax-rocm7-plugin", "0.5", Some((Rocm, Some(7)))),
+            ("flash-attn", "2.8+cu12torch2.8", Some((Cuda, Some(12)))),
+            // The version speaks of the build, the name of the project.
+            ("x-cu11", "1+cu126", Some((Cuda, Some(12)))),
+            ("torch", "2.6.0+cpu", Some((Toolkit::None, None))),
+            ("cpu-features", "1", None),
+            ("cuda-python", "13.0", None),
+            ("custom", "1", None),
+            ("cuml", "1+curl", None),
+            ("rocm-sdk", "7.0", None),
+            ("x", "1+cu1", None),
+            ("x-cu", "1+git1234", None),
+        ] {
+            let found = label(name, version).map(|l| (l.toolkit, l.major));
+            assert_eq!(found, expected, "{name} {version}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a wheel's name says of the toolkit, beside what its images do.
+
+use std::collections::BTreeSet;
+
+use gpustub_core::diag::Code;
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::gpu::{Role, gpu_file};
+use crate::label::{Toolkit, label};
+use crate::package::Package;
+use crate::wheel::Wheel;
+
+pub static WRONG_LABEL: Rule = Rule {
+    code: Code {
+        id: "wrong-label",
+        summary: "a wheel is labelled for another toolkit than its images need",
+        explanation: "\
+People choose a wheel by the `cu126` or `rocm6.2` in its name or version, and so do installers that
+look at the driver. Where the images need another major, or GPU libraries in spite of `cpu`, it
+fails on just the machines that it was chosen for
+(https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
+
+    x-1.0+cu126-py3-none-manylinux_2_28_x86_64.whl
+        x/_core.so needs libcudart.so.13                  # wrong",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(wrong_label),
+};
+
+fn wrong_label(package: &Package, findings: &mut Findings) {
+    let wheel = Wheel::of(package);
+    let Some(label) = wheel.and_then(|wheel| label(&wheel.name, &wheel.version)) else {
+        return;
+    };
+    for image in package.images() {
+        for name in image.needed() {
+            let Some((toolkit, majors)) = toolkit(name) else {
+                continue;
+            };
+            let fits = match label.major {
+                _ if label.toolkit != toolkit => false,
+                Some(major) => majors.is_empty() || majors.contains(&major),
+                None => true,
+            };
+            if !fits {
+                let message = format!("the wheel is labelled `{}`, it needs `{name}`", label.text);
+                let help = "build it with the toolkit of the label, or change the label";
+                findings.of(&WRONG_LABEL, &image, message, help);
+                break;
+            }
+        }
+    }
+}
+
+/// Whose toolkit a library comes with, and the majors of it that have this very file name.
+fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
+    let gpu = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit)?;
+    let library = gpu.library?;
+    let toolkit = match library.family.as_str() {
+        "cuda" => Toolkit::Cuda,
+        "hip" | "rocm" => Toolkit::Rocm,
+        _ => return None,
+    };
+    let mut known = library.load_names.get("linux").into_iter().flatten();
+    // Of ROCm only the runtime's file name has ROCm's major for sure.
+    if toolkit == Toolkit::Rocm && gpu.stem != "amdhip64" {
+        return Some((toolkit, BTreeSet::new()));
+    }
+    let majors: BTreeSet<u32> = known
+        .by_ref()
+        .filter(|known| gpu_file(&known.name).is_some_and(|k| k.major == gpu.major))
+        .filter_map(|known| known.major)
+        .collect();
+    // A major that the manifest does not know yet, or no longer: cudart's own is CUDA's.
+    match (majors.is_empty(), gpu.major, gpu.stem.as_str()) {
+        (true, Some(major), "cudart" | "nvrtc" | "amdhip64") => {
+            Some((toolkit, BTreeSet::from([major])))
+        }
+        _ => Some((toolkit, majors)),
+    }
+}

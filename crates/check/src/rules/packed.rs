@@ -1,0 +1,196 @@
+//! What a package carries, and what it forgot to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::diag::{Code, listing};
+use gpustub_core::manifest::RuleLevel;
+
+use super::{Findings, Look, Rule};
+use crate::evidence::has_gpustub;
+use crate::gpu::{GpuFile, Role, gpu_file};
+use crate::package::{Image, Kind, Member, Package};
+use crate::places::{Loads, Place, place};
+use crate::wheel::Wheel;
+
+pub static PACKED_DRIVER: Rule = Rule {
+    code: Code {
+        id: "packed-driver",
+        summary: "a package carries a library of the driver",
+        explanation: "\
+libcuda, libnvidia-ml and the like belong to the kernel driver and work with just that one. Packed,
+as tools do that bundle whatever an image needs, they hide the system's on every other machine
+(https://github.com/EricLBuehler/mistral.rs/issues/2411); a toolkit's link-time stub under their
+name fails every call. A hash in the name changes nothing. Link the stubs of gpustub, or:
+
+    auditwheel repair --exclude libcuda.so.1 --exclude libnvidia-ml.so.1 x.whl
+
+A folder `stubs` may have them: it is for linkers.",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(packed_driver),
+};
+
+pub static NVRTC_WITHOUT_BUILTINS: Rule = Rule {
+    code: Code {
+        id: "nvrtc-without-builtins",
+        summary: "a package carries a compiler library without the file that it opens",
+        explanation: "\
+libnvrtc opens libnvrtc-builtins by its own name at the first compilation; DT_NEEDED does not say
+so, and tools that bundle libraries forget it, or put a hash into its name
+(https://github.com/NVIDIA/cuda-python/issues/792). It belongs beside libnvrtc.
+
+    x/libs/libnvrtc.so.12
+    x/libs/libnvrtc-builtins.so.12.6",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(nvrtc_without_builtins),
+};
+
+pub static UNDECLARED_SIBLING: Rule = Rule {
+    code: Code {
+        id: "undeclared-sibling",
+        summary: "a wheel looks for libraries in another one that it does not require",
+        explanation: "\
+GPU libraries are too large for most wheels, so they use the vendor's: `nvidia-cublas-cu12` puts
+libcublas into `nvidia/cublas/lib` beside them. The installer brings it only if METADATA asks for it
+(https://github.com/rapidsai/cuml/issues/5966).
+
+    Requires-Dist: nvidia-cublas-cu12",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Package(undeclared_sibling),
+};
+
+pub static OVERSIZE: Rule = Rule {
+    code: Code {
+        id: "oversize",
+        summary: "a file is larger than an index accepts",
+        explanation: "\
+The Python index refuses files over 100 MB, and the crate registry over 10 MB, unless a project has
+asked for more (https://github.com/pypi/support/issues/5336). Leave the vendor's libraries to the
+vendor's wheels, build for fewer architectures of GPUs, or compress device code.
+
+    nvcc --compress-mode=size kernels.cu",
+    },
+    level: RuleLevel::Warn,
+    look: Look::Package(oversize),
+};
+
+/// The library that an image is, by its file name or by the name that it gives itself.
+fn identity(image: &Image<'_>) -> Option<GpuFile> {
+    let soname = image.facts.link.soname.as_deref();
+    gpu_file(image.member.file_name()).or_else(|| gpu_file(soname?))
+}
+
+fn packed_driver(package: &Package, findings: &mut Findings) {
+    // A driver's own library that is looked at by itself is not packed.
+    if package.kind == Kind::File {
+        return;
+    }
+    for image in package.images() {
+        let folders = image.member.folder();
+        let is_stub = folders.split('/').any(|part| part == "stubs") || has_gpustub(&image);
+        let Some(gpu) = identity(&image) else {
+            continue;
+        };
+        if gpu.role == Role::Driver && !gpu.is_portable() && !is_stub {
+            let message = format!(
+                "it is the driver's lib{}, which no package carries",
+                gpu.stem
+            );
+            let help = "leave it out: the machine's driver has it";
+            findings.of(&PACKED_DRIVER, &image, message, help);
+        }
+    }
+}
+
+fn nvrtc_without_builtins(package: &Package, findings: &mut Findings) {
+    if package.kind == Kind::File {
+        return;
+    }
+    let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for image in package.images() {
+        let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc") else {
+            continue;
+        };
+        let prefixes = gpu.library.map_or(&[][..], |library| &library.needs);
+        for prefix in prefixes {
+            let having = folders.entry(prefix).or_insert_with(|| {
+                let members = package.members.iter();
+                let named = members.filter(|m| m.file_name().starts_with(prefix.as_str()));
+                named.map(Member::folder).collect()
+            });
+            if !having.contains(image.member.folder()) {
+                let message = format!("it opens {prefix}*, which is not beside it");
+                let help = "carry that, too, under its own name; or require the vendor's wheel";
+                findings.of(&NVRTC_WITHOUT_BUILTINS, &image, message, help);
+            }
+        }
+    }
+}
+
+fn undeclared_sibling(package: &Package, findings: &mut Findings) {
+    let Some(wheel) = Wheel::of(package).filter(|wheel| wheel.has_metadata) else {
+        return;
+    };
+    // Any of these may bring the vendor's wheels with it.
+    let brings = |name: &String| {
+        let parts = [
+            "nvidia",
+            "cuda",
+            "cupy",
+            "torch",
+            "jax",
+            "tensorflow",
+            "rocm",
+            "cu1",
+        ];
+        parts.iter().any(|part| name.contains(part))
+    };
+    if wheel.requires.iter().any(brings) {
+        return;
+    }
+    let loads = Loads::of(package);
+    for image in package.images() {
+        let wanted = |name: &&String| {
+            gpu_file(name).is_some_and(|gpu| gpu.role == Role::Toolkit)
+                && loads.carried(&image, name).is_none()
+        };
+        let names: Vec<&String> = image.needed().iter().filter(wanted).collect();
+        let leads_there = |entry: &str| match place(&image, entry) {
+            Place::Inside(path) => path.starts_with("nvidia/") && !loads.layout().has_folder(&path),
+            _ => false,
+        };
+        let Some(entry) = image.runpath().find(|entry| leads_there(entry)) else {
+            continue;
+        };
+        if !names.is_empty() {
+            let message = format!(
+                "it looks for {} in `{entry}`, and METADATA requires no wheel that has it",
+                listing(&names)
+            );
+            let help = "add Requires-Dist for the vendor's wheels";
+            findings.of(&UNDECLARED_SIBLING, &image, message, help);
+        }
+    }
+}
+
+/// PyPI's default limit, 100 MB of 1024 x 1024 bytes; that of crates.io.
+const LIMITS: &[(&str, u64, &str)] = &[
+    (".whl", 100 << 20, "100 MiB, the limit of the Python index"),
+    (
+        ".crate",
+        10 << 20,
+        "10 MiB, the limit of the crate registry",
+    ),
+];
+
+fn oversize(package: &Package, findings: &mut Findings) {
+    for (ending, limit, told) in LIMITS {
+        if package.name.ends_with(ending) && package.size > *limit {
+            let message = format!("it has {} MiB, over {told}", package.size >> 20);
+            let help = "leave out what others ship, or ask the index for more";
+            findings.at(&OVERSIZE, package.name.clone(), message, help);
+        }
+    }
+}

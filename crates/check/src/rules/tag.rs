@@ -1,0 +1,402 @@
+//! What the platform tag of a wheel promises: that it runs on every system that has the tag.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::diag::{Code, listing};
+use gpustub_core::manifest::{Policy, RuleLevel};
+use gpustub_object::ImageKind;
+
+use super::{Findings, Look, Rule};
+use crate::gpu::gpu_file;
+use crate::package::{Image, Package};
+use crate::places::{Loads, Place, place};
+use crate::tag::{Tag, tag_machine};
+use crate::wheel::{Wheel, normal};
+
+pub static TAG_VERSIONS: Rule = Rule {
+    code: Code {
+        id: "tag-versions",
+        summary: "an image needs a newer system than its platform tag says",
+        explanation: "\
+An installer takes a wheel by its tag: manylinux_2_28 runs where glibc is 2.28 or newer. Each
+function of glibc and libstdc++ has a version node, and an image that was built on a newer system
+asks for newer nodes (https://github.com/pypa/auditwheel/issues/354); the loader then refuses it.
+Since glibc 2.34 dlopen, dlsym and pthread_create are in libc itself, so that nearly everything
+that is built there asks for GLIBC_2.34. Build where the oldest system's libraries are, in the
+manylinux image of that tag, or with cargo-zigbuild:
+
+    cargo zigbuild --release --target x86_64-unknown-linux-gnu.2.28
+
+The tag is that of the file name, the oldest if there are several, or `[policy] wheel-tag`.",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Policy(versions),
+};
+
+pub static TAG_LIBRARIES: Rule = Rule {
+    code: Code {
+        id: "tag-libraries",
+        summary: "an image needs a library that its platform tag does not promise",
+        explanation: "\
+A tag promises few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
+wheel carries the others and finds them by `$ORIGIN`, or does without. That is what `auditwheel
+show` asks for, and installers cannot see it
+(https://github.com/EricLBuehler/mistral.rs/issues/2411). Libpython is none of them either: an
+extension takes its symbols from the program that loads it.
+
+    $ auditwheel show x.whl
+    ... \"linux_x86_64\"                             # not manylinux: libcudart.so.12
+
+For GPU libraries link the stubs of gpustub. What comes from another wheel that this one requires
+can be allowed with that as the reason.",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Policy(libraries),
+};
+
+pub static TAG_SYMBOLS: Rule = Rule {
+    code: Code {
+        id: "tag-symbols",
+        summary: "an image needs a symbol that only some systems of its platform tag have",
+        explanation: "\
+Some builds of a library export what is not part of its interface, and some distributions brought
+functions back to older ones. auditwheel knows a list of such names and refuses wheels that need
+them (https://peps.python.org/pep-0600/). Build in the manylinux image of the tag, where they are
+not there to be linked, or carry the library.
+
+    manylinux_2_17, libz.so.1: inflate_table          # an inner function of zlib",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Policy(symbols),
+};
+
+pub static TAG_MACHINE: Rule = Rule {
+    code: Code {
+        id: "tag-machine",
+        summary: "an image is for another machine than its platform tag says",
+        explanation: "\
+The last part of a tag is the machine that the wheel is for, and `any` is for every one. Where an
+image is for another, or for a level of x86-64 that the tag does not name (x86-64-v3 is for
+processors with AVX2), the wheel is installed and then fails to load
+(https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
+
+    x-1.0-py3-none-manylinux_2_28_x86_64.whl!x/_core.so: aarch64        # wrong",
+    },
+    level: RuleLevel::Deny,
+    look: Look::Policy(machine),
+};
+
+/// The tag that a package is held against: the oldest of its own and the policy's.
+fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
+    let wheel = Wheel::of(package);
+    let own = wheel.iter().flat_map(|wheel| &wheel.platforms);
+    let own = own.filter_map(|text| Tag::parse(text));
+    let wanted = policy
+        .wheel_tag
+        .as_ref()
+        .and_then(|tag| Tag::parse(&tag.value));
+    // Of two families the one that the policy, or else the name, has first.
+    let mut tags: Vec<Tag> = wanted.into_iter().chain(own).collect();
+    let family = tags.first()?.family;
+    tags.retain(|tag| tag.family == family);
+    tags.into_iter().min_by_key(|tag| tag.minor)
+}
+
+/// The images that a tag speaks of: a wheel's, and libraries that may become a wheel's.
+fn judged(package: &Package) -> impl Iterator<Item = Image<'_>> {
+    let is_wheel = Wheel::of(package).is_some();
+    let images = package.images();
+    images.filter(move |image| match image.facts.kind {
+        ImageKind::Library => true,
+        ImageKind::Program => is_wheel,
+        ImageKind::Static => false,
+    })
+}
+
+/// So many version nodes are explained; so many entries of a search path are read for advice.
+const SHOWN: usize = 8;
+
+fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
+    let Some(tag) = tag(package, policy) else {
+        return;
+    };
+    for image in judged(package) {
+        let machine = tag_machine(&image.facts.link.machine);
+        let needs = image.facts.link.verneed.iter();
+        // The loader's own nodes follow those of the C library.
+        let needs = needs
+            .filter(|need| !need.file.starts_with("ld-linux") && !need.file.starts_with("ld64."));
+        let mut nodes: Vec<&str> = needs
+            .flat_map(|need| need.nodes.iter().map(String::as_str))
+            .filter(|node| tag.lacks_node(node, machine))
+            .collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        if nodes.is_empty() {
+            continue;
+        }
+        // Of those that are shown, with what asks for them.
+        let told = nodes.iter().enumerate().map(|(at, node)| match at {
+            0..SHOWN => used(&image, node),
+            _ => (*node).to_owned(),
+        });
+        let told: Vec<String> = told.collect();
+        let base = tag.base();
+        let mut help = format!("build it in an image of {base}, or with cargo-zigbuild");
+        if let Some(first) = tag.first_with(&nodes, machine) {
+            help += &format!(
+                "; or name the wheel {}, the first that has them",
+                first.base()
+            );
+        }
+        let message = format!("{base} has not all that it needs: {}", listing(&told));
+        findings.of(&TAG_VERSIONS, &image, message, &help);
+    }
+}
+
+/// A node with some of the symbols that ask for it.
+fn used(image: &Image<'_>, node: &str) -> String {
+    const SYMBOLS: usize = 3;
+    let imports = image.facts.imports.iter();
+    let imports = imports.filter(|i| i.version.as_ref().is_some_and(|v| v.node == node));
+    let names: Vec<&str> = imports
+        .map(|import| import.name.as_str())
+        .take(SYMBOLS)
+        .collect();
+    match names.is_empty() {
+        true => node.to_owned(),
+        false => format!("{node} ({})", names.join(", ")),
+    }
+}
+
+fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
+    let Some(tag) = tag(package, policy) else {
+        return;
+    };
+    let loads = Loads::of(package);
+    let wheel = Wheel::of(package).unwrap_or_default();
+    for image in judged(package) {
+        let machine = tag_machine(&image.facts.link.machine);
+        let missing = |name: &&String| {
+            !tag.has_library(name, machine) && loads.carried(&image, name).is_none()
+        };
+        let names: Vec<&str> = image
+            .needed()
+            .iter()
+            .filter(missing)
+            .map(|s| s.as_str())
+            .collect();
+        if names.is_empty() {
+            continue;
+        }
+        let message = format!("{} does not promise {}", tag.base(), listing(&names));
+        findings.of(
+            &TAG_LIBRARIES,
+            &image,
+            message,
+            &advice(&image, &names, &wheel),
+        );
+    }
+}
+
+fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
+    let is_inside = |name: &&&str| {
+        image
+            .package
+            .members
+            .iter()
+            .any(|m| m.file_name() == **name)
+    };
+    if names.iter().any(|name| name.starts_with("libpython")) {
+        return "an extension module does not link libpython: the interpreter has its symbols"
+            .into();
+    }
+    if let Some(name) = names.iter().take(SHOWN).find(is_inside) {
+        return format!("{name} is in the package: let the search path lead there from `$ORIGIN`");
+    }
+    if let Some(required) = image
+        .runpath()
+        .take(SHOWN)
+        .find_map(|entry| sibling(image, entry, wheel))
+    {
+        return format!("if it comes with {required}, allow this with that as the reason");
+    }
+    if names.iter().all(|name| gpu_file(name).is_some()) {
+        return "link the stubs of gpustub in its stead".into();
+    }
+    let mut help = String::from("carry it in the wheel (`auditwheel repair` does)");
+    if !wheel.requires.is_empty() {
+        help += "; if a required wheel brings and loads it, allow this with that as the reason";
+    }
+    help
+}
+
+/// The required project whose folder beside the wheel's own an entry of a search path leads to.
+fn sibling(image: &Image<'_>, entry: &str, wheel: &Wheel) -> Option<String> {
+    let Place::Inside(folder) = place(image, entry) else {
+        return None;
+    };
+    let top = normal(folder.split('/').next()?);
+    // `librmm/lib64` is of `librmm-cu12`, `nvidia/cublas/lib` of `nvidia-cublas-cu12`,
+    // `tvm_ffi/lib` of `apache-tvm-ffi`.
+    let top = top.strip_suffix("-libs").unwrap_or(&top);
+    let mut required = wheel.requires.iter();
+    required
+        .find(|name| !top.is_empty() && name.contains(top))
+        .cloned()
+}
+
+fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
+    let Some(tag) = tag(package, policy) else {
+        return;
+    };
+    let loads = Loads::of(package);
+    let mut hidden: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for image in judged(package) {
+        let mut found: Vec<&str> = Vec::new();
+        let needed: BTreeSet<&str> = image.needed().iter().map(String::as_str).collect();
+        for library in needed {
+            let names = hidden
+                .entry(library)
+                .or_insert_with(|| tag.hidden(library).collect());
+            if names.is_empty() || loads.carried(&image, library).is_some() {
+                continue;
+            }
+            let imports = image.facts.imports.iter().filter(|import| !import.weak);
+            let imports = imports.map(|import| import.name.as_str());
+            found.extend(imports.filter(|name| names.contains(name)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        if !found.is_empty() {
+            let message = format!("not every system of {} has {}", tag.base(), listing(&found));
+            let help = "build it in an image of the tag, or carry the library";
+            findings.of(&TAG_SYMBOLS, &image, message, help);
+        }
+    }
+}
+
+/// What the last part of a platform tag can be; `any` is for all machines.
+const MACHINES: &[&str] = &[
+    "x86_64",
+    "i686",
+    "aarch64",
+    "armv7l",
+    "ppc64le",
+    "ppc64",
+    "s390x",
+    "riscv64",
+    "loongarch64",
+];
+
+fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
+    let Some(wheel) = Wheel::of(package) else {
+        return;
+    };
+    // Tags of other systems say nothing of ELF files: one wheel may be for several.
+    let machine_of = |tag: &String| match tag.as_str() {
+        "any" => Some("any"),
+        tag if tag.starts_with("linux_") || Tag::parse(tag).is_some() => MACHINES
+            .iter()
+            .find(|m| tag.ends_with(&format!("_{m}")))
+            .copied(),
+        _ => None,
+    };
+    let mut claimed: Vec<&str> = wheel.platforms.iter().filter_map(machine_of).collect();
+    claimed.sort_unstable();
+    claimed.dedup();
+    if claimed.is_empty() {
+        return;
+    }
+    for image in package.images() {
+        let is = tag_machine(&image.facts.link.machine);
+        let level = image.facts.x86_level;
+        let message = if claimed == ["any"] {
+            format!("the tag is for any machine, it is for {is}")
+        } else if !claimed.contains(&is) {
+            // What runs on a GPU or its processors is no business of the tag.
+            if !MACHINES.contains(&is) {
+                continue;
+            }
+            format!("the tag is for {}, it is for {is}", listing(&claimed))
+        } else if level > 1 {
+            format!("the tag is for every x86_64, it needs x86-64-v{level}")
+        } else {
+            continue;
+        };
+        let help = match level > 1 {
+            true => "build it without -march, and choose faster code at run time",
+            false => "name the wheel after the machine that it is for",
+        };
+        findings.of(&TAG_MACHINE, &image, message, help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::manifest::Spanned;
+    use gpustub_object::{ImageFacts, VersionNeed};
+
+    use super::*;
+    use crate::package::{Content, Kind, Member};
+
+    /// A folder with a library, and with a program, that need glibc 2.34.
+    fn folder(name: &str) -> Package {
+        let member = |path: &str, kind| {
+            let mut facts = ImageFacts {
+                kind,
+                ..ImageFacts::default()
+            };
+            facts.link.machine = "x86_64".into();
+            facts.link.verneed = vec![VersionNeed {
+                file: "libc.so.6".into(),
+                nodes: vec!["GLIBC_2.34".into()],
+            }];
+            Member {
+                path: path.into(),
+                size: 1,
+                content: Content::Image(Box::new(facts)),
+            }
+        };
+        Package {
+            flaws: Vec::new(),
+            name: name.into(),
+            kind: Kind::Directory,
+            size: 0,
+            members: vec![
+                member("app", ImageKind::Program),
+                member("core.so", ImageKind::Library),
+            ],
+        }
+    }
+
+    fn found(name: &str, wanted: Option<&str>) -> Vec<String> {
+        let wheel_tag = wanted.map(|tag| Spanned {
+            value: tag.into(),
+            span: 0..0,
+        });
+        let policy = Policy {
+            wheel_tag,
+            ..Policy::default()
+        };
+        let mut findings = Findings::default();
+        versions(&folder(name), &policy, &mut findings);
+        let files = findings
+            .0
+            .into_iter()
+            .filter_map(|found| Some(found.origin?.file));
+        files.collect()
+    }
+
+    #[test]
+    fn a_policy_s_tag_holds_for_libraries_anywhere_and_makes_a_wheel_s_older() {
+        assert!(found("demo", None).is_empty());
+        assert_eq!(found("demo", Some("manylinux_2_28")), ["demo/core.so"]);
+        assert!(found("demo", Some("manylinux_2_34")).is_empty());
+        let wheel = "x-1-py3-none-manylinux_2_34_x86_64.whl";
+        assert!(found(wheel, None).is_empty());
+        assert_eq!(found(wheel, Some("manylinux_2_28")).len(), 2);
+        let older = "x-1-py3-none-manylinux_2_17_x86_64.whl";
+        assert_eq!(found(older, Some("manylinux_2_34")).len(), 2);
+    }
+}

@@ -1,0 +1,157 @@
+//! A Python wheel, as its name and its texts have it.
+
+use crate::package::{Kind, Package};
+
+/// What a wheel says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wheel {
+    /// The project's name, in the form of PEP 503: `nvidia-cuda-runtime-cu12`.
+    pub name: String,
+    /// Its version, local part included.
+    pub version: String,
+    /// Its platform tags: `manylinux_2_28_x86_64`, `any`.
+    pub platforms: Vec<String>,
+    /// The names of the projects that it requires, for some extra or always (PEP 503).
+    pub requires: Vec<String>,
+    /// Whether its `METADATA` was read.
+    pub has_metadata: bool,
+}
+
+impl Wheel {
+    /// The wheel that a package is: by its kind, by a name that ends in `.whl`, or by a file
+    /// `*.dist-info/WHEEL`, as an unpacked one has.
+    pub fn of(package: &Package) -> Option<Self> {
+        let file = package.name.trim_end_matches('/').rsplit('/').next()?;
+        let stem = file.strip_suffix(".whl");
+        let text = |name| {
+            let mut members = package.members.iter();
+            let member = members.find(|member| is_dist_info(&member.path, name))?;
+            package.text(&member.path)
+        };
+        let own = text("WHEEL");
+        let single = package.kind == Kind::File && stem.is_none();
+        if single || (package.kind != Kind::Wheel && stem.is_none() && own.is_none()) {
+            return None;
+        }
+        let metadata = text("METADATA");
+        Some(Self::read(stem, own.unwrap_or_default(), metadata))
+    }
+
+    /// What a file name (without `.whl`) and the two texts say. The name is what installers go by.
+    fn read(stem: Option<&str>, own: &str, metadata: Option<&str>) -> Self {
+        let mut wheel = Self::default();
+        if let Some(metadata) = metadata {
+            wheel.has_metadata = true;
+            wheel.name = headers(metadata, "Name")
+                .next()
+                .map(normal)
+                .unwrap_or_default();
+            wheel.version = headers(metadata, "Version")
+                .next()
+                .unwrap_or_default()
+                .into();
+            wheel.requires = headers(metadata, "Requires-Dist").map(required).collect();
+        }
+        let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
+        // name-version[-build]-python-abi-platform
+        if let [name, version, .., platforms] = parts[..]
+            && (5..=6).contains(&parts.len())
+        {
+            wheel.name = normal(name);
+            wheel.version = version.to_owned();
+            wheel.platforms = platforms.split('.').map(str::to_owned).collect();
+        } else {
+            let tags = headers(own, "Tag").filter_map(|tag| tag.rsplit('-').next());
+            wheel.platforms = tags
+                .flat_map(|tag| tag.split('.'))
+                .map(str::to_owned)
+                .collect();
+            wheel.platforms.sort();
+            wheel.platforms.dedup();
+        }
+        wheel
+    }
+}
+
+/// Whether a path is that of a wheel's own text: `x-1.dist-info/WHEEL`.
+pub fn is_dist_info(path: &str, name: &str) -> bool {
+    let folder = path.split_once('/').filter(|(_, file)| *file == name);
+    folder.is_some_and(|(folder, _)| folder.ends_with(".dist-info"))
+}
+
+/// The values of a header, up to the empty line that ends them.
+fn headers<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines()
+        .take_while(|line| !line.trim().is_empty())
+        .filter_map(|line| line.split_once(':'))
+        .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.trim())
+}
+
+/// A project's name as PEP 503 compares it.
+pub fn normal(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for part in name.split(['-', '_', '.']).filter(|part| !part.is_empty()) {
+        if !normal.is_empty() {
+            normal.push('-');
+        }
+        normal.push_str(&part.to_ascii_lowercase());
+    }
+    normal
+}
+
+/// The name at the start of a requirement: `torch` of `torch>=2 ; extra == "gpu"`.
+fn required(text: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
+    normal(&text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METADATA: &str = "Metadata-Version: 2.1\nName: My_Kernels\nVersion: 1.0+cu126\n\
+        Requires-Dist: nvidia_cublas-cu12>=12 ; extra == 'gpu'\nRequires-Dist: torch (>=2)\n\n\
+        Name: not-this\n";
+
+    #[test]
+    fn a_file_name_comes_before_the_texts() {
+        let wheel = Wheel::read(
+            Some("Other-2.0-1-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"),
+            "Tag: cp312-cp312-linux_x86_64\n",
+            Some(METADATA),
+        );
+        assert_eq!(
+            (wheel.name.as_str(), wheel.version.as_str()),
+            ("other", "2.0")
+        );
+        assert_eq!(
+            wheel.platforms,
+            ["manylinux_2_17_x86_64", "manylinux2014_x86_64"]
+        );
+        assert_eq!(wheel.requires, ["nvidia-cublas-cu12", "torch"]);
+    }
+
+    #[test]
+    fn an_unpacked_wheel_is_what_its_texts_say() {
+        let own =
+            "Wheel-Version: 1.0\nTag: cp312-cp312-linux_x86_64\nTag: cp312-abi3-linux_x86_64\n";
+        for stem in [None, Some("renamed")] {
+            let wheel = Wheel::read(stem, own, Some(METADATA));
+            assert_eq!(
+                (wheel.name.as_str(), wheel.version.as_str()),
+                ("my-kernels", "1.0+cu126")
+            );
+            assert_eq!(wheel.platforms, ["linux_x86_64"]);
+        }
+    }
+
+    #[test]
+    fn texts_of_a_wheel_are_at_its_top() {
+        assert!(is_dist_info("x-1.dist-info/WHEEL", "WHEEL"));
+        assert!(!is_dist_info("a/x-1.dist-info/WHEEL", "WHEEL"));
+        assert!(!is_dist_info("x-1.dist-info/sub/WHEEL", "WHEEL"));
+        assert!(!is_dist_info("x/WHEEL", "WHEEL"));
+    }
+}

@@ -1,0 +1,292 @@
+//! `cargo gpustub check` on published wheels: every finding in them has a verdict, and the rules of
+//! tags are never milder than auditwheel.
+//!
+//! `wheels/<name>.toml` has the verdicts, by hand; `wheels/<name>.txt` has the findings
+//! (`BLESS=1` rewrites it).
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the environment says whether findings are rewritten"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_check::policy::{Judge, Layer, Overrides};
+use gpustub_check::tag::Tag;
+use gpustub_check::{Package, check, read};
+use gpustub_core::date::Date;
+use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::manifest::{Policy, RuleLevel, Spanned};
+use gpustub_tests::command::succeed;
+use gpustub_tests::components::component;
+use gpustub_tests::{Result, repository};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What was thought of the findings in a wheel.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Verdicts {
+    /// By rule: why the findings are right.
+    #[serde(default)]
+    right: BTreeMap<String, String>,
+    /// Why the rules of tags find something although auditwheel does not.
+    stricter: Option<String>,
+}
+
+fn is_tag_rule(finding: &Diagnostic) -> bool {
+    finding.code.id.starts_with("tag-") && finding.level == Level::Error
+}
+
+/// What is found under a policy.
+fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
+    let layer = Layer {
+        folder: "",
+        everywhere: true,
+        file: "",
+        policy: wanted,
+    };
+    let found = packages.iter().flat_map(|package| check(package, wanted));
+    let overrides = Overrides::default();
+    Judge::new(vec![layer], &overrides, "", Date::after_1970(0)).apply(found.collect())
+}
+
+/// What is found, as `--message-format short` has it.
+fn shown(findings: &[Diagnostic], name: &str) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let file = finding.origin.as_ref().map_or("", |origin| &origin.file);
+        let file = file.strip_prefix(name).unwrap_or(file);
+        let (level, rule) = (finding.level, finding.code.id);
+        text += &format!("{}: {level}[{rule}]: {}\n", &file[1..], finding.message);
+    }
+    text
+}
+
+/// The wheel of a component.
+fn wheel_of(component: &Path) -> Result<PathBuf> {
+    let mut wheels = Vec::new();
+    for entry in std::fs::read_dir(component)? {
+        wheels.push(entry?.path());
+    }
+    match &wheels[..] {
+        [wheel] => Ok(wheel.clone()),
+        _ => Err(format!("{}: not one wheel", component.display()).into()),
+    }
+}
+
+/// What auditwheel calls a wheel; none if there is no image in it.
+fn audited(wheel: &Path) -> Result<Option<Tag>> {
+    let shown = succeed(
+        Command::new("python3")
+            .env("PYTHONPATH", component("auditwheel")?)
+            .args(["-m", "auditwheel", "show", "--json"])
+            .arg(wheel),
+    )?;
+    let shown: Value = serde_json::from_str(&shown.stdout)?;
+    let tag = shown["overall_tag"].as_str().ok_or("no tag")?;
+    match Tag::parse(tag) {
+        None if !tag.starts_with("linux_") => Err(format!("{tag} is no tag").into()),
+        tag => Ok(tag),
+    }
+}
+
+/// An error that says `what` unless both are the same.
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, expected: &T) -> Result<()> {
+    match ours == expected {
+        true => Ok(()),
+        false => Err(format!("{what}:\n  {ours:?}\n  expected {expected:?}").into()),
+    }
+}
+
+fn judge(name: &str) -> Result<()> {
+    let wheel = wheel_of(&component(&format!("wheels-check/{name}"))?)?;
+    let file = wheel.file_name().unwrap_or_default().to_string_lossy();
+    let packages = read::read(&wheel, &file)?;
+    let found = findings(&packages, &Policy::default());
+    let text = shown(&found, &file);
+    let again = read::read(&wheel, &file)?;
+    let again = shown(&findings(&again, &Policy::default()), &file);
+    same(&format!("{name}, once more"), &again, &text)?;
+
+    let data = repository().join("tests/wheels");
+    let expected = data.join(format!("{name}.txt"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&expected, &text)?;
+    }
+    same(name, &text, &std::fs::read_to_string(&expected)?)?;
+    let verdicts = std::fs::read_to_string(data.join(format!("{name}.toml")))?;
+    let verdicts: Verdicts = toml::from_str(&verdicts)?;
+    let rules: BTreeSet<&str> = found.iter().map(|finding| finding.code.id).collect();
+    let judged = verdicts.right.keys().map(String::as_str).collect();
+    same(&format!("{name}, rules with a verdict"), &judged, &rules)?;
+    if let Some((rule, _)) = verdicts.right.iter().find(|(_, why)| why.len() < 20) {
+        return Err(format!("{name}: {rule} has no reason").into());
+    }
+    beside_auditwheel(name, &file, &packages, &wheel, verdicts.stricter.is_some())
+}
+
+/// The N of policies of auditwheel, as old as wheels' own.
+const POLICIES: &[u32] = &[5, 12, 17, 24, 27, 28];
+
+/// Holds the wheel against the oldest tag that its name claims, and against older ones.
+fn beside_auditwheel(
+    name: &str,
+    file: &str,
+    packages: &[Package],
+    wheel: &Path,
+    stricter: bool,
+) -> Result<()> {
+    let platforms = file.trim_end_matches(".whl").rsplit('-').next();
+    let claimed = platforms.into_iter().flat_map(|tags| tags.split('.'));
+    let claimed = claimed.filter_map(Tag::parse).min_by_key(|tag| tag.minor);
+    let claimed = claimed.ok_or("no tag in its name")?;
+    let theirs = audited(wheel)?;
+    for minor in POLICIES.iter().copied().filter(|&n| n <= claimed.minor) {
+        let conforms = theirs.as_ref().is_some_and(|tag| tag.minor <= minor);
+        let wanted = Policy {
+            wheel_tag: Some(Spanned {
+                value: format!("manylinux_2_{minor}"),
+                span: 0..0,
+            }),
+            ..Policy::default()
+        };
+        let denied = findings(packages, &wanted).iter().any(is_tag_rule);
+        if !conforms && !denied {
+            let message = format!("{name}: auditwheel refuses manylinux_2_{minor}: {theirs:?}");
+            return Err(message.into());
+        }
+        if minor == claimed.minor {
+            let what = format!("{name}: whether we are stricter than auditwheel");
+            same(&what, &(conforms && denied), &stricter)?;
+        }
+    }
+    Ok(())
+}
+
+/// The names in a list of components.
+fn listed(list: &str) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(repository().join("tests/components").join(list))?;
+    let names = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("wheels-check/"));
+    Ok(names
+        .filter_map(|rest| rest.split_whitespace().next())
+        .map(str::to_owned)
+        .collect())
+}
+
+fn judge_all(list: &str, at_least: usize) -> Result<()> {
+    let names = listed(list)?;
+    assert!(names.len() >= at_least, "{names:?}");
+    let failed: Vec<String> = names
+        .iter()
+        .filter_map(|name| Some(judge(name).err()?.0))
+        .collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(failed.join("\n").into()),
+    }
+}
+
+#[test]
+#[ignore = "needs wheels and auditwheel: ./tests/run"]
+fn every_finding_in_small_wheels_has_a_verdict() -> Result<()> {
+    judge_all("wheels-check.list", 2)
+}
+
+#[test]
+#[ignore = "needs 340 MB of wheels, and auditwheel: ./tests/run --all"]
+fn heavy_every_finding_in_wheels_has_a_verdict() -> Result<()> {
+    judge_all("wheels-check-all.list", 8)
+}
+
+/// The data of tags beside auditwheel's, on every policy and machine, and no rule of tags is mild.
+#[test]
+#[ignore = "needs auditwheel: ./tests/run"]
+fn tags_promise_what_auditwheel_says() -> Result<()> {
+    let strings = |value: &Value| -> BTreeSet<String> {
+        let items = value.as_array().into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut compared = 0;
+    for family in ["manylinux", "musllinux"] {
+        let file = component("auditwheel")?.join(format!("auditwheel/policy/{family}-policy.json"));
+        let policies: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+        let policies = policies.as_array().ok_or("no policies")?;
+        let policies: Vec<&Value> = policies.iter().filter(|p| p["name"] != "linux").collect();
+        // All that any policy speaks of.
+        let mut libraries = BTreeSet::new();
+        let mut nodes = BTreeSet::from(["GLIBC_PRIVATE".to_owned(), "GLIBCXX_9".into()]);
+        let mut hidden: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for policy in &policies {
+            libraries.extend(strings(&policy["lib_whitelist"]));
+            for (library, symbols) in policy["blacklist"].as_object().ok_or("no blacklist")? {
+                hidden
+                    .entry(library.clone())
+                    .or_default()
+                    .extend(strings(symbols));
+            }
+            for prefixes in policy["symbol_versions"]
+                .as_object()
+                .ok_or("no versions")?
+                .values()
+            {
+                for (prefix, versions) in prefixes.as_object().ok_or("no prefixes")? {
+                    nodes.extend(strings(versions).iter().map(|v| format!("{prefix}_{v}")));
+                }
+            }
+        }
+        libraries.insert("libcuda.so.1".into());
+        libraries.remove("libc.so");
+        for policy in policies {
+            let name = policy["name"].as_str().ok_or("no name")?;
+            let tag = Tag::parse(name).ok_or(name)?;
+            for alias in strings(&policy["aliases"]) {
+                assert_eq!(Tag::parse(&alias), Some(tag.clone()), "{alias}");
+            }
+            for (machine, prefixes) in policy["symbol_versions"].as_object().ok_or("no versions")? {
+                // Big-endian POWER has one policy, of 2014.
+                if machine == "ppc64" {
+                    continue;
+                }
+                let allowed = strings(&policy["lib_whitelist"]);
+                for library in &libraries {
+                    let ours = tag.has_library(library, machine);
+                    assert_eq!(
+                        ours,
+                        allowed.contains(library),
+                        "{name} {machine} {library}"
+                    );
+                }
+                for node in &nodes {
+                    let (prefix, version) = node.split_once('_').ok_or("no prefix")?;
+                    let known = prefixes.get(prefix).map(strings);
+                    let lacks = known.is_some_and(|known| !known.contains(version));
+                    assert_eq!(
+                        tag.lacks_node(node, machine),
+                        lacks,
+                        "{name} {machine} {node}"
+                    );
+                    compared += 1;
+                }
+            }
+            for (library, symbols) in &hidden {
+                let theirs = strings(&policy["blacklist"][library]);
+                for symbol in symbols {
+                    let ours = tag.hidden(library).any(|s| s == symbol);
+                    assert_eq!(ours, theirs.contains(symbol), "{name} {library} {symbol}");
+                }
+            }
+        }
+    }
+    assert!(compared > 5000, "{compared}");
+    let rules = gpustub_check::RULES
+        .iter()
+        .filter(|rule| rule.code.id.starts_with("tag-"));
+    assert!(rules.clone().count() >= 4);
+    assert!(rules.clone().all(|rule| rule.level == RuleLevel::Deny));
+    Ok(())
+}
