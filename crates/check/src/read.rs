@@ -1,7 +1,7 @@
 //! Files, directories and archives, read as packages. Only here are files touched: of large ones
 //! only the pages that hold headers and tables. Nothing is ever written where an archive says.
 //!
-//! Whatever an archive is, it costs no more than [`Limits`] allow, and gives flaws instead of errors.
+//! Whatever an archive is, it costs no more than `Limits` allows, and gives flaws instead of errors.
 
 mod path;
 mod source;
