@@ -23,8 +23,8 @@ pub static MISPLACED_TABLE: Code = Code {
     summary: "a table that is not read where its file stands",
     explanation: "\
 Each package declares its stubs in the GpuStub.toml beside its own Cargo.toml, which is packaged
-with it. `[policy]` is one for the whole workspace and stands in the file at its root, alone where
-no package is there. In another file it has no effect, which is a warning.
+with it. `[policy]` and `[toolkit]` are one for the whole workspace and stand in the file at its
+root, alone where no package is there. In another file they have no effect, which is a warning.
 
     [stub.cudart]          # in member/GpuStub.toml
     [policy]               # in GpuStub.toml at the root of the workspace",

@@ -42,7 +42,7 @@ impl Declared {
         let mut declared = Self::read_in(folder(package))?;
         if let Some(declared) = &mut declared {
             let unknown = unknown_features(package, declared);
-            let unused = unused_policy(workspace, package, declared);
+            let unused = misplaced(workspace, package, declared);
             declared.diagnostics.extend(unknown);
             declared.diagnostics.extend(unused);
         }
@@ -73,6 +73,12 @@ impl Declared {
         Ok(declared)
     }
 
+    /// Reads the file at the root of a workspace, whether or not a package is there: what it says of
+    /// the whole workspace.
+    pub fn read_shared(workspace: &Workspace) -> Result<Option<Self>> {
+        Self::read_in(workspace.root())
+    }
+
     fn read_in(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
         let text = match fs::read_to_string(&path) {
@@ -80,7 +86,12 @@ impl Declared {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", &path, &e)),
         };
-        let shown = shown(&path);
+        Self::from_text(folder, text).map(Some)
+    }
+
+    /// Decodes a text that is, or is going to be, the file of a folder.
+    pub fn from_text(folder: &Path, text: String) -> Result<Self> {
+        let shown = shown(&folder.join(FILE));
         let (manifest, diagnostics) = Manifest::parse(&shown, &text);
         let mut inputs = Inputs::default();
         for stub in &manifest.stubs {
@@ -95,14 +106,14 @@ impl Declared {
                 Err(e) => return Err(Error::io("read", &path, &e)),
             }
         }
-        Ok(Some(Self {
+        Ok(Self {
             folder: folder.to_owned(),
             shown,
             text,
             manifest,
             diagnostics,
             inputs,
-        }))
+        })
     }
 
     /// Reads the files of those packages that have one, which must be at least one.
@@ -175,22 +186,32 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// The policy is one for the workspace, read at its root. A package from elsewhere has it there, in
-/// a workspace of its own.
-fn unused_policy(
-    workspace: &Workspace,
-    package: &Package,
-    declared: &Declared,
-) -> Option<Diagnostic> {
-    let policy = declared.manifest.policy.as_ref()?;
+/// Policy and toolkit are one for the workspace, read at its root. A package from elsewhere has
+/// them there, in a workspace of its own.
+fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> Vec<Diagnostic> {
     if !workspace.has(package) || declared.folder == workspace.root() {
-        return None;
+        return Vec::new();
     }
-    let message = format!(
-        "the `[policy]` of package `{}` is not used: it is one for the workspace",
-        package.name
-    );
-    let help = format!("move it to {}", shown(&workspace.root().join(FILE)));
-    let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
-    Some(warning.at(&declared.shown, policy.span.clone()).help(help))
+    let manifest = &declared.manifest;
+    let tables = [
+        ("policy", manifest.policy.as_ref().map(|table| &table.span)),
+        (
+            "toolkit",
+            manifest.toolkit.as_ref().map(|table| &table.span),
+        ),
+    ];
+    let tables = tables
+        .into_iter()
+        .filter_map(|(name, span)| Some((name, span?)));
+    tables
+        .map(|(name, span)| {
+            let message = format!(
+                "the `[{name}]` of package `{}` is not used: it is one for the workspace",
+                package.name
+            );
+            let help = format!("move it to {}", shown(&workspace.root().join(FILE)));
+            let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
+            warning.at(&declared.shown, span.clone()).help(help)
+        })
+        .collect()
 }

@@ -13,7 +13,7 @@ use crate::ops::{self, Operation};
 use crate::report::Sources;
 use crate::shell::Shell;
 use crate::shipped;
-use crate::toolkit::{self, Found};
+use crate::toolkit::installed::{self, Found};
 use crate::tree::as_before;
 use crate::workspace::{Depth, Workspace, folder, target};
 
@@ -70,13 +70,13 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 
 /// The header version that both the workspace and this machine agree on.
 fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option<String> {
-    let mut found: Vec<Found> = toolkit::installed(&library.family).into_iter().collect();
+    let mut found: Vec<Found> = installed::installed(&library.family).into_iter().collect();
     if library.family == "cuda" {
         // A workspace whose graph cannot be had (no network yet) can still declare a library.
         let graph =
             target(None).and_then(|host| Workspace::load(options, Depth::Graph(&host.triple)));
         match graph {
-            Ok(graph) => found.extend(toolkit::binding(&library.family, &graph.metadata)),
+            Ok(graph) => found.extend(installed::binding(&library.family, &graph.metadata)),
             Err(error) => shell.detail("Skipped", format!("the dependency graph: {error}")),
         }
     }

@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::ops::{self, Operation};
 use crate::report::{self, Sources};
 use crate::shell::Shell;
+use crate::toolkit::headers::Headers;
+use crate::toolkit::{self, Told};
 use crate::tree::{Edit, build_rs, cargo_toml, lock, use_line};
 use crate::workspace::{Depth, Workspace, folder, library, shown, target};
 
@@ -57,21 +59,29 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         }
     }
     operations.push(lock_file(&workspace, &declared)?);
+    let shared = Declared::read_shared(&workspace)?;
+    let mut of_toolkit = Vec::new();
+    if let Some(shared) = &shared {
+        // The file may be that of a package which is not selected, and not have been looked at.
+        let seen = declared.iter().map(|(_, one)| one).chain(&root);
+        if !seen.into_iter().any(|one| one.folder == shared.folder) {
+            of_toolkit.extend(shared.diagnostics.clone());
+        }
+        let made = toolkit::operations(&workspace, shared, &Headers::new(), &mut of_toolkit)?;
+        operations.extend(made);
+        shell.diagnostics(&of_toolkit, &shared.sources())?;
+    }
     operations.retain(|operation| !operation.is_done());
 
     shell.diagnostics(&found, &Sources::new())?;
-    let clean = !has_errors(&found);
+    let clean = !has_errors(&found) && !has_errors(&of_toolkit);
     if options.check || options.dry_run {
         show(&operations, options.check, shell)?;
         return Ok(clean && (operations.is_empty() || options.dry_run));
     }
-    ops::apply(&operations, |operation| {
-        shell.status(operation.verb(), &operation.shown);
-        if shell.format() == MessageFormat::Json {
-            // A reader that has gone away must not stop the work.
-            let _ = shell.json(&report::json::change(operation, "applied"));
-        }
-    })?;
+    let mut told = Told::new(&workspace, shared.as_ref(), shell);
+    ops::apply(&operations, |operation| told.tell(operation))?;
+    told.end();
     if operations.is_empty() && clean {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }

@@ -3,6 +3,7 @@
 mod libraries;
 mod sync;
 mod terminal;
+mod toolkit;
 mod workspaces;
 
 use std::fs;
