@@ -237,7 +237,9 @@ impl Project {
 
     /// Lets stubs find no library.
     fn switch_off<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        for library in ["CUBLAS", "CUDA", "CUDART", "HIP", "NVML", "NVRTC", "OPENCL"] {
+        for library in [
+            "CUBLAS", "CUBLASLT", "CUDA", "CUDART", "CURAND", "HIP", "NVML", "NVRTC", "OPENCL",
+        ] {
             command.env(format!("GPUSTUB_{library}_PATH"), "off");
         }
         command.env("LD_LIBRARY_PATH", self.toolkit().join("lib64"))
@@ -265,8 +267,14 @@ fn clean(command: &mut Command) -> &mut Command {
 
 /// Looks at an image from outside.
 fn look_at(image: &Path, linker: Linker) -> Result<()> {
+    look_at_all(image, linker, &[])
+}
+
+/// The same, of an image that may ask the loader for `more`.
+fn look_at_all(image: &Path, linker: Linker, more: &[&str]) -> Result<()> {
     let needed = needed(image)?;
-    if let Some(name) = needed.iter().find(|name| !SYSTEM.contains(&&name[..])) {
+    let known = |name: &&str| SYSTEM.contains(name) || more.contains(name);
+    if let Some(name) = needed.iter().find(|name| !known(&&name[..])) {
         return Err(format!("asks the loader for {name}").into());
     }
     let comment = readelf(&["-p", ".comment"], image)?;

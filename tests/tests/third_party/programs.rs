@@ -27,9 +27,10 @@ struct Printed {
 fn laid_out() -> Result<(Project, BTreeMap<String, Printed>)> {
     let project = Project::new("toolkit", false)?;
     let folder = project.folder();
-    let tree = folder.join("gpustub-toolkit");
-    if tree.exists() {
-        fs::remove_dir_all(&tree)?;
+    for made in ["gpustub-toolkit", ".cargo"] {
+        if folder.join(made).exists() {
+            fs::remove_dir_all(folder.join(made))?;
+        }
     }
     succeed(gpustub(&["toolkit"])?.current_dir(&folder))?;
     let programs = toml::from_str(&fs::read_to_string(folder.join("programs.toml"))?)?;
@@ -152,4 +153,26 @@ fn without_the_folder_build_scripts_fail() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// candle-core compiles its kernels with a real toolkit, so this one goes before the folder; the
+/// program needs neither. Seven minutes of nvcc, once for each target folder.
+#[test]
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_candle_starts_without_a_gpu() -> Result<()> {
+    let project = Project::new("candle", false)?;
+    let toolkit = component("wheels/toolkit-13.4/nvidia/cu13")?;
+    let mut build = project.cargo(&["build", "--message-format", "json"], DEFAULT, false)?;
+    build
+        .env("CUDA_PATH", &toolkit)
+        .env("CUDA_COMPUTE_CAP", "80");
+    build.env("PATH", path_with(&toolkit.join("bin"))?);
+    let program = image(&succeed(&mut build)?.stdout, "uses-candle", "bin")?;
+    look_at_all(&program, DEFAULT, &["libstdc++.so.6"])?;
+    let absent =
+        "DriverError(CUDA_ERROR_NO_DEVICE, \"the CUDA driver (libcuda) is not available\")";
+    let mut command = without(&project, &program);
+    // With it, candle's errors print where they come from.
+    command.env_remove("RUST_BACKTRACE");
+    prints(command, &format!("{absent}\n[[5.0, 14.0], [14.0, 50.0]]"))
 }
