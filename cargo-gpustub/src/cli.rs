@@ -150,6 +150,8 @@ pub enum Command {
     Sync(Sync),
     /// Check the workspace, or programs, libraries and wheels, against the rules of policy
     Check(Check),
+    /// Lay out a folder that build scripts take for an installed toolkit
+    Toolkit(Toolkit),
     /// Show what will be built, and check who provides stubs to whom
     Plan(Plan),
     /// Print the symbols that a library exports
@@ -272,6 +274,32 @@ pub struct Levels {
     /// Make findings of a rule errors; `all`: of every one that no policy turns off
     #[arg(short = 'D', long, value_name = "RULE", value_parser = rule)]
     pub deny: Vec<String>,
+}
+
+/// `toolkit`.
+#[derive(Debug, Args)]
+pub struct Toolkit {
+    /// The CUDA release to stand in for: `12.8`
+    #[arg(long, value_name = "VERSION")]
+    pub cuda: Option<String>,
+    /// The HIP release to stand in for: `6.4`
+    #[arg(long, value_name = "VERSION")]
+    pub hip: Option<String>,
+    /// Real headers to put into it: of a toolkit's folder, an `include`, or a wheel (*.whl)
+    #[arg(long, value_name = "PATH")]
+    pub headers: Vec<PathBuf>,
+    /// The folder, relative to the root of the workspace [default: gpustub-toolkit]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<String>,
+    /// Go before a toolkit that the environment names
+    #[arg(long)]
+    pub force: bool,
+    /// A crate whose build script cargo shall not run, because it only prints link lines
+    #[arg(long, value_name = "CRATE")]
+    pub links: Vec<String>,
+    /// Which workspace.
+    #[command(flatten)]
+    pub cargo: Cargo,
 }
 
 /// `plan`.

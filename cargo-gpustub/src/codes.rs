@@ -23,10 +23,11 @@ pub static MISPLACED_TABLE: Code = Code {
     summary: "a table that is not read where its file stands",
     explanation: "\
 Each package declares its stubs in the GpuStub.toml beside its own Cargo.toml, which is packaged
-with it. The file at the root of a workspace that has no package there holds a `[policy]` only.
+with it. `[toolkit]` is one for the whole workspace and stands in the file at its root. Where no
+package is at the root, the file there holds that and `[policy]` only.
 
     [stub.cudart]          # in member/GpuStub.toml
-    [policy]               # in GpuStub.toml at the root of the workspace",
+    [toolkit]              # in GpuStub.toml at the root of the workspace",
 };
 
 /// A cargo feature that the package does not have.

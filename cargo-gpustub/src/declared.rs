@@ -38,11 +38,13 @@ pub struct Declared {
 
 impl Declared {
     /// Reads a package's file; `None` if there is none.
-    pub fn read(package: &Package) -> Result<Option<Self>> {
+    pub fn read(workspace: &Workspace, package: &Package) -> Result<Option<Self>> {
         let mut declared = Self::read_in(folder(package))?;
         if let Some(declared) = &mut declared {
             let unknown = unknown_features(package, declared);
+            let unused = misplaced(workspace, package, declared);
             declared.diagnostics.extend(unknown);
+            declared.diagnostics.extend(unused);
         }
         Ok(declared)
     }
@@ -71,6 +73,12 @@ impl Declared {
         Ok(declared)
     }
 
+    /// Reads the file at the root of a workspace, whether or not a package is there: what it says of
+    /// the whole workspace.
+    pub fn read_shared(workspace: &Workspace) -> Result<Option<Self>> {
+        Self::read_in(workspace.root())
+    }
+
     fn read_in(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
         let text = match fs::read_to_string(&path) {
@@ -78,7 +86,12 @@ impl Declared {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", &path, &e)),
         };
-        let shown = shown(&path);
+        Self::from_text(folder, text).map(Some)
+    }
+
+    /// Decodes a text that is, or is going to be, the file of a folder.
+    pub fn from_text(folder: &Path, text: String) -> Result<Self> {
+        let shown = shown(&folder.join(FILE));
         let (manifest, diagnostics) = Manifest::parse(&shown, &text);
         let mut inputs = Inputs::default();
         for stub in &manifest.stubs {
@@ -93,21 +106,24 @@ impl Declared {
                 Err(e) => return Err(Error::io("read", &path, &e)),
             }
         }
-        Ok(Some(Self {
+        Ok(Self {
             folder: folder.to_owned(),
             shown,
             text,
             manifest,
             diagnostics,
             inputs,
-        }))
+        })
     }
 
     /// Reads the files of those packages that have one, which must be at least one.
-    pub fn read_all<'a>(packages: &[&'a Package]) -> Result<Vec<(&'a Package, Self)>> {
+    pub fn read_all<'a>(
+        workspace: &Workspace,
+        packages: &[&'a Package],
+    ) -> Result<Vec<(&'a Package, Self)>> {
         let mut found = Vec::new();
         for package in packages {
-            if let Some(declared) = Self::read(package)? {
+            if let Some(declared) = Self::read(workspace, package)? {
                 found.push((*package, declared));
             }
         }
@@ -168,4 +184,20 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
             _ => None,
         })
         .collect()
+}
+
+/// The toolkit is one for the workspace, read at its root. A package from elsewhere has it there, in
+/// a workspace of its own.
+fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> Option<Diagnostic> {
+    if !workspace.has(package) || declared.folder == workspace.root() {
+        return None;
+    }
+    let table = declared.manifest.toolkit.as_ref()?;
+    let message = format!(
+        "the `[toolkit]` of package `{}` is not used: it is one for the workspace",
+        package.name
+    );
+    let help = format!("move it to {}", shown(&workspace.root().join(FILE)));
+    let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
+    Some(warning.at(&declared.shown, table.span.clone()).help(help))
 }

@@ -42,7 +42,7 @@ impl<'a> Graph<'a> {
             index,
         };
         for package in &graph.packages {
-            graph.declared.push(Declared::read(package)?);
+            graph.declared.push(Declared::read(workspace, package)?);
             graph.nodes.push(Node {
                 name: package.name.to_string(),
                 ..Node::default()

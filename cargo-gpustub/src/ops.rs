@@ -23,6 +23,8 @@ pub struct Operation {
     before: Option<Vec<u8>>,
     /// What it is going to hold.
     after: Vec<u8>,
+    /// Whether it has to be made a program.
+    becomes_program: bool,
 }
 
 impl Operation {
@@ -38,12 +40,19 @@ impl Operation {
             shown,
             before,
             after: after.into(),
+            becomes_program: false,
         })
+    }
+
+    /// The same, of a file that can be run.
+    pub fn executable(mut self) -> Self {
+        self.becomes_program = !is_program(&self.path);
+        self
     }
 
     /// Whether the file is as it should be already.
     pub fn is_done(&self) -> bool {
-        self.before.as_ref() == Some(&self.after)
+        self.before.as_ref() == Some(&self.after) && !self.becomes_program
     }
 
     /// Whether there is no such file yet.
@@ -75,10 +84,14 @@ impl Operation {
             &format!("a/{name}")
         };
         let new = format!("b/{name}");
-        TextDiff::from_lines(&before, &after)
+        let text = TextDiff::from_lines(&before, &after)
             .unified_diff()
             .header(old, &new)
-            .to_string()
+            .to_string();
+        match self.becomes_program {
+            true => format!("new mode 100755: {name}\n{text}"),
+            false => text,
+        }
     }
 
     /// Writes the file. Does nothing if it is as it should be.
@@ -98,7 +111,7 @@ impl Operation {
         fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e))?;
         remove_leftovers(&path);
         let neighbour = neighbour(&path);
-        replace(&path, &neighbour, &self.after).map_err(|e| {
+        replace(&path, &neighbour, self).map_err(|e| {
             let _ = fs::remove_file(&neighbour);
             Error::io("write", &self.path, &e)
         })
@@ -114,7 +127,7 @@ pub fn apply(operations: &[Operation], mut done: impl FnMut(&Operation)) -> Resu
     Ok(())
 }
 
-fn replace(path: &Path, neighbour: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, neighbour: &Path, operation: &Operation) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -129,7 +142,10 @@ fn replace(path: &Path, neighbour: &Path, bytes: &[u8]) -> io::Result<()> {
         }
         file.set_permissions(metadata.permissions())?;
     }
-    file.write_all(bytes)?;
+    if operation.becomes_program {
+        make_program(&file)?;
+    }
+    file.write_all(&operation.after)?;
     file.sync_all()?;
     drop(file);
     fs::rename(neighbour, path)?;
@@ -137,6 +153,33 @@ fn replace(path: &Path, neighbour: &Path, bytes: &[u8]) -> io::Result<()> {
     if cfg!(unix) {
         File::open(folder_of(path))?.sync_all()?;
     }
+    Ok(())
+}
+
+/// Whether a file can be run; where systems do not say, it can.
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(_path: &Path) -> bool {
+    true
+}
+
+/// Lets those run a file who can read it.
+#[cfg(unix)]
+fn make_program(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut permissions = file.metadata()?.permissions();
+    let mode = permissions.mode();
+    permissions.set_mode(mode | (mode & 0o444) >> 2);
+    file.set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+fn make_program(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
@@ -229,6 +272,7 @@ mod tests {
             shown: "b".into(),
             before: None,
             after: "new".into(),
+            becomes_program: false,
         };
         let operations = [
             operation(folder.path(), "a", "new"),
@@ -257,6 +301,25 @@ mod tests {
         }
         operation(folder.path(), "a", "whole").apply().unwrap();
         assert_eq!(names(folder.path()), [".a.gpustub-", ".a.gpustub-x", "a"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn programs_can_be_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = || operation(folder.path(), "p", "#!/bin/sh\n").executable();
+        program().apply().unwrap();
+        assert!(program().is_done());
+        let path = folder.path().join("p");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(program().diff(), "new mode 100755: p\n");
+        program().apply().unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o750
+        );
+        assert!(program().is_done());
     }
 
     #[cfg(unix)]

@@ -67,6 +67,11 @@ impl Workspace {
         members
     }
 
+    /// Whether a package is a member.
+    pub fn has(&self, package: &Package) -> bool {
+        self.metadata.workspace_members.contains(&package.id)
+    }
+
     /// The members that the command line selects, sorted by name; never none.
     pub fn selected(&self) -> Result<Vec<&Package>> {
         let members = self.members();

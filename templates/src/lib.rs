@@ -59,5 +59,19 @@ templates![
     "tree/build.rs.hbs",
     "tree/doctor.c.hbs",
     "tree/linker-script.hbs",
+    "tree/toolkit/README.md.hbs",
+    "tree/toolkit/cuda.h.hbs",
+    "tree/toolkit/cuda_runtime_api.h.hbs",
+    "tree/toolkit/gitattributes.hbs",
+    "tree/toolkit/gitignore.hbs",
+    "tree/toolkit/hip_runtime_api.h.hbs",
+    "tree/toolkit/hip_version.h.hbs",
+    "tree/toolkit/hipconfig.hbs",
+    "tree/toolkit/nvcc.hbs",
+    "tree/toolkit/version.hbs",
+    "tree/toolkit/version.json.hbs",
     "tree/use-line.hbs",
 ];
+
+/// What the tree of `cargo gpustub toolkit` holds, as TOML: `tree/toolkit/layout.toml`.
+pub const TOOLKIT: &str = include_str!("../tree/toolkit/layout.toml");

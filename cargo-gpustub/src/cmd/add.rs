@@ -14,7 +14,7 @@ use crate::ops::{self, Operation};
 use crate::report::Sources;
 use crate::shell::Shell;
 use crate::shipped;
-use crate::toolkit::{self, Found};
+use crate::toolkit::installed::{self, Found};
 use crate::tree::as_before;
 use crate::workspace::{Depth, Workspace, folder, target};
 
@@ -27,7 +27,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         shell.diagnostics(&unknown, &Sources::new())?;
         return Ok(false);
     }
-    let declared = Declared::read_all(&[package])?.remove(0).1;
+    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
         return Ok(false);
@@ -128,11 +128,11 @@ fn toolkit_of(library: &Library) -> &str {
 
 /// What is known of the headers of a family: the toolkit on this machine, and binding crates.
 fn headers(family: &str, graph: Option<&Metadata>) -> Vec<Found> {
-    let mut found: Vec<Found> = toolkit::installed(family).into_iter().collect();
+    let mut found: Vec<Found> = installed::installed(family).into_iter().collect();
     found.extend(
         graph
             .into_iter()
-            .flat_map(|graph| toolkit::binding(family, graph)),
+            .flat_map(|graph| installed::binding(family, graph)),
     );
     found
 }

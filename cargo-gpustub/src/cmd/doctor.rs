@@ -100,7 +100,7 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
     if let Some(workspace) = &workspace {
         for package in workspace.selected()? {
-            let Some(one) = Declared::read(package)? else {
+            let Some(one) = Declared::read(workspace, package)? else {
                 continue;
             };
             subjects.push(Subject {

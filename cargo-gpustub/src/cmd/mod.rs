@@ -11,6 +11,7 @@ mod plan;
 mod reference;
 mod symbols;
 mod sync;
+mod toolkit;
 
 use clap::CommandFactory;
 
@@ -25,6 +26,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Add(options) => add::run(&options, shell),
         Command::Sync(options) => sync::run(&options, shell),
         Command::Check(options) => check::run(&options, shell),
+        Command::Toolkit(options) => toolkit::run(&options, shell),
         Command::Plan(options) => plan::run(&options, shell),
         Command::Symbols(options) => symbols::run(&options, shell),
         Command::Diff(options) => diff::run(&options, shell),

@@ -16,13 +16,15 @@ use crate::error::{Error, Result};
 use crate::ops::{self, Operation};
 use crate::report::{self, Sources};
 use crate::shell::Shell;
+use crate::toolkit::headers::Headers;
+use crate::toolkit::{self, Told};
 use crate::tree::{Edit, build_rs, cargo_toml, lock, use_line};
 use crate::workspace::{Depth, Workspace, folder, library, shown, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let mut declared = Declared::read_all(&workspace.selected()?)?;
+    let mut declared = Declared::read_all(&workspace, &workspace.selected()?)?;
     let root = Declared::read_root(&workspace)?;
     let mut operations = Vec::new();
     // What cannot be read may be the very table that `--from` names; that is said below.
@@ -56,23 +58,29 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         .iter()
         .map(|(package, one)| (*package, one))
         .collect();
-    let (more, found) = pending(&workspace, &all)?;
+    let (more, mut found) = pending(&workspace, &all)?;
+    let mut sources = Sources::new();
+    let shared = Declared::read_shared(&workspace)?;
+    if let Some(shared) = &shared {
+        // The file may be that of a package which is not selected, and not have been looked at.
+        let seen = declared.iter().map(|(_, one)| one).chain(&root);
+        if !seen.into_iter().any(|one| one.folder == shared.folder) {
+            found.extend(shared.diagnostics.clone());
+        }
+        sources = shared.sources();
+    }
     operations.retain(|operation| !operation.is_done());
     operations.extend(more);
 
-    shell.diagnostics(&found, &Sources::new())?;
+    shell.diagnostics(&found, &sources)?;
     let clean = !has_errors(&found);
     if options.check || options.dry_run {
         show(&operations, options.check, shell)?;
         return Ok(clean && (operations.is_empty() || options.dry_run));
     }
-    ops::apply(&operations, |operation| {
-        shell.status(operation.verb(), &operation.shown);
-        if shell.format() == MessageFormat::Json {
-            // A reader that has gone away must not stop the work.
-            let _ = shell.json(&report::json::change(operation, "applied"));
-        }
-    })?;
+    let mut told = Told::new(&workspace, shared.as_ref(), shell);
+    ops::apply(&operations, |operation| told.tell(operation))?;
+    told.end();
     if operations.is_empty() && clean {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
@@ -93,6 +101,10 @@ pub fn pending(
         }
     }
     operations.push(lock_file(workspace, declared)?);
+    if let Some(shared) = Declared::read_shared(workspace)? {
+        let made = toolkit::operations(workspace, &shared, &Headers::new(), &mut found)?;
+        operations.extend(made);
+    }
     operations.retain(|operation| !operation.is_done());
     Ok((operations, found))
 }
@@ -303,7 +315,7 @@ fn lock_file(workspace: &Workspace, selected: &[(&Package, &Declared)]) -> Resul
     let mut others = Vec::new();
     for package in workspace.members() {
         if !selected.iter().any(|(chosen, _)| chosen.id == package.id) {
-            others.extend(Declared::read(package)?);
+            others.extend(Declared::read(workspace, package)?);
         }
     }
     let text = lock::text(selected.iter().map(|(_, one)| *one).chain(&others));

@@ -1,6 +1,6 @@
 //! The build-dependency in `Cargo.toml`, its formatting kept.
 
-use super::as_before;
+use super::{as_before, separate};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// The package that build scripts use.
@@ -52,8 +52,7 @@ pub fn add_helper(manifest: &str, inherit: bool) -> Result<String, toml_edit::To
                 table.sort_values();
             }
             if !existed {
-                let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
-                separate(&mut document, "build-dependencies", &trailing);
+                separate(&mut document, "build-dependencies");
             }
         }
     }
@@ -63,21 +62,6 @@ pub fn add_helper(manifest: &str, inherit: bool) -> Result<String, toml_edit::To
 fn is_sorted(table: &dyn TableLike) -> bool {
     let names: Vec<&str> = table.iter().map(|(name, _)| name).collect();
     names.is_sorted()
-}
-
-/// Puts an empty line, and what stood at the end of the file, before a new table.
-fn separate(document: &mut DocumentMut, table: &str, trailing: &str) {
-    let comments = if trailing.trim().is_empty() {
-        String::new()
-    } else {
-        trailing.to_owned()
-    };
-    if !comments.is_empty() {
-        document.set_trailing("");
-    }
-    if let Some(table) = document.get_mut(table).and_then(Item::as_table_mut) {
-        table.decor_mut().set_prefix(format!("{comments}\n"));
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ pub mod lock;
 mod rust;
 pub mod use_line;
 
+use toml_edit::{DocumentMut, Item};
+
 /// What an edit came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
@@ -37,5 +39,20 @@ pub fn as_before(old: &str, new: &str) -> String {
     match line_break(old) {
         "\n" => format!("{mark}{new}"),
         other => format!("{mark}{}", new.replace("\r\n", "\n").replace('\n', other)),
+    }
+}
+
+/// Puts an empty line, and what stood at the end of the file, before a new table.
+pub fn separate(document: &mut DocumentMut, table: &str) {
+    let trailing = document.trailing().as_str().unwrap_or_default();
+    let comments = match trailing.trim() {
+        "" => String::new(),
+        _ => trailing.to_owned(),
+    };
+    if !comments.is_empty() {
+        document.set_trailing("");
+    }
+    if let Some(table) = document.get_mut(table).and_then(Item::as_table_mut) {
+        table.decor_mut().set_prefix(format!("{comments}\n"));
     }
 }

@@ -6,6 +6,7 @@ mod headers;
 mod libraries;
 mod sync;
 mod terminal;
+mod toolkit;
 mod workspaces;
 
 use std::fs;

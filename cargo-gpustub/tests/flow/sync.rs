@@ -208,6 +208,23 @@ fn a_header_is_proposed_where_one_is_known() {
     );
 }
 
+#[test]
+fn the_header_of_rocm_is_found_by_its_own_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "user", "");
+    write(folder, "GpuStub.toml", "schema = 1\n");
+    let version = "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 4\n";
+    write(folder, "rocm/include/hip/hip_version.h", version);
+    let output = gpustub(folder, &["add", "hip"])
+        .env("ROCM_PATH", folder.join("rocm"))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let text = fs::read_to_string(folder.join("GpuStub.toml")).unwrap();
+    assert!(text.ends_with("[stub.hip]\nheader = \"6.4\"\n"), "{text}");
+}
+
 /// Ends a `sync` of many files by SIGKILL after each number of status lines. Every file is then
 /// as it was or as it has to be, and the next run completes the work and leaves nothing behind.
 #[cfg(unix)]

@@ -91,6 +91,10 @@ fields! {
             "What `cargo gpustub check` asks: in the file at the root of the workspace of all of it, in \
              the file of a package of what lies in its folder. A package's own adds to that of the \
              root, and wins where both speak of a rule.";
+        "toolkit": Type::Table("toolkit"), false, "{ cuda = \"12.8\" }",
+            "The folder that build scripts of dependencies are shown as an installed toolkit. \
+             `cargo gpustub toolkit` writes it, `sync` keeps it. Stands in the file at the workspace \
+             root.";
     }
     "stub" {
         "majors": Type::Strings, false, "[\"13\", \"12\"]",
@@ -155,6 +159,20 @@ fields! {
             "The argument, counted from 0 among the integer and pointer arguments.";
         "bytes": Type::Integer, false, "4",
             "How many bytes are set to zero, 1 to 65535. Default: the size of a pointer.";
+    }
+    "toolkit" {
+        "path": Type::String, false, "\"third-party/toolkit\"",
+            "The folder, relative to this file. Default: `\"gpustub-toolkit\"`.";
+        "cuda": Type::String, false, "\"12.8\"",
+            "The CUDA release that the folder says it is. Default: it is no CUDA toolkit.";
+        "hip": Type::String, false, "\"6.4\"",
+            "The HIP release that the folder says it is. Default: it is no HIP toolkit.";
+        "force": Type::Bool, false, "true",
+            "Whether build scripts see the folder even where the environment names another toolkit. \
+             Default: `false`, what the environment names is used.";
+        "links": Type::Strings, false, "[\"cuda-driver-sys\"]",
+            "Crates whose build scripts cargo shall not run, because they only print which libraries to \
+             link: gpustub knows what they print. Default: none.";
     }
     "policy" {
         "wheel-tag": Type::String, false, "\"manylinux_2_28\"",

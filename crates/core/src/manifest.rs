@@ -139,6 +139,21 @@ pub struct Allow {
     pub until: Option<Spanned<Date>>,
 }
 
+/// The `[toolkit]` of a workspace: what build scripts take for an installed toolkit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolkit {
+    /// Its folder, relative to `GpuStub.toml`.
+    pub path: String,
+    /// The CUDA release that it says it is.
+    pub cuda: Option<Spanned<Version>>,
+    /// The HIP release that it says it is.
+    pub hip: Option<Spanned<Version>>,
+    /// Whether it goes before what the environment names.
+    pub force: bool,
+    /// Crates whose build scripts are not run.
+    pub links: Vec<Spanned<String>>,
+}
+
 /// A decoded `GpuStub.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
@@ -148,6 +163,8 @@ pub struct Manifest {
     pub stubs: Vec<Stub>,
     /// What `check` asks; the place is that of the key.
     pub policy: Option<Spanned<Policy>>,
+    /// What build scripts are shown; the place is that of the key. `None` after an error in it.
+    pub toolkit: Option<Spanned<Toolkit>>,
 }
 
 impl Manifest {

@@ -47,7 +47,7 @@ impl Policies {
     pub fn read(workspace: &Workspace) -> Result<Self> {
         let mut all: Vec<Declared> = Declared::read_root(workspace)?.into_iter().collect();
         for package in workspace.members() {
-            all.extend(Declared::read(package)?);
+            all.extend(Declared::read(workspace, package)?);
         }
         let root = workspace.root();
         let mut files: Vec<File> = all

@@ -1,6 +1,6 @@
 //! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
 
-use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub};
+use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub, Toolkit};
 use crate::by_name::ByName;
 use crate::date::Date;
 use crate::decode::{Decoder, Table, Value};
@@ -21,6 +21,13 @@ const LATER: [(&str, &str); 2] = [
     ("archive", "super-archives"),
     ("device-link", "device links of relocatable GPU code"),
 ];
+
+const LIST_HELP: &str =
+    "the symbol list is a part of the package, such as \"symbols/acme.symbols\"";
+const TOOLKIT_HELP: &str = "the folder is a part of the workspace, such as \"third-party/toolkit\"";
+
+/// Where the toolkit lies if nothing is said.
+const TOOLKIT_PATH: &str = "gpustub-toolkit";
 
 pub(super) fn manifest(file: &str, text: &str) -> (Manifest, Vec<Diagnostic>) {
     let mut decoder = Decoder::new(file);
@@ -64,6 +71,15 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
             value: policy(decoder, &value),
             span: value.key_span,
         });
+    }
+    if let Some(value) = top.get("toolkit") {
+        let before = decoder.count();
+        manifest.toolkit = toolkit(decoder, &value)
+            .filter(|_| decoder.count() == before)
+            .map(|toolkit| Spanned {
+                value: toolkit,
+                span: value.key_span,
+            });
     }
 }
 
@@ -194,7 +210,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
     let mut custom = Custom {
         symbols: table
             .get("symbols")
-            .and_then(|value| symbols_path(decoder, &value)),
+            .and_then(|value| path_below(decoder, &value, LIST_HELP)),
         link_names: checked_strings(decoder, table, "link-names", |name| {
             let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.+".contains(&b);
             let fine = !name.is_empty() && name.len() <= 200 && name.bytes().all(good);
@@ -240,10 +256,13 @@ fn zero_out(decoder: &mut Decoder<'_>, functions: &Table<'_>) -> ByName<Spanned<
     zero_out
 }
 
-/// A path below the folder of `GpuStub.toml`: the list is packaged with it.
-fn symbols_path(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>> {
+/// A path below the folder of `GpuStub.toml`: what lies there is packaged or committed with it.
+fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Option<Spanned<String>> {
     let path = decoder.string(value)?;
-    let inside = !path.value.is_empty()
+    let inside = path
+        .value
+        .split('/')
+        .any(|part| !part.is_empty() && part != ".")
         && !path.value.starts_with('/')
         && !path.value.contains(|c: char| c == '\\' || c.is_control())
         && path.value.split('/').all(|part| part != "..");
@@ -255,11 +274,30 @@ fn symbols_path(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<
                 "`{}` takes a path below this file's folder, with /",
                 value.name
             ),
-            "the symbol list is a part of the package, such as \"symbols/acme.symbols\"",
+            help,
         );
         return None;
     }
     Some(path)
+}
+
+fn toolkit(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Toolkit> {
+    let table = decoder.table(value, &fields::keys("toolkit"))?;
+    // A release is major and minor: build scripts compare both.
+    let release = |text: &str| Version::parse(text).filter(|_| text.contains('.'));
+    let takes = "a release such as \"12.8\"";
+    let path = table
+        .get("path")
+        .and_then(|value| path_below(decoder, &value, TOOLKIT_HELP));
+    let path = path.as_ref().map_or(TOOLKIT_PATH, |path| &path.value);
+    let force = table.get("force").and_then(|value| decoder.boolean(&value));
+    Some(Toolkit {
+        path: path.trim_end_matches('/').to_owned(),
+        cuda: version(decoder, &table, "cuda", takes, release),
+        hip: version(decoder, &table, "hip", takes, release),
+        force: force.unwrap_or(false),
+        links: checked_strings(decoder, &table, "links", |_| None),
+    })
 }
 
 fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
@@ -338,6 +376,10 @@ mod tests {
                     "schema = 1\n[stub.acme]\nzero-out = { f = [0] }\n",
                 ),
                 "policy" => (format!("schema = 1\n[policy]\n{line}\n"), "schema = 1\n"),
+                "toolkit" => (
+                    format!("schema = 1\n[toolkit]\n{line}\n"),
+                    "schema = 1\n[toolkit]\n",
+                ),
                 "policy.allow" if field.required => continue,
                 "policy.allow" => (
                     format!("schema = 1\n[[policy.allow]]\nrule = 'a'\nreason = 'b'\n{line}\n"),

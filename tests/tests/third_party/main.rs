@@ -6,6 +6,8 @@
 //! values. The toolkit is a folder of stand-ins: linkers take them for the real ones, and they say
 //! so when they are loaded.
 
+mod programs;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,11 +22,14 @@ use gpustub_tests::{Result, repository, scratch};
 use serde_json::Value;
 
 /// Variables by which a real toolkit of this machine could get into a build.
-const TOOLKIT_VARIABLES: [&str; 6] = [
+const TOOLKIT_VARIABLES: [&str; 9] = [
     "CUDA_HOME",
+    "CUDA_LIBRARY_PATH",
     "CUDA_PATH",
     "CUDA_ROOT",
     "CUDA_TOOLKIT_ROOT_DIR",
+    "HIP_PATH",
+    "ROCM_PATH",
     "LIBRARY_PATH",
     "LD_LIBRARY_PATH",
 ];
@@ -123,6 +128,9 @@ impl Project {
             ("libcudart.so", "libcudart.so.12"),
             ("libnvrtc.so", "libnvrtc.so.12"),
             ("libOpenCL.so", "libOpenCL.so.1"),
+            ("libcublas.so", "libcublas.so.12"),
+            ("libamdhip64.so", "libamdhip64.so.5"),
+            ("libnvidia-ml.so", "libnvidia-ml.so.1"),
         ] {
             let mut cc = Command::new("cc");
             cc.args(["-shared", "-fPIC"])
@@ -130,6 +138,19 @@ impl Project {
             succeed(cc.arg(source).arg("-o").arg(folder.join(soname)))?;
             fs::copy(folder.join(soname), folder.join(name))?;
             fs::copy(folder.join(soname), folder.join("stubs").join(name))?;
+        }
+        let object = folder.join("toolkit.o");
+        let mut cc = Command::new("cc");
+        succeed(cc.args(["-c", "-fPIC"]).arg(source).arg("-o").arg(&object))?;
+        for name in [
+            "cudart_static",
+            "cublas_static",
+            "cublasLt_static",
+            "culibos",
+        ] {
+            let mut ar = Command::new("ar");
+            ar.arg("rcs").arg(folder.join(format!("lib{name}.a")));
+            succeed(ar.arg(&object))?;
         }
         Ok(())
     }
@@ -207,14 +228,21 @@ impl Project {
     /// Runs a program as on a machine without GPU libraries, except that the loader could find the
     /// toolkit's, if asked.
     fn start(&self, command: &mut Command) -> Result<()> {
-        for library in ["CUDA", "CUDART", "NVRTC", "OPENCL"] {
-            command.env(format!("GPUSTUB_{library}_PATH"), "off");
-        }
-        let ran = succeed(command.env("LD_LIBRARY_PATH", self.toolkit().join("lib64")))?;
+        let ran = succeed(self.switch_off(command))?;
         match ran.stderr.is_empty() {
             true => Ok(()),
             false => Err(ran.error("something was loaded, or printed unasked")),
         }
+    }
+
+    /// Lets stubs find no library.
+    fn switch_off<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        for library in [
+            "CUBLAS", "CUBLASLT", "CUDA", "CUDART", "CURAND", "HIP", "NVML", "NVRTC", "OPENCL",
+        ] {
+            command.env(format!("GPUSTUB_{library}_PATH"), "off");
+        }
+        command.env("LD_LIBRARY_PATH", self.toolkit().join("lib64"))
     }
 
     /// The linker's own words when two packages provide stubs.
@@ -239,8 +267,14 @@ fn clean(command: &mut Command) -> &mut Command {
 
 /// Looks at an image from outside.
 fn look_at(image: &Path, linker: Linker) -> Result<()> {
+    look_at_all(image, linker, &[])
+}
+
+/// The same, of an image that may ask the loader for `more`.
+fn look_at_all(image: &Path, linker: Linker, more: &[&str]) -> Result<()> {
     let needed = needed(image)?;
-    if let Some(name) = needed.iter().find(|name| !SYSTEM.contains(&&name[..])) {
+    let known = |name: &&str| SYSTEM.contains(name) || more.contains(name);
+    if let Some(name) = needed.iter().find(|name| !known(&&name[..])) {
         return Err(format!("asks the loader for {name}").into());
     }
     let comment = readelf(&["-p", ".comment"], image)?;

@@ -20,10 +20,12 @@ pub struct Found {
 
 /// What is known of a family's headers: where toolkits lie and which header says its version.
 struct Family {
+    /// As the libraries' manifests have it.
     name: &'static str,
     variables: &'static [&'static str],
     root: &'static str,
-    read: fn(&Path) -> Option<(Version, PathBuf)>,
+    header: &'static str,
+    version: fn(&str) -> Option<Version>,
 }
 
 const FAMILIES: &[Family] = &[
@@ -31,23 +33,43 @@ const FAMILIES: &[Family] = &[
         name: "cuda",
         variables: &["CUDA_HOME", "CUDA_PATH"],
         root: "/usr/local/cuda",
-        read: cuda,
+        header: "include/cuda.h",
+        version: |text| define(text, "CUDA_VERSION").and_then(Version::from_code),
     },
     Family {
-        name: "hip",
+        name: "rocm",
         variables: &["ROCM_PATH"],
         root: "/opt/rocm",
-        read: hip,
+        header: "include/hip/hip_version.h",
+        version: |text| {
+            let major = define(text, "HIP_VERSION_MAJOR")?;
+            Some(Version::new(major, define(text, "HIP_VERSION_MINOR")?))
+        },
     },
 ];
 
+fn family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|known| known.name == name)
+}
+
+/// The header that says the version of a family, below a toolkit's folder.
+pub fn header(family_name: &str) -> Option<&'static str> {
+    family(family_name).map(|family| family.header)
+}
+
+/// The version that the text of this header says.
+pub fn version_in(family_name: &str, header: &[u8]) -> Option<Version> {
+    // Not UTF-8 in all releases.
+    (family(family_name)?.version)(&String::from_utf8_lossy(header))
+}
+
 /// The toolkit of a family on this machine: the first of the variables that is set, else the
 /// usual place.
-pub fn installed(family: &str) -> Option<Found> {
-    let family = FAMILIES.iter().find(|known| known.name == family)?;
+pub fn installed(family_name: &str) -> Option<Found> {
+    let family = family(family_name)?;
     let named = family.variables.iter().find_map(|name| variable(name));
     let root = named.map_or_else(|| PathBuf::from(family.root), PathBuf::from);
-    let (version, file) = (family.read)(&root)?;
+    let (version, file) = version(family, &root)?;
     Some(Found {
         version,
         origin: file.display().to_string(),
@@ -82,36 +104,27 @@ pub fn binding(family: &str, metadata: &Metadata) -> Vec<Found> {
     found
 }
 
-/// `include/cuda.h`, which a compiler reads, before `version.json`, which an installer wrote.
-fn cuda(root: &Path) -> Option<(Version, PathBuf)> {
-    let header = root.join("include/cuda.h");
-    if let Some(version) = define(&header, "CUDA_VERSION").and_then(Version::from_code) {
+/// What the header says, which a compiler reads, before `version.json`, which an installer of CUDA
+/// wrote.
+fn version(family: &Family, root: &Path) -> Option<(Version, PathBuf)> {
+    let header = root.join(family.header);
+    // A header is never this large.
+    let bytes = fs::read(&header)
+        .ok()
+        .filter(|bytes| bytes.len() < 16 << 20);
+    if let Some(version) = bytes.and_then(|bytes| version_in(family.name, &bytes)) {
         return Some((version, header));
     }
     let file = root.join("version.json");
     let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).ok()?).ok()?;
-    let text = json.get("cuda")?.get("version")?.as_str()?;
+    let text = json.get(family.name)?.get("version")?.as_str()?;
     let mut parts = text.split('.').map(|part| part.parse().ok());
     Some((Version::new(parts.next()??, parts.next()??), file))
 }
 
-fn hip(root: &Path) -> Option<(Version, PathBuf)> {
-    let header = root.join("include/hip/hip_version.h");
-    let major = define(&header, "HIP_VERSION_MAJOR")?;
-    Some((
-        Version::new(major, define(&header, "HIP_VERSION_MINOR")?),
-        header,
-    ))
-}
-
 /// The number of `#define NAME number` in a header.
-fn define(header: &Path, name: &str) -> Option<u32> {
-    // Not UTF-8 in all releases; and a header is never this large.
-    let bytes = fs::read(header)
-        .ok()
-        .filter(|bytes| bytes.len() < 16 << 20)?;
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines().find_map(|line| {
+fn define(header: &str, name: &str) -> Option<u32> {
+    header.lines().find_map(|line| {
         let mut words = line.trim_start().strip_prefix('#')?.split_whitespace();
         (words.next() == Some("define") && words.next() == Some(name))
             .then(|| words.next()?.trim_matches(['(', ')']).parse().ok())?
@@ -121,6 +134,10 @@ fn define(header: &Path, name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cuda(root: &Path) -> Option<(Version, PathBuf)> {
+        version(&FAMILIES[0], root)
+    }
 
     #[test]
     fn reads_toolkits() {
@@ -150,7 +167,10 @@ mod tests {
             "#define HIP_VERSION_MAJOR 6\n# define HIP_VERSION_MINOR 4\n",
         )
         .unwrap();
-        assert_eq!(hip(root.path()), Some((Version::new(6, 4), header)));
+        assert_eq!(
+            version(&FAMILIES[1], root.path()),
+            Some((Version::new(6, 4), header))
+        );
     }
 
     #[test]

@@ -1,0 +1,237 @@
+//! Cargo's configuration file, text to text: the variables that name the tree, and the build
+//! scripts that cargo does not run.
+
+use std::collections::BTreeMap;
+
+use gpustub_core::manifest::Toolkit;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::layout::Layout;
+use crate::tree::{as_before, separate};
+
+/// The new text, and what stood in the way of more.
+#[derive(Debug)]
+pub struct Edited {
+    /// The text.
+    pub text: String,
+    /// Keys that somebody has set to something else: they are as they were.
+    pub taken: Vec<String>,
+}
+
+/// Makes the text agree with `[toolkit]`.
+pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, String> {
+    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
+    let mut taken = Vec::new();
+    let variables = layout.variables(toolkit);
+    if let Some(env) = document.get_mut("env").and_then(Item::as_table_like_mut) {
+        for name in &variables.unset {
+            if env
+                .get(name)
+                .is_some_and(|item| is_ours(item) == Some(&toolkit.path))
+            {
+                env.remove(name);
+            }
+        }
+    }
+    if !variables.set.is_empty() {
+        if !document.contains_key("env") {
+            document.insert("env", Item::Table(Table::new()));
+            separate(&mut document, "env");
+        }
+        let env = table(&mut document, &["env"])?;
+        for name in &variables.set {
+            if env.get(name).is_some_and(|item| is_ours(item).is_none()) {
+                taken.push(format!("env.{name}"));
+            } else {
+                set(env, name, variable(toolkit));
+            }
+        }
+    }
+    let scripts = toolkit.links.iter();
+    for script in scripts.filter_map(|name| layout.overrides.crates.get(&name.value)) {
+        for target in &layout.overrides.targets {
+            let known = table(&mut document, &["target", target, &script.links])?;
+            let libraries: Array = script.libraries.iter().map(String::as_str).collect();
+            let same = known
+                .get("rustc-link-lib")
+                .is_some_and(|item| strings(item) == script.libraries);
+            match known.len() {
+                0 => drop(known.insert("rustc-link-lib", toml_edit::value(libraries))),
+                1 if same => {}
+                _ => taken.push(format!("target.{target}.{}", script.links)),
+            }
+        }
+    }
+    let new = document.to_string();
+    let new = match text.trim().is_empty() {
+        true => new.trim_start(),
+        false => &new,
+    };
+    Ok(Edited {
+        text: as_before(text, new),
+        taken,
+    })
+}
+
+/// `{ value = "…", relative = true }`: relative to the folder that `.cargo` lies in.
+fn variable(toolkit: &Toolkit) -> InlineTable {
+    let mut table = InlineTable::new();
+    table.insert("value", toolkit.path.as_str().into());
+    table.insert("relative", true.into());
+    if toolkit.force {
+        table.insert("force", true.into());
+    }
+    table
+}
+
+/// The folder of a variable as this program writes it; nobody else has a reason to write one of
+/// these with a path in the workspace.
+fn is_ours(item: &Item) -> Option<&str> {
+    let table = item.as_table_like()?;
+    let relative = table.get("relative").and_then(Item::as_bool);
+    (relative == Some(true)).then(|| table.get("value")?.as_str())?
+}
+
+fn strings(item: &Item) -> Vec<&str> {
+    let values = item.as_array().into_iter().flatten();
+    values.filter_map(Value::as_str).collect()
+}
+
+/// What the keys of a variable say, whatever its form.
+fn says(item: &Item) -> Option<BTreeMap<&str, String>> {
+    let pairs = item.as_table_like()?.iter().map(|(key, value)| {
+        let plain = match (value.as_str(), value.as_bool()) {
+            (Some(text), _) => text.to_owned(),
+            (_, Some(truth)) => truth.to_string(),
+            _ => value.to_string(),
+        };
+        (key, plain)
+    });
+    Some(pairs.collect())
+}
+
+/// Sets a variable. One that says the same keeps its form.
+fn set(env: &mut dyn TableLike, name: &str, new: InlineTable) {
+    let new = Item::Value(new.into());
+    match env.get_mut(name) {
+        Some(old) if says(old) == says(&new) => {}
+        Some(old) => {
+            let decor = old.as_value().map(|value| value.decor().clone());
+            *old = new;
+            if let (Some(value), Some(decor)) = (old.as_value_mut(), decor) {
+                *value.decor_mut() = decor;
+            }
+        }
+        None => drop(env.insert(name, new)),
+    }
+}
+
+/// The table of these keys, made if it is not there.
+fn table<'d>(
+    document: &'d mut DocumentMut,
+    keys: &[&str],
+) -> Result<&'d mut dyn TableLike, String> {
+    let mut item = document.as_item_mut();
+    for (index, key) in keys.iter().enumerate() {
+        let table = item
+            .as_table_like_mut()
+            .ok_or_else(|| format!("`{}` is not a table", keys[..index].join(".")))?;
+        item = table.entry(key).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(index + 1 < keys.len());
+            Item::Table(table)
+        });
+    }
+    item.as_table_like_mut()
+        .ok_or_else(|| format!("`{}` is not a table", keys.join(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::manifest::Manifest;
+
+    use super::*;
+
+    fn edited(text: &str, table: &str) -> Edited {
+        let (manifest, diagnostics) =
+            Manifest::parse("GpuStub.toml", &format!("schema = 1\n[toolkit]\n{table}"));
+        assert_eq!(diagnostics, []);
+        edit(text, &Layout::shipped(), &manifest.toolkit.unwrap().value).unwrap()
+    }
+
+    const HIP: &str = "\
+HIP_PATH = { value = \"gpustub-toolkit\", relative = true }
+ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
+";
+
+    #[test]
+    fn variables_are_added_and_the_rest_is_kept() {
+        for (before, after) in [
+            ("", format!("[env]\n{HIP}")),
+            (
+                "[alias]\nx = \"run\" # ours\n",
+                format!("[alias]\nx = \"run\" # ours\n\n[env]\n{HIP}"),
+            ),
+            (
+                "[env]\nA = \"1\" # a\n\n[build]\njobs = 2\n",
+                format!("[env]\nA = \"1\" # a\n{HIP}\n[build]\njobs = 2\n"),
+            ),
+            // A value that says the same keeps its form, one of another folder is changed.
+            (
+                "[env]\nHIP_PATH = { relative = true, value = 'gpustub-toolkit' }\n",
+                "[env]\nHIP_PATH = { relative = true, value = 'gpustub-toolkit' }\n\
+                 ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }\n"
+                    .into(),
+            ),
+            (
+                "[env]\nHIP_PATH = { value = \"old\", relative = true } # kept\n",
+                format!("[env]\n{}", HIP.replacen("}\n", "} # kept\n", 1)),
+            ),
+        ] {
+            let edited = edited(before, "hip = '6.4'");
+            assert_eq!(edited.taken, [""; 0]);
+            assert_eq!(edited.text, after, "{before}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_is_named_and_left() {
+        let before = "[env]\nHIP_PATH = \"/opt/rocm\"\nROCM_PATH = { value = \"/opt/rocm\" }\n";
+        let edited = edited(before, "hip = '6.4'");
+        assert_eq!(edited.taken, ["env.HIP_PATH", "env.ROCM_PATH"]);
+        assert_eq!(edited.text, before);
+        let (manifest, _) = Manifest::parse("GpuStub.toml", "schema = 1\n[toolkit]\nhip = '6.4'");
+        let toolkit = manifest.toolkit.unwrap().value;
+        for wrong in ["[", "env = 1\n"] {
+            assert!(
+                edit(wrong, &Layout::shipped(), &toolkit).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn variables_of_a_family_that_is_gone_go() {
+        let both = edited("", "hip = '6.4'\ncuda = '12.8'").text;
+        assert_eq!(both.matches("gpustub-toolkit").count(), 7);
+        let edited = edited(&both, "hip = '6.4'\nforce = true");
+        let forced = HIP.replace("true }", "true, force = true }");
+        assert_eq!(edited.text, format!("[env]\n{forced}"));
+    }
+
+    #[test]
+    fn crates_that_only_link_are_told_to_cargo() {
+        let table = "links = ['cuda-driver-sys']";
+        let text = edited("", table).text;
+        assert_eq!(
+            text,
+            "[target.aarch64-unknown-linux-gnu.cuda]\nrustc-link-lib = [\"cuda\"]\n\n\
+             [target.x86_64-unknown-linux-gnu.cuda]\nrustc-link-lib = [\"cuda\"]\n"
+        );
+        assert_eq!(edited(&text, table).text, text);
+        let other = text.replacen("\"cuda\"", "\"mine\"", 1);
+        let edited = edited(&other, table);
+        assert_eq!(edited.taken, ["target.aarch64-unknown-linux-gnu.cuda"]);
+        assert_eq!(edited.text, other);
+    }
+}

@@ -1,0 +1,282 @@
+//! What lies in the tree, from `tree/toolkit/layout.toml`: no file is read or written here.
+
+use std::collections::BTreeMap;
+
+use gpustub_core::library::{Library, Role};
+use gpustub_core::manifest::{Spanned, Toolkit};
+use gpustub_core::version::Version;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::templates;
+
+/// How headers begin that declare nothing.
+pub const MARK: &str =
+    "/* Written by cargo gpustub: stands where a build script looks for a header.";
+
+/// What linkers take for an archive without members.
+const EMPTY_ARCHIVE: &str = "!<arch>\n";
+
+/// The table, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    cuda: Family,
+    hip: Family,
+    files: BTreeMap<String, String>,
+    /// Build scripts that need not run.
+    pub overrides: Overrides,
+}
+
+/// What the build scripts of a family of libraries look for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Family {
+    variables: Vec<String>,
+    directories: Vec<String>,
+    driver_directories: Vec<String>,
+    manifests: Manifests,
+    names: Vec<String>,
+    executable: Vec<String>,
+    files: BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
+}
+
+/// The libraries that belong to a family.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifests {
+    family: String,
+    also: Vec<String>,
+}
+
+impl Manifests {
+    fn has(&self, library: &Library) -> bool {
+        library.family == self.family || self.also.contains(&library.id)
+    }
+}
+
+/// Build scripts that need not run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrides {
+    /// For which targets cargo is told so.
+    pub targets: Vec<String>,
+    /// By the name of the crate.
+    pub crates: BTreeMap<String, Crate>,
+}
+
+/// What a build script that only links would print.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crate {
+    /// `links` of its Cargo.toml.
+    pub links: String,
+    /// The libraries that it names.
+    pub libraries: Vec<String>,
+}
+
+/// A file of the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its path below the tree's folder, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// Whether it stands in the place of a real header.
+    pub is_header: bool,
+    /// Whether it can be run.
+    pub is_program: bool,
+}
+
+/// The variables that name the tree, and those that must not any more.
+pub struct Variables {
+    /// Of the families that the tree stands in for.
+    pub set: Vec<String>,
+    /// Of the others.
+    pub unset: Vec<String>,
+}
+
+impl Layout {
+    /// The one that this program was built with. It is part of the program, and the tests read it:
+    /// one that cannot be read is a mistake of ours and not a condition.
+    pub fn shipped() -> Self {
+        toml_edit::de::from_str(gpustub_templates::TOOLKIT)
+            .unwrap_or_else(|error| panic!("tree/toolkit/layout.toml: {error}"))
+    }
+
+    /// The families with what is declared of them.
+    fn families<'a>(
+        &'a self,
+        toolkit: &Toolkit,
+    ) -> [(&'static str, &'a Family, Option<Version>); 2] {
+        let version = |spanned: &Option<Spanned<Version>>| Some(spanned.as_ref()?.value);
+        [
+            ("cuda", &self.cuda, version(&toolkit.cuda)),
+            ("hip", &self.hip, version(&toolkit.hip)),
+        ]
+    }
+
+    /// The variables that name the tree to build scripts.
+    pub fn variables(&self, toolkit: &Toolkit) -> Variables {
+        let mut variables = Variables {
+            set: Vec::new(),
+            unset: Vec::new(),
+        };
+        for (_, family, version) in self.families(toolkit) {
+            match version {
+                Some(_) => variables.set.extend(family.variables.clone()),
+                None => variables.unset.extend(family.variables.clone()),
+            }
+        }
+        variables
+    }
+
+    /// All files of the tree, sorted by path. None if it stands in for no family.
+    pub fn files(&self, toolkit: &Toolkit) -> Vec<File> {
+        let families = self.families(toolkit);
+        let mut data = json!({ "mark": MARK, "force": toolkit.force });
+        for (name, _, version) in &families {
+            data[*name] = version.map_or(Value::Null, |version| {
+                json!({
+                    "version": version.to_string(),
+                    "major": version.major,
+                    "minor": version.minor,
+                    "number": version.code(),
+                })
+            });
+        }
+        let rendered =
+            |(path, template): (&String, &String), is_header, executable: &[String]| File {
+                path: path.clone(),
+                text: templates::render(&format!("toolkit/{template}"), &data),
+                is_header,
+                is_program: executable.contains(path),
+            };
+        let mut files = Vec::new();
+        for (_, family, version) in families {
+            if version.is_none() {
+                continue;
+            }
+            let executable = &family.executable;
+            files.extend(
+                family
+                    .files
+                    .iter()
+                    .map(|file| rendered(file, false, executable)),
+            );
+            files.extend(
+                family
+                    .headers
+                    .iter()
+                    .map(|file| rendered(file, true, executable)),
+            );
+            files.extend(archives(family));
+        }
+        if !files.is_empty() {
+            files.extend(self.files.iter().map(|file| rendered(file, false, &[])));
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files
+    }
+}
+
+/// An empty archive for each name that may be linked.
+fn archives(family: &Family) -> Vec<File> {
+    let mut files = Vec::new();
+    let mut add = |directories: &[String], name: &str| {
+        files.extend(directories.iter().map(|directory| File {
+            path: format!("{directory}/lib{name}.a"),
+            text: EMPTY_ARCHIVE.to_owned(),
+            is_header: false,
+            is_program: false,
+        }));
+    };
+    let libraries = Library::builtin_ids().filter_map(Library::builtin);
+    for library in libraries.filter(|library| family.manifests.has(library)) {
+        for link_name in &library.link_names {
+            add(&family.directories, link_name);
+            if library.role == Role::Driver {
+                add(&family.driver_directories, link_name);
+            }
+        }
+    }
+    for link_name in &family.names {
+        add(&family.directories, link_name);
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use gpustub_core::manifest::Manifest;
+
+    use super::*;
+
+    fn files(table: &str) -> Vec<File> {
+        let (manifest, diagnostics) =
+            Manifest::parse("GpuStub.toml", &format!("schema = 1\n[toolkit]\n{table}"));
+        assert_eq!(diagnostics, []);
+        Layout::shipped().files(&manifest.toolkit.unwrap().value)
+    }
+
+    fn text<'a>(files: &'a [File], path: &str) -> &'a str {
+        let found = files.iter().find(|file| file.path == path);
+        &found.unwrap_or_else(|| panic!("no {path}")).text
+    }
+
+    #[test]
+    fn every_library_of_a_toolkit_can_be_linked() {
+        let files = files("cuda = '12.8'\nhip = '6.4'");
+        let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths.len(), files.len(), "a path stands twice");
+        for library in Library::builtin_ids().filter_map(Library::builtin) {
+            for name in &library.link_names {
+                let lies_there = paths.contains(&*format!("lib/lib{name}.a"));
+                // Loaders are of neither: crates name them to the linker only.
+                assert_eq!(lies_there, library.role != Role::Loader, "{name}");
+                let as_stub = paths.contains(&*format!("lib64/stubs/lib{name}.a"));
+                assert_eq!(as_stub, library.role == Role::Driver, "{name}");
+            }
+        }
+        for name in [
+            "cudart_static",
+            "cublas_static",
+            "cublasLt_static",
+            "culibos",
+        ] {
+            assert_eq!(text(&files, &format!("lib64/lib{name}.a")), "!<arch>\n");
+        }
+    }
+
+    #[test]
+    fn each_family_alone_and_none() {
+        assert_eq!(files(""), []);
+        let cuda = files("cuda = '13.0'");
+        assert!(text(&cuda, "bin/nvcc").contains("release 13.0, V13.0.0'"));
+        assert!(text(&cuda, "include/cuda.h").contains("#define CUDA_VERSION 13000\n"));
+        assert!(text(&cuda, "README.md").contains("as CUDA 13.0.\n"));
+        assert!(cuda.iter().all(|file| !file.path.contains("hip")));
+        let hip = files("hip = '6.4'");
+        assert_eq!(text(&hip, ".info/version"), "6.4.0\n");
+        assert!(text(&hip, "README.md").contains("as HIP 6.4.\n"));
+        assert!(hip.iter().all(|file| !file.path.contains("cuda")));
+        let programs = |files: &[File]| -> Vec<String> {
+            let programs = files.iter().filter(|file| file.is_program);
+            programs.map(|file| file.path.clone()).collect()
+        };
+        assert_eq!(programs(&cuda), ["bin/nvcc"]);
+        assert_eq!(programs(&hip), ["bin/hipconfig"]);
+    }
+
+    #[test]
+    fn headers_say_whose_they_are() {
+        let files = files("cuda = '12.8'\nhip = '6.4'");
+        for file in &files {
+            assert_eq!(file.is_header, file.text.starts_with(MARK), "{}", file.path);
+            assert_eq!(file.is_header, file.path.starts_with("include/"));
+        }
+    }
+}
