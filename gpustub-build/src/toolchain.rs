@@ -60,7 +60,7 @@ pub enum Index {
 /// What must hold whatever `CFLAGS` say, because the code relies on it: position-independent code
 /// for any image, no exported names, sections that the linker can drop one by one, frames that
 /// can be unwound, and machine code rather than some compiler's intermediate form.
-const REQUIRED: &[&str] = &[
+pub const REQUIRED: &[&str] = &[
     "-std=gnu11",
     "-fPIC",
     "-fvisibility=hidden",
@@ -97,6 +97,17 @@ pub fn variables(triple: &str, host: &str) -> Vec<String> {
         "CC_KNOWN_WRAPPER_CUSTOM",
     ];
     tools.chain(others.map(str::to_owned)).collect()
+}
+
+/// The option that marks objects as protected against diverted jumps, for compilers that know it.
+/// Linking one object without these markings switches the protection off for the whole program (see
+/// the notes at the end of each asm/<arch>.S).
+pub fn protection(target: &Target) -> Option<&'static str> {
+    match target.arch.as_str() {
+        "x86_64" => Some("-fcf-protection=full"),
+        "aarch64" => Some("-mbranch-protection=standard"),
+        _ => None,
+    }
 }
 
 impl Toolchain {
@@ -234,12 +245,8 @@ impl Toolchain {
 
     /// Flags that are better to have.
     fn wished(&self, dir: &Path) -> Vec<OsString> {
-        // Linking one object without these markings switches the protection off for the whole
-        // program (see the notes at the end of each asm/<arch>.S).
-        let protection = match self.target.arch.as_str() {
-            "x86_64" => "-fcf-protection=full",
-            "aarch64" => "-mbranch-protection=standard",
-            _ => return Vec::new(),
+        let Some(protection) = protection(&self.target) else {
+            return Vec::new();
         };
         let mut map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
         map.push(dir);

@@ -5,7 +5,10 @@
 //! DIR/include    gpustub.h
 //! DIR/link       what `-L` names: the archive, and a linker script for each library
 //! DIR/lib        with --form shared: the library to ship
+//! DIR            what CMake, Meson, Bazel and pkg-config read (`generate/exports.rs`)
 //! ```
+
+mod exports;
 
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
@@ -25,6 +28,9 @@ use crate::shell::Shell;
 use crate::shipped;
 use crate::templates;
 use crate::workspace::{Depth, Workspace, host_triple, target};
+
+/// The name after `-l` of the archive.
+const ARCHIVE: &str = "gpustub_stubs";
 
 /// Runs the command.
 pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
@@ -68,6 +74,15 @@ pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
     )?;
     if !options.sources_only {
         link_folder(&mut files, &plan, &sources, &target, name.as_deref())?;
+    }
+    for (path, text) in exports::render(
+        &plan,
+        &sources,
+        &target,
+        name.as_deref(),
+        options.sources_only,
+    ) {
+        files.add(&path, text.as_bytes())?;
     }
     let out = options.out.display();
     files.operations.retain(|operation| !operation.is_done());
@@ -193,8 +208,8 @@ fn link_folder(
         }
         None => {
             let bytes = compile::library(sources, target, &host, Product::Archive)?;
-            files.add("link/libgpustub_stubs.a", &bytes)?;
-            ("gpustub_stubs", "a")
+            files.add(&format!("link/lib{ARCHIVE}.a"), &bytes)?;
+            (ARCHIVE, "a")
         }
     };
     // dlopen has a library of its own up to glibc 2.33; a shared library brings it along.

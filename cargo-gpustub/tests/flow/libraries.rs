@@ -286,7 +286,15 @@ fn sources_alone_compile() {
             "--sources-only",
         ],
     );
-    assert!(!folder.join("stubs/link").exists());
+    for (path, is_there) in [
+        ("link", false),
+        ("pkgconfig", false),
+        ("cmake/gpustub-config.cmake", true),
+        ("meson.build", true),
+        ("BUILD.bazel", true),
+    ] {
+        assert_eq!(folder.join("stubs").join(path).exists(), is_there, "{path}");
+    }
     let flags = ["-std=gnu11", "-fPIC", "-fvisibility=hidden"];
     let sources = ["stubs/src/runtime.c", "stubs/src/stubs.S", "-ldl"];
     link_and_run(folder, &[&flags[..], &sources].concat());

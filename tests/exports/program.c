@@ -1,0 +1,21 @@
+/* A program that another build system builds: three calls, the version of CUDA's headers if there
+ * are some, and the version of NVRTC if it is found. */
+#include <stdio.h>
+
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#else
+#define CUDART_VERSION 0
+int cudaGetDeviceCount(int *count);
+#endif
+int cuInit(unsigned flags);
+int nvrtcVersion(int *major, int *minor);
+
+int main(void)
+{
+    int count = -7, major = -7, minor = -7;
+    int driver = cuInit(0), runtime = cudaGetDeviceCount(&count), nvrtc = nvrtcVersion(&major, &minor);
+    printf("headers %d, cuInit %d, cudaGetDeviceCount %d %d, nvrtcVersion %d %d.%d\n", CUDART_VERSION / 1000,
+           driver, runtime, count, nvrtc, major, minor);
+    return 0;
+}

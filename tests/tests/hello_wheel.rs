@@ -1,0 +1,204 @@
+//! `examples/hello-wheel`: one wheel, in clean environments with CUDA 11, 12, 13 and none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::command::succeed;
+use gpustub_tests::components::{component, target_dir, wheel_libraries};
+use gpustub_tests::{Failure, Result, repository, scratch};
+
+fn example() -> PathBuf {
+    repository().join("examples/hello-wheel")
+}
+
+/// The wheel, built once by maturin as the README says, into cargo's target folder.
+fn wheel() -> Result<PathBuf> {
+    static WHEEL: LazyLock<Result<PathBuf, String>> =
+        LazyLock::new(|| build().map_err(|Failure(why)| why));
+    Ok(WHEEL.clone()?)
+}
+
+fn build() -> Result<PathBuf> {
+    let maturin = component("maturin/bin/maturin")?;
+    let target = target_dir().join("hello-wheel");
+    let out = target.join("wheels");
+    if out.exists() {
+        fs::remove_dir_all(&out)?;
+    }
+    // Its environment is the one in which the test's own cargo has not left anything.
+    let clean = cargo(&example());
+    let mut command = Command::new(maturin);
+    command
+        .current_dir(example())
+        .args(["build", "--release", "--locked", "--quiet", "--out"]);
+    command.arg(&out).arg("--target-dir").arg(target);
+    for (name, value) in clean.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    succeed(&mut command)?;
+    let found: Vec<_> = fs::read_dir(&out)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    match &found[..] {
+        [wheel] => Ok(wheel.clone()),
+        _ => Err(format!("maturin made {found:?}").into()),
+    }
+}
+
+/// A new virtual environment at `place`, with the wheel and with the libraries of other wheels where pip
+/// puts them.
+fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
+    let mut python = Command::new("python3");
+    succeed(python.args(["-m", "venv", "--without-pip"]).arg(place))?;
+    let mut pip = Command::new("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--python",
+    ]);
+    pip.arg(place.join("bin/python"))
+        .args(["install", "--no-index", "--no-deps"]);
+    succeed(pip.arg(wheel()?))?;
+    for name in wheels {
+        let libraries = wheel_libraries(name)?;
+        let inner = libraries
+            .strip_prefix(component(&format!("wheels/{name}"))?)?
+            .to_owned();
+        let folder = site_packages(place)?.join(inner);
+        fs::create_dir_all(&folder)?;
+        for entry in fs::read_dir(&libraries)? {
+            let file = entry?.path();
+            let to = folder.join(file.file_name().unwrap_or_default());
+            if fs::hard_link(&file, &to).is_err() {
+                fs::copy(&file, &to)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `lib/python3.X/site-packages`.
+fn site_packages(place: &Path) -> Result<PathBuf> {
+    let mut python = Command::new(place.join("bin/python"));
+    python.args([
+        "-c",
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+    ]);
+    Ok(PathBuf::from(succeed(&mut python)?.stdout.trim_end()))
+}
+
+/// Runs Python there, as a shell would in which the environment is not activated.
+fn python(place: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(place.join("bin/python"));
+    command.args(arguments).env_clear();
+    Ok(succeed(&mut command)?.stdout)
+}
+
+/// The README's runs of `demo.py`: what was installed, and what was printed.
+fn runs() -> Result<Vec<(Option<String>, String)>> {
+    let readme = fs::read_to_string(example().join("README.md"))?;
+    let blocks = readme.split("```console\n").skip(1);
+    let blocks = blocks.filter_map(|rest| rest.split("```").next());
+    Ok(blocks
+        .filter_map(|block| {
+            let (installed, printed) = block.split_once("$ python demo.py\n")?;
+            let extra = installed
+                .split_once(".whl)[")
+                .and_then(|(_, rest)| rest.split_once(']'));
+            Some((extra.map(|(extra, _)| extra.to_owned()), printed.to_owned()))
+        })
+        .collect())
+}
+
+#[test]
+#[ignore = "needs maturin and the wheels of CUDA 11, 12 and 13: ./tests/run"]
+fn one_wheel_answers_with_every_cuda_and_with_none() -> Result<()> {
+    let runs = runs()?;
+    let extras: Vec<_> = runs.iter().map(|(extra, _)| extra.as_deref()).collect();
+    assert_eq!(extras, [None, Some("cu11"), Some("cu12"), Some("cu13")]);
+    for (extra, expected) in runs {
+        let wheels: &[&str] = match extra.as_deref() {
+            None => &[],
+            Some("cu11") => &["cudart-11.8", "nvrtc-11.8"],
+            Some("cu12") => &["cudart-12.9", "nvrtc-12.9"],
+            _ => &["cudart-13.5", "nvrtc-13.5"],
+        };
+        let dir = scratch()?;
+        let place = dir.path().join(".venv");
+        environment(&place, wheels)?;
+        let demo = example().join("demo.py");
+        let printed = python(&place, &[&demo.to_string_lossy()])?;
+        let site = site_packages(&place)?;
+        let printed = printed.replace(
+            &*site.to_string_lossy(),
+            ".venv/lib/python3.11/site-packages",
+        );
+        assert_eq!(printed, expected, "{extra:?}");
+    }
+    Ok(())
+}
+
+/// Wheels of two majors in one place: both libraries are of one.
+#[test]
+#[ignore = "needs maturin and the wheels of CUDA 12 and 13: ./tests/run"]
+fn libraries_of_one_major_are_taken_where_there_are_two() -> Result<()> {
+    let dir = scratch()?;
+    let place = dir.path().join(".venv");
+    environment(&place, &["cudart-12.9", "nvrtc-13.5", "nvrtc-12.9"])?;
+    let script = "import hello_wheel\nfor library in hello_wheel.report().values():\n    \
+                  print(library['version'])";
+    assert_eq!(python(&place, &["-c", script])?, "12.9\n12.9\n");
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs maturin and auditwheel: ./tests/run"]
+fn the_tag_is_true_and_nothing_is_packed() -> Result<()> {
+    let wheel = wheel()?;
+    let name = wheel
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let tag = name
+        .trim_end_matches(".whl")
+        .rsplit('-')
+        .next()
+        .unwrap_or_default();
+    assert!(tag.starts_with("manylinux_2_"), "{name}");
+    let tools = component("auditwheel")?;
+    let mut auditwheel = Command::new("python3");
+    auditwheel.args(["-m", "auditwheel", "show"]).arg(&wheel);
+    let told = succeed(auditwheel.env("PYTHONPATH", &tools))?.stdout;
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let consistent = format!("{name} is consistent with the following platform tag: \"{tag}\".");
+    assert!(words.contains(&consistent), "{told}");
+
+    // Here belongs `cargo gpustub check` on the wheel.
+    let list = "import sys, zipfile; print(*zipfile.ZipFile(sys.argv[1]).namelist(), sep='\\n')";
+    let files = succeed(Command::new("python3").args(["-c", list]).arg(&wheel))?.stdout;
+    let libraries: Vec<_> = files.lines().filter(|file| file.contains(".so")).collect();
+    assert_eq!(libraries, ["hello_wheel/hello_wheel.abi3.so"], "{files}");
+    Ok(())
+}
+
+/// The code is as that of the other packages.
+#[test]
+#[ignore = "needs crates of the registry: ./tests/run"]
+fn the_example_is_formatted_and_without_lints() -> Result<()> {
+    succeed(cargo(&example()).args(["fmt", "--check"]))?;
+    let mut clippy = cargo(&example());
+    clippy.args(["clippy", "--quiet", "--locked", "--target-dir"]);
+    clippy.arg(target_dir().join("hello-wheel"));
+    clippy.args(["--", "-Dwarnings", "-Wclippy::undocumented_unsafe_blocks"]);
+    succeed(&mut clippy)?;
+    Ok(())
+}
