@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use gpustub_tests::cargo::cargo;
+use gpustub_tests::cargo::{cargo, program};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, target_dir, wheel_libraries};
 use gpustub_tests::{Failure, Result, repository, scratch};
@@ -182,7 +182,17 @@ fn the_tag_is_true_and_nothing_is_packed() -> Result<()> {
     let consistent = format!("{name} is consistent with the following platform tag: \"{tag}\".");
     assert!(words.contains(&consistent), "{told}");
 
-    // Here belongs `cargo gpustub check` on the wheel.
+    let mut check = Command::new(program("cargo-gpustub")?);
+    check
+        .args(["gpustub", "check", "--deny", "all"])
+        .arg(&wheel);
+    let told = succeed(check.current_dir(example()))?;
+    assert!(
+        told.stderr.ends_with(": nothing found\n"),
+        "{}",
+        told.stderr
+    );
+
     let list = "import sys, zipfile; print(*zipfile.ZipFile(sys.argv[1]).namelist(), sep='\\n')";
     let files = succeed(Command::new("python3").args(["-c", list]).arg(&wheel))?.stdout;
     let libraries: Vec<_> = files.lines().filter(|file| file.contains(".so")).collect();
