@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gpustub_check::policy::{Judge, Looked, Overrides};
-use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, read, sorted};
+use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, gpu_images, read, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, Level, has_errors};
 use gpustub_core::manifest::Policy;
@@ -133,7 +133,7 @@ fn details(package: &Package) -> Vec<String> {
     };
     let of_images = rules(|look| matches!(look, Look::Image(_)));
     let of_packages = rules(|look| matches!(look, Look::Package(_) | Look::Policy(_)));
-    let images = package.images();
+    let images = gpu_images(package);
     let mut details: Vec<String> = images
         .map(|image| format!("{}: {of_images}", image.shown()))
         .collect();

@@ -9,6 +9,7 @@ use super::{Findings, Look, Rule};
 use crate::gpu::split;
 use crate::package::{Image, Kind, Package};
 use crate::places::{Layout, Place, place};
+use crate::related::gpu_images;
 use crate::wheel::Wheel;
 
 pub static RELATIVE_RUNPATH: Rule = Rule {
@@ -92,7 +93,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
 fn runpath_to_nothing(package: &Package, findings: &mut Findings) {
     let layout = Layout::of(package);
     let is_wheel = Wheel::of(package).is_some();
-    for image in package.images() {
+    for image in gpu_images(package) {
         let leads_to_nothing = |entry: &&str| match place(&image, entry) {
             Place::Inside(path) if layout.has_folder(&path) => false,
             Place::Inside(path) => {
