@@ -10,6 +10,7 @@ mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gpu;
+mod imports;
 mod label;
 pub mod names;
 pub mod package;
@@ -23,6 +24,7 @@ pub mod tag;
 pub mod wheel;
 pub mod workspace;
 
+pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use related::gpu_images;
 pub use rules::workspace::{

@@ -121,6 +121,7 @@ pub static RULES: &[&Rule] = &[
     &workspace::UNUSED_ALLOWANCE,
     &load_names::UNVERSIONED_NAME,
     &search::VERSIONS_OF_NOBODY,
+    &workspace::WRONG_HEADER,
     &label::WRONG_LABEL,
 ];
 
