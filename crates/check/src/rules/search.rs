@@ -6,6 +6,7 @@ use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
+use crate::evidence::is_from_vendor;
 use crate::gpu::split;
 use crate::package::{Image, Kind, Package};
 use crate::places::{Layout, Place, place};
@@ -74,9 +75,11 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     {
         return;
     }
+    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, and only NVIDIA could mend that.
+    let is_known = |entry: &str| entry.is_empty() && is_from_vendor(image);
     let mut entries: Vec<&str> = image
         .runpath()
-        .filter(|entry| place(image, entry) == Place::Current)
+        .filter(|entry| place(image, entry) == Place::Current && !is_known(entry))
         .collect();
     entries.sort_unstable();
     entries.dedup();
