@@ -55,7 +55,7 @@ fn wheel(folder: &Path) {
     arguments.extend([&cuda, &cudart, "-o", "wheel/demo/_core.so"]);
     cc(linker.path(), &arguments);
     let name = "demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
-    std::fs::create_dir_all(folder.join("dist")).unwrap();
+    fs::create_dir_all(folder.join("dist")).unwrap();
     let output = folder.join("dist").join(name);
     pack::pack(&linker.path().join("wheel"), &[], &output).unwrap();
 }

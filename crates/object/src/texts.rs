@@ -47,7 +47,6 @@ pub fn read_texts(
 /// build short strings from constants in instructions; of x86-64's, which hold eight bytes, that can
 /// be told.
 pub fn code_may_have<'t>(bytes: &[u8], texts: &[&'t str], passed: Passed<'_>) -> Vec<&'t str> {
-    let word = |text: &&'t str| text.as_bytes().first_chunk::<8>().copied();
     let (mut open, mut found): (Vec<&str>, Vec<&str>) =
         texts.iter().partition(|text| word(text).is_some());
     let mut left = LOOKED_AT;
@@ -59,19 +58,33 @@ pub fn code_may_have<'t>(bytes: &[u8], texts: &[&'t str], passed: Passed<'_>) ->
             return texts.to_vec();
         };
         left -= data.len();
-        for start in (0..data.len()).step_by(STEP) {
-            // A word may lie across the end.
-            let end = data.len().min(start + STEP);
-            let window = &data[start..data.len().min(end + 7)];
-            open.retain(|text| {
-                let has = word(text).is_some_and(|word| memmem::find(window, &word).is_some());
-                found.extend(has.then_some(*text));
-                !has
-            });
-            passed(&data[start..end]);
-        }
+        find_words(data, &mut open, &mut found, passed);
     }
     found
+}
+
+fn word(text: &str) -> Option<[u8; 8]> {
+    text.as_bytes().first_chunk().copied()
+}
+
+/// Moves those of `open` whose first word is there to `found`.
+fn find_words<'t>(
+    data: &[u8],
+    open: &mut Vec<&'t str>,
+    found: &mut Vec<&'t str>,
+    passed: Passed<'_>,
+) {
+    for start in (0..data.len()).step_by(STEP) {
+        let end = data.len().min(start + STEP);
+        // A word may lie across the end.
+        let window = &data[start..data.len().min(end + 7)];
+        open.retain(|text| {
+            let has = word(text).is_some_and(|word| memmem::find(window, &word).is_some());
+            found.extend(has.then_some(*text));
+            !has
+        });
+        passed(&data[start..end]);
+    }
 }
 
 /// What of an image is looked at.
@@ -230,6 +243,17 @@ mod tests {
             let text = b"/b/libb.so.1";
             data[STEP - shift..][..text.len()].copy_from_slice(text);
             assert_eq!(found(&data), ["/b/libb.so.1"], "{shift}");
+        }
+    }
+
+    #[test]
+    fn words_of_code_lie_across_steps() {
+        for shift in 0..9 {
+            let mut data = vec![0; 2 * STEP];
+            data[STEP - shift..][..8].copy_from_slice(b"libcuda.");
+            let (mut open, mut found) = (vec!["libcuda.so", "libnvidia-ml.so"], vec![]);
+            find_words(&data, &mut open, &mut found, &|_| ());
+            assert_eq!((found, open), (vec!["libcuda.so"], vec!["libnvidia-ml.so"]));
         }
     }
 }
