@@ -199,6 +199,10 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
             "find, and readelf -dV of each library",
             shell("find \"$2\" -name '*.so*' -type f -exec readelf -dVW {} +"),
         ),
+        (
+            "the same, and readelf -p .rodata",
+            shell("find \"$2\" -name '*.so*' -type f -exec readelf -dVW -p .rodata {} +"),
+        ),
     ])?;
     // The kernel counts mapped pages of files too, so that this is more than what was allocated.
     let peak = "import resource,subprocess,sys; \

@@ -120,9 +120,14 @@ fn a_cudart_that_is_linked_in_is_found_in_stripped_images() -> Result<()> {
 #[test]
 #[ignore = "needs the real libraries of all versions: ./tests/run --all"]
 fn heavy_nothing_is_said_of_the_vendors_libraries() -> Result<()> {
-    assert_eq!(
-        check(&component("wheels")?.join(".."))?,
-        Vec::<String>::new()
-    );
+    let mut found = Vec::new();
+    for entry in fs::read_dir(component("wheels")?.join(".."))? {
+        let folder = entry?.path();
+        // Wheels of others: what is said of each is in `tests/wheels`.
+        if folder.is_dir() && !folder.ends_with("wheels-check") {
+            found.extend(check(&folder)?);
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
     Ok(())
 }

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gpustub_check::policy::{Judge, Looked, Overrides};
-use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, read, sorted};
+use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, gpu_images, read, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, Level, has_errors};
-use gpustub_core::manifest::Policy;
 
 use crate::cli::{self, MessageFormat};
 use crate::error::{Error, Result};
+use crate::imports::misfits;
 use crate::report::Sources;
 use crate::shell::Shell;
 
@@ -44,7 +44,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         [] => workspace::look(options)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
-            (paths(options, &policies.root()), policies)
+            (paths(options, &policies), policies)
         }
     };
     for detail in &report.details {
@@ -96,8 +96,10 @@ fn today() -> Date {
 }
 
 /// Looks at what is named.
-fn paths(options: &cli::Check, policy: &Policy) -> Report {
+fn paths(options: &cli::Check, policies: &Policies) -> Report {
     let mut report = Report::default();
+    let policy = policies.root();
+    let headers = policies.headers();
     let mut files = 0;
     for path in &options.paths {
         let name = slashes(path);
@@ -106,7 +108,11 @@ fn paths(options: &cli::Check, policy: &Policy) -> Report {
                 for package in packages {
                     files += package.members.len();
                     report.details.extend(details(&package));
-                    report.findings.extend(check(&package, policy));
+                    report.findings.extend(check(&package, &policy));
+                    for (library, header) in &headers {
+                        let found = misfits(&package, library, *header);
+                        report.findings.extend(found);
+                    }
                     let members = package.members.iter();
                     let members = members.map(|member| package.shown(member));
                     report.looked.files.extend(members);
@@ -133,7 +139,7 @@ fn details(package: &Package) -> Vec<String> {
     };
     let of_images = rules(|look| matches!(look, Look::Image(_)));
     let of_packages = rules(|look| matches!(look, Look::Package(_) | Look::Policy(_)));
-    let images = package.images();
+    let images = gpu_images(package);
     let mut details: Vec<String> = images
         .map(|image| format!("{}: {of_images}", image.shown()))
         .collect();

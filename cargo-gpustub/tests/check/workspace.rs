@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::Result;
+use crate::{Result, pack};
 
 /// What is done before the check. A package `demo` with an empty program is there, unless the case
 /// has files of these names.
@@ -23,6 +23,9 @@ pub struct Workspace {
     /// Leaves the tree as it is instead of running `sync` on it.
     #[serde(default)]
     stale: bool,
+    /// Folders that are packed where they lie, by the name of the archive.
+    #[serde(default)]
+    pack: BTreeMap<String, String>,
 }
 
 impl Workspace {
@@ -49,6 +52,9 @@ impl Workspace {
             if !folder.join("src/lib.rs").exists() {
                 write(folder, "src/main.rs", "fn main() {}\n")?;
             }
+        }
+        for (archive, from) in &self.pack {
+            pack::pack(&folder.join(from), &[], &folder.join(archive))?;
         }
         if !self.stale {
             let mut sync = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));

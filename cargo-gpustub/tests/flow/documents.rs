@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{ends, package, repository, write};
+use super::{cc, ends, pack, package, repository, write};
 
 /// A package `demo` with a build helper that does nothing, in the place of the published one.
 fn demo(folder: &Path) {
@@ -23,6 +23,41 @@ fn demo(folder: &Path) {
     package(folder, "demo", helper);
     fs::remove_file(folder.join("src/lib.rs")).unwrap();
     write(folder, "src/main.rs", "fn main() {}\n");
+}
+
+/// A wheel with an extension module that was linked as compilers do unless told otherwise, to libraries
+/// that are there for the linker only.
+fn wheel(folder: &Path) {
+    let linker = tempfile::tempdir().unwrap();
+    let at = |name: &str| linker.path().join(name).display().to_string();
+    for (soname, function) in [
+        ("libcuda.so.1", "cuInit"),
+        ("libcudart.so.12", "cudaMalloc"),
+    ] {
+        write(
+            linker.path(),
+            "one.c",
+            &format!("int {function}(void) {{ return 0; }}"),
+        );
+        let own = format!("-Wl,-soname,{soname}");
+        cc(
+            linker.path(),
+            &["-shared", "-fPIC", "-nostdlib", "one.c", &own, "-o", soname],
+        );
+    }
+    let code =
+        "int cuInit(void), cudaMalloc(void); int f(void) { return cuInit() + cudaMalloc(); }";
+    write(linker.path(), "core.c", code);
+    write(linker.path(), "wheel/demo/__init__.py", "");
+    let arguments = "-shared -fPIC -nostdlib core.c -Wl,-rpath,/usr/local/cuda/lib64";
+    let (cuda, cudart) = (at("libcuda.so.1"), at("libcudart.so.12"));
+    let mut arguments: Vec<&str> = arguments.split(' ').collect();
+    arguments.extend([&cuda, &cudart, "-o", "wheel/demo/_core.so"]);
+    cc(linker.path(), &arguments);
+    let name = "demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
+    fs::create_dir_all(folder.join("dist")).unwrap();
+    let output = folder.join("dist").join(name);
+    pack::pack(&linker.path().join("wheel"), &[], &output).unwrap();
 }
 
 /// Runs a line in a shell whose `cargo gpustub` is the one of this tree; returns the code, and all
@@ -54,6 +89,7 @@ fn the_page_about_checking_shows_what_is_printed() {
     let work = tempfile::tempdir().unwrap();
     let folder = work.path().join("demo");
     demo(&folder);
+    wheel(&folder);
     let path = repository().join("docs/check.md");
     let page = fs::read_to_string(&path).unwrap();
     let (mut new, mut commands) = (String::new(), 0);
@@ -80,7 +116,7 @@ fn the_page_about_checking_shows_what_is_printed() {
         new += if index > 0 { "```" } else { "" };
         new += &part;
     }
-    assert!(commands >= 7, "{commands}");
+    assert!(commands >= 8, "{commands}");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &new).unwrap();
     }

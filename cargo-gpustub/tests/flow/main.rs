@@ -9,11 +9,16 @@ mod terminal;
 mod toolkit;
 mod workspaces;
 
+#[path = "../pack/mod.rs"]
+mod pack;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use snapbox::cmd::cargo_bin;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The repository.
 fn repository() -> PathBuf {

@@ -1,9 +1,10 @@
 //! What an image is, told by things that survive stripping: its names, its exports, its texts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use gpustub_core::library::Library;
+use gpustub_object::{ImageFacts, Import};
 
 use crate::gpu::{gpu_file, is_vendors, names_gpu_file};
 use crate::package::Image;
@@ -27,14 +28,35 @@ pub fn is_kept(text: &str) -> bool {
     TEXTS[..3].iter().any(|mark| text.contains(mark)) || names_gpu_file(text)
 }
 
-/// The texts that are GPU libraries' file names, without folders, and that no other text takes
-/// further: of `libcuda.so` and `libcuda.so.1`, or `/lib/libcuda.so.%d`, not the first.
-pub fn last_names(texts: &BTreeSet<String>) -> impl Iterator<Item = &str> {
-    let names = texts.iter().filter(|text| gpu_file(text).is_some());
-    names.map(String::as_str).filter(|name| {
-        let longer = format!("{name}.");
-        !texts.iter().any(|text| text.contains(&longer))
-    })
+/// The file names, without folders, by which an image of this file name may open GPU libraries that have
+/// longer names too, and that no other text takes further: of `libcuda.so` and `libcuda.so.1`, or
+/// `/lib/libcuda.so.%d`, not the first. None of vendors' images: those know each other.
+pub fn judged_names<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
+    let opens = |import: &Import| matches!(import.name.as_str(), "dlopen" | "dlmopen");
+    let vendors = is_vendors(file) || facts.link.soname.as_deref().is_some_and(is_vendors);
+    if vendors || !facts.imports.iter().any(opens) {
+        return Vec::new();
+    }
+    let goes_on = |name: &str| {
+        let library = gpu_file(name).filter(|gpu| !gpu.hashed)?.library?;
+        going_on(library, name)
+    };
+    let names = facts.texts.iter().map(String::as_str);
+    let names = names.filter(|name| goes_on(name).is_some());
+    names
+        .filter(|name| {
+            let longer = format!("{name}.");
+            !facts.texts.iter().any(|text| text.contains(&longer))
+        })
+        .collect()
+}
+
+/// The load name of a library that goes on, after a dot, where this name ends.
+pub fn going_on(library: &'static Library, name: &str) -> Option<&'static str> {
+    let longer = format!("{name}.");
+    let names = library.load_names.get("linux").into_iter().flatten();
+    let mut names = names.map(|name| name.name.as_str());
+    names.find(|load| load.starts_with(&longer))
 }
 
 /// Whether a vendor made the image: by its file name, or by its soname where that was changed.

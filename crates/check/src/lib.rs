@@ -10,19 +10,23 @@ mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gpu;
+mod imports;
 mod label;
 pub mod names;
 pub mod package;
 mod places;
 pub mod policy;
 pub mod read;
+mod related;
 mod rules;
 mod shown;
 pub mod tag;
 pub mod wheel;
 pub mod workspace;
 
+pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
+pub use related::gpu_images;
 pub use rules::workspace::{
     NO_HEADER, NO_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOWANCE, real_names,
 };

@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_object::{
-    Problem, archive_members, code_may_have, read_image, read_object, read_texts,
+    Passed, Problem, archive_members, code_may_have, read_image, read_object, read_texts,
 };
 
 use crate::evidence::{self, TEXTS};
@@ -232,7 +232,11 @@ impl Reader {
     ) -> io::Result<()> {
         let size = source.size();
         let content = match format(source.head()?, &path, false) {
-            Format::Elf => content(&source.whole(&mut self.left)?),
+            Format::Elf => {
+                let whole = source.whole(&mut self.left)?;
+                let file = path.rsplit('/').next().unwrap_or_default();
+                content(&whole, file, &|part| whole.give_back(part))
+            }
             Format::Objects => {
                 let bytes = source.whole(&mut self.left)?;
                 self.objects(&bytes, &path, package);
@@ -296,9 +300,9 @@ impl Reader {
         self.left.inflated -= beyond;
         self.depth += 1;
         let result = match what {
-            Format::Zip(_) => source
-                .whole(&mut self.left)
-                .and_then(|bytes| zip::read(self, &bytes, &mut package)),
+            Format::Zip(_) => source.whole(&mut self.left).and_then(|whole| {
+                zip::read(self, &whole, &|part| whole.give_back(part), &mut package)
+            }),
             _ => source
                 .read(&mut self.left)
                 .and_then(|bytes| tar::read(self, bytes, what != Format::Tar, &mut package)),
@@ -331,7 +335,7 @@ impl Reader {
                 Ok(member) => member,
                 Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
             };
-            let content = content(member.data);
+            let content = content(member.data, "", &|_| ());
             // Most are of no interest, and there may be thousands.
             if matches!(&content, Content::Object(o) if o.imports.is_empty() && o.defines.is_empty())
                 || content == Content::Other
@@ -354,8 +358,8 @@ impl Reader {
 /// Why reading of an archive stopped.
 const TOO_MANY: &str = "it has more members than are looked at";
 
-/// What is in an ELF file; other bytes are of no interest.
-fn content(bytes: &[u8]) -> Content {
+/// What is in an ELF file of this name; other bytes are of no interest.
+fn content(bytes: &[u8], file: &str, passed: Passed<'_>) -> Content {
     // Code for GPUs is ELF too, and no loader's or linker's business: EM_CUDA, EM_AMDGPU.
     let machine = bytes.get(18..20);
     if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
@@ -363,10 +367,14 @@ fn content(bytes: &[u8]) -> Content {
     }
     let error = match read_image(bytes, &wanted) {
         Ok(mut facts) => {
-            facts.texts = read_texts(bytes, TEXTS, &evidence::is_kept).unwrap_or_default();
-            let names = evidence::last_names(&facts.texts);
-            let whole = names.filter(|name| !code_may_have(bytes, name));
-            facts.whole_texts = whole.map(str::to_owned).collect();
+            let texts = read_texts(bytes, TEXTS, &evidence::is_kept, passed);
+            facts.texts = texts.unwrap_or_default();
+            let names = evidence::judged_names(&facts, file);
+            if !names.is_empty() {
+                let more = code_may_have(bytes, &names, passed);
+                let whole = names.iter().filter(|name| !more.contains(name));
+                facts.whole_texts = whole.map(|name| (*name).to_owned()).collect();
+            }
             return Content::Image(Box::new(facts));
         }
         Err(error) => error,

@@ -18,6 +18,7 @@ use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::package::{Image, Package};
+use crate::related::gpu_images;
 use crate::shown::shown;
 use crate::workspace::Workspace;
 
@@ -35,7 +36,7 @@ pub struct Rule {
 /// What a rule looks at, and how.
 #[derive(Debug, Clone, Copy)]
 pub enum Look {
-    /// Every program and library for itself.
+    /// Every program and library that has to do with GPUs, for itself.
     Image(fn(&Image<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
@@ -120,6 +121,7 @@ pub static RULES: &[&Rule] = &[
     &workspace::UNUSED_ALLOWANCE,
     &load_names::UNVERSIONED_NAME,
     &search::VERSIONS_OF_NOBODY,
+    &workspace::WRONG_HEADER,
     &label::WRONG_LABEL,
 ];
 
@@ -127,11 +129,10 @@ pub static RULES: &[&Rule] = &[
 /// errors until a [`policy`](crate::policy) says otherwise.
 pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
+    let images: Vec<Image<'_>> = gpu_images(package).collect();
     for rule in RULES {
         match rule.look {
-            Look::Image(look) => package
-                .images()
-                .for_each(|image| look(&image, &mut findings)),
+            Look::Image(look) => images.iter().for_each(|image| look(image, &mut findings)),
             Look::Package(look) => look(package, &mut findings),
             Look::Policy(look) => look(package, policy, &mut findings),
             Look::Workspace(_) | Look::Command => {}

@@ -58,16 +58,19 @@ impl Library {
     }
 }
 
-/// That headers of the declared version do not have these functions.
+/// That headers of the declared version do not have these functions, by the versions that do.
 pub fn wrong_header(
     library: &str,
     header: HeaderVersion,
-    names: &[&str],
-    only: Only,
+    found: &[(Only, Vec<&str>)],
 ) -> Diagnostic {
-    let names = listing(names);
-    let message =
-        format!("headers of `{library}` {header} do not have {names}: only those of {only} do");
+    let told = found.iter().map(|(only, names)| {
+        let names = listing(names);
+        format!("{names}: only those of {only} do")
+    });
+    let told: Vec<String> = told.collect();
+    let told = told.join("; nor ");
+    let message = format!("headers of `{library}` {header} do not have {told}");
     Diagnostic::warning(&WRONG_HEADER, message)
         .help("say in `header` which version the program is compiled against, all of it")
 }

@@ -16,8 +16,8 @@ pub fn check(data: &[u8]) -> bool {
     let _ = read_link_facts(data);
     let _ = read_image(data, &|_, _| true);
     let _ = read_object(data, &|_, _| true);
-    let _ = read_texts(data, &[".so"], &|_| true);
-    let _ = code_may_have(data, "libcuda.so");
+    let _ = read_texts(data, &[".so"], &|_| true, &|_| ());
+    let _ = code_may_have(data, &["libcuda.so"], &|_| ());
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };

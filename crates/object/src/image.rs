@@ -64,7 +64,7 @@ pub struct ImageFacts {
     /// Texts of its read-only data: empty, until the reader of the file asks
     /// [`read_texts`](crate::read_texts) for those that matter.
     pub texts: BTreeSet<String>,
-    /// Those of its texts that its reader found to stand for nothing longer: neither another text
+    /// Those of its texts that its reader asked for and found to stand for nothing longer: neither another text
     /// goes on where they end, nor [`code_may_have`](crate::code_may_have) one.
     pub whole_texts: BTreeSet<String>,
     /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.

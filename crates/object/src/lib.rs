@@ -36,4 +36,4 @@ pub use ifs::to_ifs;
 pub use image::{ImageFacts, ImageKind, Import, ImportVersion, Keep, read_image};
 pub use relocatable::{ArchiveMember, ObjectFacts, archive_members, read_object};
 pub use symbols::{Options, read_symbols};
-pub use texts::{code_may_have, read_texts};
+pub use texts::{Passed, code_may_have, read_texts};

@@ -15,8 +15,14 @@ const REACH: usize = 512;
 /// How many bytes of one file are looked at: more than any library has that is not data.
 const LOOKED_AT: usize = 256 * 1024 * 1024;
 
-/// How many texts of one file are kept.
+/// How many texts of one section are kept for each needle.
 const MOST: usize = 256;
+
+/// How many bytes are looked at before [`Passed`] is told.
+const STEP: usize = 1 << 20;
+
+/// Called with bytes that are not looked at again soon: who has mapped them can give the memory back.
+pub type Passed<'a> = &'a dyn Fn(&[u8]);
 
 /// The texts in the read-only data of an image that contain one of `needles` and that `keep`
 /// wants, each once, sorted. A text is what lies between two NUL bytes; bytes that are not UTF-8
@@ -25,108 +31,192 @@ pub fn read_texts(
     bytes: &[u8],
     needles: &[&str],
     keep: &dyn Fn(&str) -> bool,
+    passed: Passed<'_>,
 ) -> Result<BTreeSet<String>, Error> {
-    Ok(read(bytes, needles, keep)?)
-}
-
-fn read(
-    bytes: &[u8],
-    needles: &[&str],
-    keep: &dyn Fn(&str) -> bool,
-) -> Result<BTreeSet<String>, Problem> {
-    for_class!(bytes, texts, needles, keep)
-}
-
-fn texts<Elf: FileHeader<Endian = Endianness>>(
-    bytes: &[u8],
-    needles: &[&str],
-    keep: &dyn Fn(&str) -> bool,
-) -> Result<BTreeSet<String>, Problem> {
-    let image = Image::<Elf>::parse(bytes)?;
-    let (endian, data) = (image.endian, image.data());
     let mut found = BTreeSet::new();
-    // A file that is cut off there still loads; it just tells nothing.
-    let Ok(sections) = image.header().sections(endian, data) else {
-        return Ok(found);
-    };
     let mut left = LOOKED_AT;
-    for section in sections.iter() {
-        let name = sections.section_name(endian, section).unwrap_or_default();
-        // `.lrodata` is the same in the large code model (x86-64 psABI, "Special Sections").
-        let read_only = name.starts_with(b".rodata") || name.starts_with(b".lrodata");
-        if !read_only || section.sh_type(endian) != elf::SHT_PROGBITS {
-            continue;
-        }
-        if let Ok(data) = section.data(endian, data) {
-            let data = &data[..data.len().min(left)];
-            left -= data.len();
-            for needle in needles {
-                find(data, needle.as_bytes(), keep, &mut found);
-            }
-        }
+    for data in sections(bytes, Part::Texts)?.flatten() {
+        let data = &data[..data.len().min(left)];
+        left -= data.len();
+        find(data, needles, keep, passed, &mut found);
     }
     Ok(found)
 }
 
-/// Whether machine code may put together a text that begins like `text`. Compilers build short
-/// strings from constants in instructions; of x86-64's, which hold eight bytes, that can be told.
-pub fn code_may_have(bytes: &[u8], text: &str) -> bool {
-    let word = text.as_bytes().first_chunk::<8>();
-    word.is_none_or(|word| code_has(bytes, word).unwrap_or(true))
+/// Those of `texts` that machine code may put together, or longer ones that begin like them. Compilers
+/// build short strings from constants in instructions; of x86-64's, which hold eight bytes, that can
+/// be told.
+pub fn code_may_have<'t>(bytes: &[u8], texts: &[&'t str], passed: Passed<'_>) -> Vec<&'t str> {
+    let (mut open, mut found): (Vec<&str>, Vec<&str>) =
+        texts.iter().partition(|text| word(text).is_some());
+    let mut left = LOOKED_AT;
+    let Ok(sections) = sections(bytes, Part::Code) else {
+        return texts.to_vec();
+    };
+    for data in sections {
+        let Some(data) = data.filter(|data| data.len() <= left) else {
+            return texts.to_vec();
+        };
+        left -= data.len();
+        find_words(data, &mut open, &mut found, passed);
+    }
+    found
 }
 
-fn code_has(bytes: &[u8], word: &[u8; 8]) -> Result<bool, Problem> {
-    for_class!(bytes, is_in_code, word)
+fn word(text: &str) -> Option<[u8; 8]> {
+    text.as_bytes().first_chunk().copied()
 }
 
-fn is_in_code<Elf: FileHeader<Endian = Endianness>>(
+/// Moves those of `open` whose first word is there to `found`.
+fn find_words<'t>(
+    data: &[u8],
+    open: &mut Vec<&'t str>,
+    found: &mut Vec<&'t str>,
+    passed: Passed<'_>,
+) {
+    for start in (0..data.len()).step_by(STEP) {
+        let end = data.len().min(start + STEP);
+        // A word may lie across the end.
+        let window = &data[start..data.len().min(end + 7)];
+        open.retain(|text| {
+            let has = word(text).is_some_and(|word| memmem::find(window, &word).is_some());
+            found.extend(has.then_some(*text));
+            !has
+        });
+        passed(&data[start..end]);
+    }
+}
+
+/// What of an image is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Texts,
+    Code,
+}
+
+/// The bytes of its sections; `None` for one that cannot be told.
+type Sections<'d> = std::vec::IntoIter<Option<&'d [u8]>>;
+
+fn sections(bytes: &[u8], part: Part) -> Result<Sections<'_>, Problem> {
+    for_class!(bytes, sections_of, part)
+}
+
+fn sections_of<Elf: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
-    word: &[u8; 8],
-) -> Result<bool, Problem> {
+    part: Part,
+) -> Result<Sections<'_>, Problem> {
     let image = Image::<Elf>::parse(bytes)?;
     let (endian, data) = (image.endian, image.data());
-    let Ok(sections) = image.header().sections(endian, data) else {
-        return Ok(true);
+    let is_code = part == Part::Code;
+    // A file that is cut off there still loads; it just tells nothing.
+    let sections = image.header().sections(endian, data);
+    let (false, Ok(sections)) = (
+        is_code && image.header().e_machine(endian) != elf::EM_X86_64,
+        sections,
+    ) else {
+        return Ok(vec![None].into_iter());
     };
-    let mut code = sections.iter().filter(|section| {
-        let flags = section.sh_flags(endian);
-        flags.contains(elf::SHF_EXECINSTR) && section.sh_type(endian) == elf::SHT_PROGBITS
+    let wanted = sections.iter().filter(|section| {
+        let name = sections.section_name(endian, section).unwrap_or_default();
+        let wanted = match part {
+            // `.lrodata` is the same in the large code model (x86-64 psABI, "Special Sections").
+            Part::Texts => name.starts_with(b".rodata") || name.starts_with(b".lrodata"),
+            Part::Code => section.sh_flags(endian).contains(elf::SHF_EXECINSTR),
+        };
+        wanted && section.sh_type(endian) == elf::SHT_PROGBITS
     });
-    let has = |section: &Elf::SectionHeader| {
-        let data = section.data(endian, data);
-        data.is_err() || data.is_ok_and(|data| memmem::find(data, word).is_some())
-    };
-    Ok(image.header().e_machine(endian) != elf::EM_X86_64 || code.any(has))
+    let found: Vec<_> = wanted
+        .map(|section| section.data(endian, data).ok())
+        .collect();
+    Ok(found.into_iter())
 }
 
-fn find(data: &[u8], needle: &[u8], keep: &dyn Fn(&str) -> bool, found: &mut BTreeSet<String>) {
-    let finder = memmem::Finder::new(needle);
-    let mut from = 0;
-    while let Some(next) = finder.find(&data[from..]) {
-        if found.len() >= MOST {
-            return;
+fn find(
+    data: &[u8],
+    needles: &[&str],
+    keep: &dyn Fn(&str) -> bool,
+    passed: Passed<'_>,
+    found: &mut BTreeSet<String>,
+) {
+    let mut searches: Vec<Search<'_>> = needles.iter().map(|needle| Search::new(needle)).collect();
+    for start in (0..data.len()).step_by(STEP) {
+        let end = data.len().min(start + STEP);
+        for search in &mut searches {
+            search.find(data, end, keep, found);
         }
-        let at = from + next;
-        let before = &data[at.saturating_sub(REACH).max(from)..at];
-        let after = &data[at..data.len().min(at + REACH)];
-        let before = &before[memrchr(0, before).map_or(0, |nul| nul + 1)..];
-        let after = &after[..memchr(0, after).unwrap_or(after.len())];
-        // On behind the text, so that the work is that of one pass whatever the bytes are.
-        from = at + after.len();
-        let text = String::from_utf8_lossy(&data[at - before.len()..from]);
-        if keep(&text) {
-            found.insert(text.into_owned());
+        passed(&data[start..end]);
+    }
+}
+
+/// Where the search for one needle stands.
+struct Search<'n> {
+    finder: memmem::Finder<'n>,
+    /// From here on.
+    from: usize,
+    /// The last text ended here.
+    last: usize,
+    /// How many texts it may still find.
+    left: usize,
+}
+
+impl<'n> Search<'n> {
+    fn new(needle: &'n str) -> Self {
+        Self {
+            finder: memmem::Finder::new(needle.as_bytes()),
+            from: 0,
+            last: 0,
+            left: MOST,
+        }
+    }
+
+    /// Finds what begins before `end`.
+    fn find(
+        &mut self,
+        data: &[u8],
+        end: usize,
+        keep: &dyn Fn(&str) -> bool,
+        found: &mut BTreeSet<String>,
+    ) {
+        let over = self.finder.needle().len().saturating_sub(1);
+        let window = &data[..data.len().min(end + over)];
+        while self.left > 0 && self.from < end {
+            let Some(next) = self.finder.find(&window[self.from..]) else {
+                self.from = end;
+                return;
+            };
+            let at = self.from + next;
+            let before = &data[at.saturating_sub(REACH).max(self.last)..at];
+            let after = &data[at..data.len().min(at + REACH)];
+            let before = &before[memrchr(0, before).map_or(0, |nul| nul + 1)..];
+            let after = &after[..memchr(0, after).unwrap_or(after.len())];
+            // On behind the text, so that the work is that of one pass whatever the bytes are.
+            self.from = at + after.len();
+            self.last = self.from;
+            let text = String::from_utf8_lossy(&data[at - before.len()..self.from]);
+            if keep(&text) && found.insert(text.into_owned()) {
+                self.left -= 1;
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     fn found(data: &[u8]) -> Vec<String> {
         let mut found = BTreeSet::new();
-        find(data, b".so", &|text| !text.contains("libm"), &mut found);
+        let passed = RefCell::new(0);
+        find(
+            data,
+            &[".so"],
+            &|text| !text.contains("libm"),
+            &|part| *passed.borrow_mut() += part.len(),
+            &mut found,
+        );
+        assert_eq!(passed.into_inner(), data.len());
         found.into_iter().collect()
     }
 
@@ -144,5 +234,26 @@ mod tests {
         assert_eq!(found(&long)[0].len(), 2 * REACH);
         let many: String = (0..2 * MOST).map(|n| format!("{n}.so\0")).collect();
         assert_eq!(found(many.as_bytes()).len(), MOST);
+    }
+
+    #[test]
+    fn texts_lie_across_steps() {
+        for shift in 0..12 {
+            let mut data = vec![0; 2 * STEP];
+            let text = b"/b/libb.so.1";
+            data[STEP - shift..][..text.len()].copy_from_slice(text);
+            assert_eq!(found(&data), ["/b/libb.so.1"], "{shift}");
+        }
+    }
+
+    #[test]
+    fn words_of_code_lie_across_steps() {
+        for shift in 0..9 {
+            let mut data = vec![0; 2 * STEP];
+            data[STEP - shift..][..8].copy_from_slice(b"libcuda.");
+            let (mut open, mut found) = (vec!["libcuda.so", "libnvidia-ml.so"], vec![]);
+            find_words(&data, &mut open, &mut found, &|_| ());
+            assert_eq!((found, open), (vec!["libcuda.so"], vec!["libnvidia-ml.so"]));
+        }
     }
 }

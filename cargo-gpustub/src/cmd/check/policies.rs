@@ -1,12 +1,15 @@
 //! The `[policy]` tables of a workspace.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpustub_check::RULES;
 use gpustub_check::policy::{Layer, rule};
 use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
 use gpustub_core::suggest::nearest;
+use gpustub_core::version::HeaderVersion;
 
 use super::slashes;
 use crate::cli;
@@ -68,6 +71,26 @@ impl Policies {
         let root = self.files.iter().find(|file| file.root);
         let policy = root.and_then(|file| file.declared.manifest.policy.clone());
         policy.map(|policy| policy.value).unwrap_or_default()
+    }
+
+    /// The headers that packages of the workspace declare for libraries. Where they declare several
+    /// of one library, no file tells which it was to be compiled against.
+    pub fn headers(&self) -> Vec<(&'static Library, HeaderVersion)> {
+        let mut declared = BTreeMap::<&str, Vec<HeaderVersion>>::new();
+        let stubs = self.declared().flat_map(|one| &one.manifest.stubs);
+        for stub in stubs {
+            let headers = declared.entry(&stub.id.value).or_default();
+            headers.extend(stub.header.iter().map(|header| header.value));
+        }
+        let same = declared.into_iter().filter_map(|(id, headers)| {
+            let (first, others) = headers.split_first()?;
+            let library = Library::builtin(id)?;
+            others
+                .iter()
+                .all(|other| other == first)
+                .then_some((library, *first))
+        });
+        same.collect()
     }
 
     /// As the judge takes them.

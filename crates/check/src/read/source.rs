@@ -5,6 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
 
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 
 use super::Limits;
 
@@ -43,6 +45,27 @@ impl Deref for Whole<'_> {
             Self::Owned(bytes) => bytes,
             Self::Mapped(map) => map,
         }
+    }
+}
+
+impl Whole<'_> {
+    /// Lets the system have the memory of a part of it, which can be read from the file again: a file
+    /// that is scanned would be in memory as a whole.
+    pub(super) fn give_back(&self, part: &[u8]) {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self {
+            let start = (part.as_ptr() as usize).checked_sub(map.as_ptr() as usize);
+            let inside = start.filter(|start| start + part.len() <= map.len());
+            if let Some(start) = inside {
+                // SAFETY: the map is shared with its file and never written, so that the pages come back
+                // with the bytes of the file, as on the first access. That it fails costs memory only.
+                let _ = unsafe {
+                    map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, part.len())
+                };
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = part;
     }
 }
 

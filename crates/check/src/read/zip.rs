@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use flate2::read::DeflateDecoder;
+use gpustub_object::Passed;
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
 use super::source::Source;
@@ -20,7 +21,13 @@ struct Entry<'a> {
 }
 
 /// Reads what is in an archive. An error is one of the archive as a whole.
-pub(super) fn read(reader: &mut Reader, bytes: &[u8], package: &mut Package) -> io::Result<()> {
+/// `passed` is told which bytes are not needed any more.
+pub(super) fn read(
+    reader: &mut Reader,
+    bytes: &[u8],
+    passed: Passed<'_>,
+    package: &mut Package,
+) -> io::Result<()> {
     let archive = ZipArchive::from_slice(bytes)
         .map_err(|e| io::Error::other(format!("it is no zip archive, or is cut off: {e}")))?;
     let mut entries = directory(reader, &archive, package);
@@ -45,9 +52,10 @@ pub(super) fn read(reader: &mut Reader, bytes: &[u8], package: &mut Package) -> 
             package.flaw(&entry.path, FlawKind::Archive, message.into());
             continue;
         }
-        if let Err(error) = member(reader, entry, package) {
+        if let Err(error) = member(reader, entry, passed, package) {
             package.flaw(&entry.path, FlawKind::Archive, error.to_string());
         }
+        passed(entry.body.data());
     }
     Ok(())
 }
@@ -130,7 +138,34 @@ fn disagreement(
     }
 }
 
-fn member(reader: &mut Reader, entry: &Entry<'_>, package: &mut Package) -> io::Result<()> {
+/// Bytes that are read once, from the front.
+struct Once<'a> {
+    data: &'a [u8],
+    /// How many of them were told to be passed.
+    told: usize,
+    read: usize,
+    passed: Passed<'a>,
+}
+
+impl Read for Once<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        const STEP: usize = 1 << 20;
+        let count = (&self.data[self.read..]).read(buffer)?;
+        self.read += count;
+        if self.read - self.told >= STEP {
+            (self.passed)(&self.data[self.told..self.read]);
+            self.told = self.read;
+        }
+        Ok(count)
+    }
+}
+
+fn member(
+    reader: &mut Reader,
+    entry: &Entry<'_>,
+    passed: Passed<'_>,
+    package: &mut Package,
+) -> io::Result<()> {
     let Entry { header, body, path } = entry;
     let size = header.uncompressed_size_hint();
     let flags = header.flags();
@@ -146,7 +181,13 @@ fn member(reader: &mut Reader, entry: &Entry<'_>, package: &mut Package) -> io::
             return stored(reader, entry, package);
         }
         CompressionMethod::DEFLATE => {
-            Box::new(body.verifying_reader(DeflateDecoder::new(body.data())))
+            let data = Once {
+                data: body.data(),
+                told: 0,
+                read: 0,
+                passed,
+            };
+            Box::new(body.verifying_reader(DeflateDecoder::new(data)))
         }
         other => {
             let message = format!("it is packed with {other:?}, and was not looked at");

@@ -4,7 +4,7 @@ use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
-use crate::evidence::{is_from_vendor, names};
+use crate::evidence::is_from_vendor;
 use crate::gpu::{GpuFile, Role, gpu_file};
 use crate::package::Image;
 
@@ -71,7 +71,7 @@ fn missing(
             image
                 .package
                 .images()
-                .any(|other| names(&other).any(|n| n == name))
+                .any(|other| is_found_as(&other, name))
         };
         if !carried() {
             findings.of(
@@ -82,6 +82,17 @@ fn missing(
             );
         }
     }
+}
+
+/// Whether a file of the package is what the loader finds by a name: its own, or its soname's where a
+/// link would have that, which no member is. A file that a tool has renamed is not.
+fn is_found_as(image: &Image<'_>, name: &str) -> bool {
+    let file = image.member.file_name();
+    let longer = || {
+        file.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
+    file == name || (image.facts.link.soname.as_deref() == Some(name) && longer())
 }
 
 /// ROCm's run time is found where the driver is.

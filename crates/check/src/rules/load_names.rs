@@ -5,7 +5,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
-use crate::evidence::is_from_vendor;
+use crate::evidence::going_on;
 use crate::gpu::{GpuFile, Role, gpu_file};
 use crate::package::Image;
 
@@ -79,26 +79,13 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-/// The file names, without folders, by which an image opens GPU libraries with manifests and beside
-/// which it has no longer ones. Vendors' libraries know each other.
+/// The file names by which an image opens GPU libraries with manifests, and beside which it has no longer
+/// ones.
 fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
-    let opens = |name: &str| matches!(name, "dlopen" | "dlmopen");
-    let looked_at = image.facts.imports.iter().any(|i| opens(&i.name)) && !is_from_vendor(image);
-    let texts = image.facts.whole_texts.iter().filter(move |_| looked_at);
+    let texts = image.facts.whole_texts.iter();
     texts.filter_map(|text| {
-        let gpu = gpu_file(text).filter(|gpu| !gpu.hashed)?;
+        let gpu = gpu_file(text)?;
         let library = gpu.library?;
         Some((text.as_str(), gpu, library))
     })
-}
-
-/// The load name of a library that goes on, after a dot, where this name ends.
-fn going_on(library: &'static Library, name: &str) -> Option<&'static str> {
-    let longer = format!("{name}.");
-    load_names(library).find(|load| load.starts_with(&longer))
-}
-
-fn load_names(library: &'static Library) -> impl Iterator<Item = &'static str> {
-    let names = library.load_names.get("linux").into_iter().flatten();
-    names.map(|name| name.name.as_str())
 }

@@ -7,7 +7,7 @@ use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::has_gpustub;
-use crate::gpu::{GpuFile, Role, gpu_file};
+use crate::gpu::{GpuFile, Role, gpu_file, split};
 use crate::package::{Image, Kind, Member, Package};
 use crate::places::{Loads, Place, place};
 use crate::wheel::Wheel;
@@ -87,13 +87,15 @@ fn packed_driver(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
+    let may_be_system = package.kind == Kind::Directory && Wheel::of(package).is_none();
     for image in package.images() {
         let folders = image.member.folder();
         let is_stub = folders.split('/').any(|part| part == "stubs") || has_gpustub(&image);
         let Some(gpu) = identity(&image) else {
             continue;
         };
-        if gpu.role == Role::Driver && !gpu.is_portable() && !is_stub {
+        let is_installed = may_be_system && is_installed(&image);
+        if gpu.role == Role::Driver && !gpu.is_portable() && !is_stub && !is_installed {
             let message = format!(
                 "it is the driver's lib{}, which no package carries",
                 gpu.stem
@@ -102,6 +104,14 @@ fn packed_driver(package: &Package, findings: &mut Findings) {
             findings.of(&PACKED_DRIVER, &image, message, help);
         }
     }
+}
+
+/// Whether it has the file name that the driver's installer gives it, `libcuda.so.550.163.01`: who packs
+/// what an image needs has `libcuda.so.1`, which is a link where the driver is installed.
+fn is_installed(image: &Image<'_>) -> bool {
+    let name = image.member.file_name();
+    let version = split(name).map_or("", |(_, version)| version);
+    version.contains('.') && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
 }
 
 fn nvrtc_without_builtins(package: &Package, findings: &mut Findings) {

@@ -6,9 +6,11 @@ use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
+use crate::evidence::is_from_vendor;
 use crate::gpu::split;
 use crate::package::{Image, Kind, Package};
 use crate::places::{Layout, Place, place};
+use crate::related::gpu_images;
 use crate::wheel::Wheel;
 
 pub static RELATIVE_RUNPATH: Rule = Rule {
@@ -73,9 +75,11 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     {
         return;
     }
+    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, and only NVIDIA could mend that.
+    let is_known = |entry: &str| entry.is_empty() && is_from_vendor(image);
     let mut entries: Vec<&str> = image
         .runpath()
-        .filter(|entry| place(image, entry) == Place::Current)
+        .filter(|entry| place(image, entry) == Place::Current && !is_known(entry))
         .collect();
     entries.sort_unstable();
     entries.dedup();
@@ -92,7 +96,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
 fn runpath_to_nothing(package: &Package, findings: &mut Findings) {
     let layout = Layout::of(package);
     let is_wheel = Wheel::of(package).is_some();
-    for image in package.images() {
+    for image in gpu_images(package) {
         let leads_to_nothing = |entry: &&str| match place(&image, entry) {
             Place::Inside(path) if layout.has_folder(&path) => false,
             Place::Inside(path) => {

@@ -1,6 +1,6 @@
 //! Where an image lets the loader look: `DT_RUNPATH` and `DT_RPATH`.
 
-use gpustub_core::diag::Code;
+use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
@@ -52,11 +52,14 @@ the installed one works (https://github.com/NVIDIA/nvidia-docker/issues/1515).
 };
 
 fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
-    for entry in image.runpath().filter(|entry| entry.starts_with('/')) {
+    let mut entries: Vec<&str> = image.runpath().filter(|e| e.starts_with('/')).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    if !entries.is_empty() {
         findings.of(
             &ABSOLUTE_RUNPATH,
             image,
-            format!("its search path names `{entry}`"),
+            format!("its search path names {}", listing(&entries)),
             "name directories of the package, from `$ORIGIN`",
         );
     }

@@ -6,7 +6,7 @@ use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
-use crate::evidence::{has_gpustub, is_from_vendor, library_of};
+use crate::evidence::{has_gpustub, is_from_vendor, library_of, names};
 use crate::gpu::{gpu_file, is_alone, is_system};
 use crate::package::{Image, Package};
 
@@ -36,13 +36,13 @@ The image exports functions under the names of a GPU library that it is not. Wha
 after it may bind to them in the real ones' stead, with another version's structs
 (https://github.com/tile-ai/tilelang/pull/2919). Stubs of gpustub are hidden unless
 `form = \"shared\"` asks for a library of them; other definitions are hidden with a version script, or
-`-Wl,--exclude-libs,ALL` for those of static libraries. A library that replaces the real one on
-purpose allows the rule.
+`-Wl,--exclude-libs,ALL` for those of static libraries. A library of stubs that others in the package
+are linked to is left alone; one that replaces the real library on purpose allows the rule.
 
     $ nm -D --defined-only _core.so | grep ' T cu'     # should print nothing",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(exported_stubs),
+    look: Look::Package(exported_stubs),
 };
 
 /// Headers of OpenCL's drivers and of NVTX have every user define these functions.
@@ -82,18 +82,32 @@ fn unresolved(package: &Package, findings: &mut Findings) {
     }
 }
 
-fn exported_stubs(image: &Image<'_>, findings: &mut Findings) {
-    if is_from_vendor(image) || is_library_of_stubs(image) {
-        return;
+fn exported_stubs(package: &Package, findings: &mut Findings) {
+    // What images of the package take from which library that they need: hidden, it would be missing.
+    let mut taken: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for image in package.images() {
+        let imports = image.facts.imports.iter();
+        for library in by_library(imports.map(|import| import.name.as_str())).into_keys() {
+            let needed = image.needed().iter();
+            taken.extend(needed.map(|name| (name.as_str(), library)));
+        }
     }
-    let exports = image.facts.exports.iter().map(String::as_str);
-    for (name, functions) in by_library(exports) {
-        findings.of(
-            &EXPORTED_STUBS,
-            image,
-            format!("it exports {} of lib{name}", listed(&functions)),
-            "hide them with a version script, or `-Wl,--exclude-libs,ALL`",
-        );
+    for image in package.images() {
+        if is_from_vendor(&image) || is_library_of_stubs(&image) {
+            continue;
+        }
+        let exports = image.facts.exports.iter().map(String::as_str);
+        for (name, functions) in by_library(exports) {
+            if names(&image).any(|own| taken.contains(&(own, name))) {
+                continue;
+            }
+            findings.of(
+                &EXPORTED_STUBS,
+                &image,
+                format!("it exports {} of lib{name}", listed(&functions)),
+                "hide them with a version script, or `-Wl,--exclude-libs,ALL`",
+            );
+        }
     }
 }
 

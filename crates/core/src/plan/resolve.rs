@@ -125,7 +125,7 @@ impl Planner<'_> {
             return;
         };
         if let Some(only) = library.only_in(&name.value, header) {
-            let warning = wrong_header(&library.id, header, &[&name.value], only);
+            let warning = wrong_header(&library.id, header, &[(only, vec![&name.value])]);
             self.add(warning, &name.span);
         }
     }

@@ -21,6 +21,7 @@ const fn row(code: &'static Code, level: RuleLevel) -> Rule {
 /// Files that do not agree with `GpuStub.toml`.
 pub static OUT_OF_SYNC: Rule = row(&diag::OUT_OF_SYNC, RuleLevel::Deny);
 pub static TWO_PROVIDERS: Rule = row(&diag::TWO_PROVIDERS, RuleLevel::Deny);
+pub static WRONG_HEADER: Rule = row(&diag::WRONG_HEADER, RuleLevel::Warn);
 pub static DYLIB_CRATE: Rule = row(&diag::DYLIB_CRATE, RuleLevel::Deny);
 
 /// Required stubs that no package provides.

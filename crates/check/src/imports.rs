@@ -1,0 +1,54 @@
+//! What files that were compiled against headers of a library want from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::library::Library;
+
+use crate::gpu::{gpu_file, is_vendors, taken_for};
+use crate::package::{Content, Image, Package};
+
+/// The names that each object file, static library and image of a package wants from others and that
+/// may be of a library, by how messages call the file. Files of vendors, and images that were linked
+/// to the library itself, are left out: they have nothing to do with a program's headers.
+pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, BTreeSet<&'a str>> {
+    let mut found = BTreeMap::<String, BTreeSet<&str>>::new();
+    for member in &package.members {
+        let (imports, file) = match &member.content {
+            Content::Object(facts) => {
+                // A static library as a whole: its objects are compiled as one.
+                let shown = package.shown(member);
+                let file = shown
+                    .rsplit_once('!')
+                    .map_or(shown.as_str(), |(file, _)| file);
+                (&facts.imports, file.to_owned())
+            }
+            Content::Image(facts) => {
+                let image = Image {
+                    package,
+                    member,
+                    facts,
+                };
+                let is_it = |name: &String| {
+                    gpu_file(name)
+                        .is_some_and(|gpu| gpu.library.is_some_and(|l| l.id == library.id))
+                };
+                if image.needed().iter().any(is_it) {
+                    continue;
+                }
+                (&facts.imports, image.shown())
+            }
+            _ => continue,
+        };
+        let name = file.rsplit(['/', '!']).next().unwrap_or_default();
+        if is_vendors(name) || taken_for(name).is_some() {
+            continue;
+        }
+        // A weak name may be a question, whether the library has it.
+        let names = imports.iter().filter(|import| !import.weak);
+        let mut names = names.map(|import| import.name.as_str()).peekable();
+        if names.peek().is_some() {
+            found.entry(file).or_default().extend(names);
+        }
+    }
+    found
+}
