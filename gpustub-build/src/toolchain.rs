@@ -101,7 +101,7 @@ pub fn variables(triple: &str, host: &str) -> Vec<String> {
 
 /// The option that marks objects as protected against diverted jumps, for compilers that know it.
 /// Linking one object without these markings switches the protection off for the whole program (see
-/// the notes at the end of each asm/<arch>.S).
+/// the notes at the end of each `asm/<arch>.S`).
 pub fn protection(target: &Target) -> Option<&'static str> {
     match target.arch.as_str() {
         "x86_64" => Some("-fcf-protection=full"),
