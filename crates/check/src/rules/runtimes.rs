@@ -162,15 +162,26 @@ fn conflicts(
     mut tell: impl FnMut(&Image<'_>, Conflict),
 ) {
     let images: Vec<Image<'_>> = package.images().collect();
-    let mut by_name = BTreeMap::new();
-    for (index, image) in images.iter().enumerate().rev() {
+    let mut by_name: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (index, image) in images.iter().enumerate() {
         let soname = image.facts.link.soname.as_deref();
-        by_name.insert(image.member.file_name(), index);
-        by_name.extend(soname.map(|name| (name, index)));
+        for name in soname.into_iter().chain([image.member.file_name()]) {
+            by_name.entry(name).or_default().insert(index);
+        }
     }
+    // Of several with one name the one beside it; which of others the loader takes is not known.
+    let find = |index: usize, name: &str| {
+        let all = by_name.get(name)?;
+        let folder = images[index].member.folder();
+        let mut beside = all.iter().filter(|&&i| images[i].member.folder() == folder);
+        match (all.len(), beside.next()) {
+            (1, _) => all.first().copied(),
+            (_, found) => found.copied(),
+        }
+    };
     let next = |index: usize| {
         let needed = images[index].needed().iter();
-        needed.filter_map(|name| by_name.get(name.as_str()).copied())
+        needed.filter_map(move |name| find(index, name))
     };
     let found: BTreeMap<usize, Conflict> = (0..images.len())
         .filter_map(|index| {
