@@ -159,12 +159,12 @@ struct Work {
 
 impl Work {
     fn run(&self) -> Result<Completion> {
-        if let Some(feature) = &self.case.cpu_feature {
-            if !cpu_has(feature)? {
-                return Ok(Completion::ignored_with(format!(
-                    "this processor has no {feature}"
-                )));
-            }
+        if let Some(feature) = &self.case.cpu_feature
+            && !cpu_has(feature)?
+        {
+            return Ok(Completion::ignored_with(format!(
+                "this processor has no {feature}"
+            )));
         }
         if self.case.set_user_id && !is_root()? {
             return Ok(Completion::ignored_with(
