@@ -13,10 +13,10 @@ pub static BAD_ARCHIVE: Rule = Rule {
         summary: "an archive that is damaged, contradicts itself, or cannot be looked at",
         explanation: "\
 An archive that is cut off cannot be installed. One that says a thing twice, and not alike, is
-another package to each tool that unpacks it; indexes refuse such wheels
-(https://blog.pypi.org/posts/2025-08-07-wheel-archive-confusion-attacks/). What is encrypted, packed
-by another method than deflate, or inflates to a hundred times its size was not looked at, so that
-nothing can be said of it. Build the package again, with the usual tools.
+another package to each tool that unpacks it; the Python index has refused such wheels since 2025
+(its notice of August 7 on wheel archive confusion attacks). What is encrypted, packed by another
+method than deflate, or inflates to a hundred times its size was not looked at, so that nothing can
+be said of it. Build the package again, with the usual tools.
 
     python -m build --wheel
     cargo package",

@@ -185,7 +185,8 @@ fn undeclared_sibling(package: &Package, findings: &mut Findings) {
     }
 }
 
-/// PyPI's default limit, 100 MB of 1024 x 1024 bytes; that of crates.io.
+/// The default limits of the indexes, in units of 1024 x 1024 bytes: 100 for wheels
+/// (pypi/support#2580), 10 for crates.
 const LIMITS: &[(&str, u64, &str)] = &[
     (".whl", 100 << 20, "100 MiB, the limit of the Python index"),
     (
