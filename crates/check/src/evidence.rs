@@ -98,6 +98,11 @@ pub fn library_of(function: &str) -> Option<&'static Library> {
     FUNCTIONS.get(function).copied()
 }
 
+/// The names of all functions that gpustub makes stubs for.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.keys().copied()
+}
+
 static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::new(|| {
     let libraries = Library::builtin_ids().filter_map(Library::builtin);
     libraries

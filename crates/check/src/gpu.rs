@@ -39,6 +39,7 @@ struct Others {
     toolkit: Vec<String>,
     alone: Vec<String>,
     system: Vec<String>,
+    portable: Vec<String>,
 }
 
 type Known = BTreeMap<String, (Role, Option<&'static Library>)>;
@@ -78,18 +79,9 @@ impl GpuFile {
     /// Whether it works with other kernels than the one that it came with: ROCm's libraries that talk
     /// to the kernel are a part of ROCm, and its wheels carry them.
     pub fn is_portable(&self) -> bool {
-        PORTABLE.portable.contains(&self.stem)
+        OTHERS.portable.contains(&self.stem)
     }
 }
-
-#[derive(Deserialize, Default)]
-struct Portable {
-    portable: Vec<String>,
-}
-
-// A test keeps the file readable.
-static PORTABLE: LazyLock<Portable> =
-    LazyLock::new(|| toml::from_str(include_str!("../data/libraries.toml")).unwrap_or_default());
 
 /// The GPU library that a file of this name (without folders) is, or is a copy of.
 pub fn gpu_file(name: &str) -> Option<GpuFile> {
@@ -180,8 +172,8 @@ mod tests {
 
     #[test]
     fn portable_libraries_are_drivers() {
-        assert!(PORTABLE.portable.len() > 1);
-        for stem in &PORTABLE.portable {
+        assert!(OTHERS.portable.len() > 1);
+        for stem in &OTHERS.portable {
             assert_eq!(KNOWN[stem].0, Role::Driver, "{stem}");
         }
     }

@@ -3,31 +3,12 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use gpustub_core::library::Library;
-
+use crate::evidence::{functions, library_of};
 use crate::tag::hidden_symbols;
 
-struct Gpu {
-    /// All functions that gpustub makes stubs for.
-    functions: HashSet<&'static str>,
-    /// What stands before the first capital letter of them: `cuda` of `cudaMalloc`. A function that
-    /// is newer than the lists begins like that too.
-    heads: HashSet<&'static str>,
-}
-
-static GPU: LazyLock<Gpu> = LazyLock::new(|| {
-    let mut gpu = Gpu {
-        functions: HashSet::new(),
-        heads: HashSet::new(),
-    };
-    for library in Library::builtin_ids().filter_map(Library::builtin) {
-        for symbol in &library.symbols.symbols {
-            gpu.functions.insert(&symbol.name);
-            gpu.heads.extend(head(&symbol.name));
-        }
-    }
-    gpu
-});
+/// What stands before the first capital letter of functions that gpustub makes stubs for: `cuda` of
+/// `cudaMalloc`. A function that is newer than the lists begins like that too.
+static HEADS: LazyLock<HashSet<&str>> = LazyLock::new(|| functions().filter_map(head).collect());
 
 /// What platform tags forbid to take from libraries that they promise.
 static HIDDEN: LazyLock<HashSet<&str>> = LazyLock::new(|| hidden_symbols().collect());
@@ -41,7 +22,7 @@ fn head(name: &str) -> Option<&str> {
 
 /// Whether a name is, or looks like, a function of a GPU library.
 pub fn is_gpu(name: &str) -> bool {
-    GPU.functions.contains(name) || head(name).is_some_and(|head| GPU.heads.contains(head))
+    library_of(name).is_some() || head(name).is_some_and(|head| HEADS.contains(head))
 }
 
 /// Whether rules look at a name; `node` is the version node of one that is wanted from others.
@@ -110,9 +91,8 @@ mod tests {
 
     #[test]
     fn all_shipped_functions_are_wanted() {
-        let functions = &GPU.functions;
-        assert!(functions.len() > 5000, "{}", functions.len());
-        assert!(functions.iter().all(|name| wanted(name, None)));
-        assert!(GPU.heads.contains("cuda") && !GPU.heads.contains("c"));
+        assert!(functions().count() > 5000, "{}", functions().count());
+        assert!(functions().all(|name| wanted(name, None)));
+        assert!(HEADS.contains("cuda") && !HEADS.contains("c"));
     }
 }
