@@ -106,6 +106,12 @@ fn property(field: &Field) -> Value {
             }
             map
         }
+        Type::MapString => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        }
+        Type::BoolOrTable(section) => {
+            json!({ "anyOf": [{ "type": "boolean" }, reference(section)] })
+        }
         Type::MapOneOf(words) => {
             json!({ "type": "object", "additionalProperties": { "enum": words } })
         }
@@ -156,8 +162,10 @@ fn section_title(section: &str) -> String {
         "stub" => "`[stub.<library>]`".into(),
         "policy.allow" => "`[[policy.allow]]`".into(),
         "stub.zero-out" => "An out-parameter in `zero-out`".into(),
-        _ => match section.strip_prefix("stub.") {
-            Some(key) => format!("`{key}` in `[stub.<library>]`"),
+        "device-link" => "`[device-link.<name>]`".into(),
+        _ => match section.split_once('.') {
+            Some(("stub", key)) => format!("`{key}` in `[stub.<library>]`"),
+            Some((table, key)) => format!("`{key}` in `[{table}.<name>]`"),
             None => format!("`[{section}]`"),
         },
     }
@@ -180,6 +188,8 @@ fn type_name(ty: Type) -> String {
         Type::Table(_) => "A table".into(),
         Type::Tables(_) => "A list of tables".into(),
         Type::Map(_) => "A table of tables".into(),
+        Type::MapString => "A table of strings".into(),
+        Type::BoolOrTable(_) => "`true`, `false` or a table".into(),
         Type::MapOneOf(words) => format!("A table of {}", either(words)),
         Type::NamesByOs => format!("A table of lists of strings, by {}", SYSTEMS.join(", ")),
         Type::ZeroOut => "A table of lists, by function".into(),

@@ -40,6 +40,10 @@ impl Value<'_> {
         matches!(self.inner, Data::Table(_))
     }
 
+    pub fn is_boolean(&self) -> bool {
+        matches!(self.inner, Data::Boolean(_))
+    }
+
     pub fn is_list(&self) -> bool {
         matches!(self.inner, Data::List(_) | Data::Tables(_))
     }

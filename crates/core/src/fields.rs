@@ -16,10 +16,14 @@ pub enum Type {
     Strings,
     /// A table with fields of its own, by the id of its section.
     Table(&'static str),
+    /// `true` or `false`, or a table with fields of its own, by the id of its section.
+    BoolOrTable(&'static str),
     /// A list of such tables.
     Tables(&'static str),
     /// A table from names to tables of this section.
     Map(&'static str),
+    /// A table from names to strings.
+    MapString,
     /// A table from names to one of these strings.
     MapOneOf(&'static [&'static str]),
     /// `{ linux = [...], windows = [...] }`, by [`SYSTEMS`].
@@ -51,6 +55,9 @@ pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"
 
 /// What `form` takes; the first is the default.
 pub const FORMS: &[&str] = &["static", "shared"];
+
+/// What `cudart` of a device-link library takes; the first is the default.
+pub const CUDARTS: &[&str] = &["shared", "static", "none"];
 
 /// The levels of a policy rule.
 pub const LEVELS: &[&str] = &["allow", "warn", "deny"];
@@ -87,6 +94,11 @@ fields! {
         "stub": Type::Map("stub"), false, "{ cudart = {} }",
             "The libraries to stub, a table each: `[stub.cudart]`. A library that gpustub knows \
              needs nothing in its table. `cargo gpustub add` writes one.";
+        "device-link": Type::Map("device-link"), false,
+            "{ physics = { sources = [\"cuda/*.cu\"], archs = [\"sm_80\"] } }",
+            "Libraries of relocatable CUDA code (nvcc's `-rdc=true`), a table each: \
+             `[device-link.physics]`. Each program links their device code once, over all that it \
+             reaches; `cargo gpustub plan` shows where.";
         "policy": Type::Table("policy"), false, "{ wheel-tag = \"manylinux_2_28\" }",
             "What `cargo gpustub check` asks: in the file at the root of the workspace of all of it, in \
              the file of a package of what lies in its folder. A package's own adds to that of the \
@@ -160,6 +172,53 @@ fields! {
         "bytes": Type::Integer, false, "4",
             "How many bytes are set to zero, 1 to 65535. Default: the size of a pointer.";
     }
+    "device-link" {
+        "sources": Type::Strings, false, "[\"cuda/*.cu\"]",
+            "The `.cu` files to compile, relative to this file: `*` stands for any text and `?` for one \
+             character of a name, `**` for any folders. Without `sources` and `archive` the library is \
+             its headers alone.";
+        "archive": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
+            "Instead of `sources`: an archive of relocatable objects that others built, without a device \
+             link in it. Relative to this file, or absolute.";
+        "shared": Type::Table("device-link.shared"), false,
+            "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
+            "With `archive` and `form = \"shared\"`: the shared libraries that hold it at run time.";
+        "include": Type::Strings, false, "[\"include\"]",
+            "Directories with headers, relative to this file; for an `archive` they may be absolute. \
+             Published: libraries that require this one are compiled with them too. Default: none.";
+        "defines": Type::MapString, false, "{ USE_FAST = \"1\" }",
+            "Macros, as after `-D`. Published. Default: none.";
+        "flags": Type::Strings, false, "[\"--use_fast_math\"]",
+            "Arguments for nvcc's compile steps. Published. Architectures, runtime and what is made are \
+             not flags: gpustub says them. Default: none.";
+        "requires": Type::Strings, false, "[\"geometry\"]",
+            "The `device-link` libraries whose code this one calls: of this file, or of packages that \
+             this package depends on. Default: none.";
+        "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
+            "What the code is compiled for, or what the archive holds: `sm_` for machine code, \
+             `compute_` for PTX, `lto_` for code that is finished at the device link. No default: a \
+             program fails at run time on a GPU that is missing here. Only headers alone need none.";
+        "form": Type::OneOf(FORMS), false, "\"shared\"",
+            "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
+             second one with its device link, so that other languages can use both. Default: \
+             `\"static\"`.";
+        "cudart": Type::OneOf(CUDARTS), false, "\"static\"",
+            "The CUDA runtime that the library's host code is linked with. gpustub's own stub counts as \
+             shared. All libraries of a process must have the same. Default: `\"shared\"`.";
+        "optional": Type::BoolOrTable("device-link.optional"), false, "true",
+            "`true`: where there is no nvcc the library is left out, with a warning. A table makes it \
+             follow a cargo feature of this package. Default: it is always there.";
+    }
+    "device-link.shared" {
+        "middle": Type::String, true, "\"/opt/acme/lib/libacme.so\"",
+            "The library with the objects, not device-linked.";
+        "final": Type::String, true, "\"/opt/acme/lib/libacme_final.so\"",
+            "The library with the device link.";
+    }
+    "device-link.optional" {
+        "feature": Type::String, true, "\"gpu\"",
+            "The cargo feature of this package that turns the library on.";
+    }
     "toolkit" {
         "path": Type::String, false, "\"third-party/toolkit\"",
             "The folder, relative to this file. Default: `\"gpustub-toolkit\"`.";
@@ -216,9 +275,10 @@ mod tests {
             let reached = field.section.is_empty()
                 || field.section == "stub.zero-out"
                 || FIELDS.iter().any(|other| match other.ty {
-                    Type::Table(section) | Type::Tables(section) | Type::Map(section) => {
-                        section == field.section
-                    }
+                    Type::Table(section)
+                    | Type::Tables(section)
+                    | Type::BoolOrTable(section)
+                    | Type::Map(section) => section == field.section,
                     _ => false,
                 });
             assert!(reached, "no field leads to section {}", field.section);

@@ -1,5 +1,6 @@
 //! `GpuStub.toml`, decoded: what a package declares.
 
+mod device_link;
 mod parse;
 
 use std::ops::Range;
@@ -9,6 +10,8 @@ use crate::date::Date;
 use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
+
+pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
 
 /// A value and where it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub enum Form {
     Shared,
 }
 
-/// Whether a stub is wanted at all.
+/// Whether a stub or a library is wanted at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Optional {
     /// Always.
@@ -48,7 +51,7 @@ pub enum Optional {
 }
 
 impl Optional {
-    /// Whether the stub is wanted when just these cargo features are on. Build scripts see
+    /// Whether it is wanted when just these cargo features are on. Build scripts see
     /// features with `_` for `-` and in upper case, so neither counts.
     pub fn is_on<'a>(&self, features: impl IntoIterator<Item = &'a str>) -> bool {
         let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
@@ -161,6 +164,8 @@ pub struct Manifest {
     pub file: String,
     /// The stubs, sorted by id.
     pub stubs: Vec<Stub>,
+    /// The libraries of relocatable CUDA code, sorted by name; without those that have an error.
+    pub device_links: Vec<DeviceLink>,
     /// What `check` asks; the place is that of the key.
     pub policy: Option<Spanned<Policy>>,
     /// What build scripts are shown; the place is that of the key. `None` after an error in it.

@@ -137,6 +137,15 @@ a build does not look complete without it.
 A build does not fail for it. Run `sync` and commit what it changes.
 
     cargo gpustub sync";
+    REQUIRES_CYCLE "requires-cycle": "device-link libraries that require each other",
+        "A library is device-linked after what it requires, so `requires` must not lead back to where it
+started. Two libraries that call each other's device code are one library, or both need a third
+one with what they share.
+
+    [device-link.physics]
+    requires = [\"geometry\"]
+    [device-link.geometry]
+    requires = [\"physics\"]          # closes the circle";
     SCHEMA "schema": "a GpuStub.toml that does not start with its schema",
         "The first key says which rules the rest of the file follows, so that later versions can change
 them without changing what older files mean.

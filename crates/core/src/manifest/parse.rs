@@ -1,5 +1,7 @@
 //! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
 
+mod device_link;
+
 use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub, Toolkit};
 use crate::by_name::ByName;
 use crate::date::Date;
@@ -17,10 +19,7 @@ const LEVELS: [(&str, RuleLevel); 3] = [
 ];
 
 /// Tables of the design that this version does not build.
-const LATER: [(&str, &str); 2] = [
-    ("archive", "super-archives"),
-    ("device-link", "device links of relocatable GPU code"),
-];
+const LATER: [(&str, &str); 1] = [("archive", "super-archives")];
 
 const LIST_HELP: &str =
     "the symbol list is a part of the package, such as \"symbols/acme.symbols\"";
@@ -65,6 +64,9 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
                 .stubs
                 .extend(stub.filter(|_| decoder.count() == before));
         }
+    }
+    if let Some(links) = top.get("device-link").and_then(|value| decoder.map(&value)) {
+        manifest.device_links = device_link::read(decoder, &links);
     }
     if let Some(value) = top.get("policy") {
         manifest.policy = Some(Spanned {
@@ -125,7 +127,7 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
         stub.provide = provide;
     }
     if let Some(value) = table.get("optional") {
-        stub.optional = optional(decoder, &value)?;
+        stub.optional = optional(decoder, &value, "stub.optional")?;
     }
     Some(stub)
 }
@@ -200,8 +202,8 @@ fn version<T>(
     })
 }
 
-fn optional(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Optional> {
-    let table = decoder.table(value, &fields::keys("stub.optional"))?;
+fn optional(decoder: &mut Decoder<'_>, value: &Value<'_>, section: &str) -> Option<Optional> {
+    let table = decoder.table(value, &fields::keys(section))?;
     let feature = decoder.required(&table, "feature", &value.span)?;
     Some(Optional::Feature(decoder.string(&feature)?.value))
 }
@@ -259,14 +261,7 @@ fn zero_out(decoder: &mut Decoder<'_>, functions: &Table<'_>) -> ByName<Spanned<
 /// A path below the folder of `GpuStub.toml`: what lies there is packaged or committed with it.
 fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Option<Spanned<String>> {
     let path = decoder.string(value)?;
-    let inside = path
-        .value
-        .split('/')
-        .any(|part| !part.is_empty() && part != ".")
-        && !path.value.starts_with('/')
-        && !path.value.contains(|c: char| c == '\\' || c.is_control())
-        && path.value.split('/').all(|part| part != "..");
-    if !inside {
+    if !is_below(&path.value) {
         decoder.error_with_help(
             &BAD_VALUE,
             path.span,
@@ -279,6 +274,14 @@ fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Optio
         return None;
     }
     Some(path)
+}
+
+/// Whether a path with / leads below the folder that it is relative to.
+fn is_below(path: &str) -> bool {
+    path.split('/').any(|part| !part.is_empty() && part != ".")
+        && !path.starts_with('/')
+        && !path.contains(|c: char| c == '\\' || c.is_control())
+        && path.split('/').all(|part| part != "..")
 }
 
 fn toolkit(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Toolkit> {
@@ -350,7 +353,8 @@ mod tests {
 
     /// The names that the decoder turns into values, and those that the field table promises.
     #[test]
-    fn forms_and_levels_agree_with_the_field_table() {
+    fn names_agree_with_the_field_table() {
+        assert_eq!(device_link::CUDARTS.map(|(name, _)| name), fields::CUDARTS);
         assert_eq!(FORMS.map(|(name, _)| name), fields::FORMS);
         assert_eq!(LEVELS.map(|(name, _)| name), fields::LEVELS);
     }
@@ -359,6 +363,10 @@ mod tests {
     #[test]
     fn every_example_of_the_field_table_is_taken_and_read() {
         let empty = "schema = 1\n[stub.acme]\n";
+        let physics = "schema = 1\n[device-link.physics]\narchs = ['sm_70']\n";
+        let compiled: &str = &format!("{physics}sources = ['a.cu']\n");
+        let external: &str = &format!("{physics}archive = 'x.a'\nform = 'shared'\n");
+        let shared: &str = &format!("{external}shared = {{ middle = 'x', final = 'x' }}\n");
         for field in fields::FIELDS {
             let line = format!("{} = {}", field.name, field.example);
             let (text, without) = match field.section {
@@ -385,6 +393,27 @@ mod tests {
                     format!("schema = 1\n[[policy.allow]]\nrule = 'a'\nreason = 'b'\n{line}\n"),
                     "schema = 1\n[[policy.allow]]\nrule = 'a'\nreason = 'b'\n",
                 ),
+                "device-link" => match field.name {
+                    "sources" => (format!("{physics}{line}\n"), compiled),
+                    "archs" => (compiled.replace("archs = ['sm_70']", &line), compiled),
+                    "archive" => (format!("{physics}{line}\n"), compiled),
+                    "shared" => (format!("{external}{line}\n"), shared),
+                    _ => (format!("{compiled}{line}\n"), compiled),
+                },
+                "device-link.optional" => {
+                    (format!("{compiled}optional = {{ {line} }}\n"), compiled)
+                }
+                "device-link.shared" => {
+                    let other = if field.name == "middle" {
+                        "final"
+                    } else {
+                        "middle"
+                    };
+                    (
+                        format!("{external}shared = {{ {line}, {other} = 'x' }}\n"),
+                        shared,
+                    )
+                }
                 section => panic!("no test for section {section}"),
             };
             let (read, diagnostics) = Manifest::parse("GpuStub.toml", &text);

@@ -1,0 +1,181 @@
+//! GPU architectures by nvcc's names: `sm_80`, `sm_90a`, `compute_90`, `lto_80`.
+
+use std::fmt;
+
+/// What an architecture's code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArchKind {
+    /// Machine code: `sm_80`. Runs on GPUs of the same major and a minor not lower.
+    Real,
+    /// Code that is finished at the device link: `lto_80`.
+    Lto,
+    /// PTX: `compute_80`. Compiled for any GPU not older.
+    Virtual,
+}
+
+/// The letter behind the number: code that other GPUs do not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArchSuffix {
+    /// `a`: just this GPU.
+    Accelerated,
+    /// `f`: this GPU and later ones of its family.
+    Family,
+}
+
+/// One architecture. Sorted by number, then suffix, then kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arch {
+    /// The compute capability without its dot: 80, 103.
+    pub number: u16,
+    /// `a` or `f`.
+    pub suffix: Option<ArchSuffix>,
+    /// Machine code, PTX or code for the device link.
+    pub kind: ArchKind,
+}
+
+const KINDS: [(&str, ArchKind); 3] = [
+    ("sm_", ArchKind::Real),
+    ("lto_", ArchKind::Lto),
+    ("compute_", ArchKind::Virtual),
+];
+
+impl Arch {
+    /// What [`Arch::parse`] reads, for messages.
+    pub const TAKES: &'static str =
+        "architectures such as \"sm_80\", \"sm_90a\", \"compute_90\" or \"lto_80\"";
+
+    /// Reads nvcc's name; whether a toolkit knows the number is nvcc's to say.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = KINDS
+            .iter()
+            .find_map(|(prefix, kind)| Some((*kind, text.strip_prefix(prefix)?)))?;
+        let (digits, suffix) = if let Some(digits) = rest.strip_suffix('a') {
+            (digits, Some(ArchSuffix::Accelerated))
+        } else if let Some(digits) = rest.strip_suffix('f') {
+            (digits, Some(ArchSuffix::Family))
+        } else {
+            (rest, None)
+        };
+        let written = matches!(digits.len(), 2..=3)
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && !digits.starts_with('0');
+        Some(Self {
+            number: digits.parse().ok().filter(|_| written)?,
+            suffix,
+            kind,
+        })
+    }
+
+    /// The same architecture as another kind: the `sm_80` of `lto_80`.
+    pub fn as_kind(self, kind: ArchKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The major of the compute capability.
+    pub fn major(self) -> u16 {
+        self.number / 10
+    }
+
+    /// Whether a device link for the real architecture `wanted` can be made of this code: machine
+    /// code of the same major that is not newer, PTX or LTO code that is not newer. Code with a
+    /// letter: the same number (`a`), or the same major and not newer (`f`), with that letter.
+    pub fn serves(self, wanted: Self) -> bool {
+        let not_newer = self.number <= wanted.number;
+        let same_major = self.major() == wanted.major();
+        match self.suffix {
+            // Plain code is part of what every GPU of its line runs, also those with a letter.
+            None => not_newer && (same_major || self.kind != ArchKind::Real),
+            Some(ArchSuffix::Accelerated) => {
+                self.number == wanted.number && wanted.suffix == self.suffix
+            }
+            Some(ArchSuffix::Family) => same_major && not_newer && wanted.suffix.is_some(),
+        }
+    }
+}
+
+/// nvcc's name.
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = match self.kind {
+            ArchKind::Real => "sm_",
+            ArchKind::Lto => "lto_",
+            ArchKind::Virtual => "compute_",
+        };
+        let suffix = match self.suffix {
+            None => "",
+            Some(ArchSuffix::Accelerated) => "a",
+            Some(ArchSuffix::Family) => "f",
+        };
+        write!(f, "{prefix}{}{suffix}", self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arch(text: &str) -> Arch {
+        Arch::parse(text).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    #[test]
+    fn names_are_read_and_written() {
+        for name in [
+            "sm_80",
+            "sm_90a",
+            "sm_103f",
+            "compute_90",
+            "compute_120f",
+            "lto_80",
+            "lto_90a",
+        ] {
+            assert_eq!(arch(name).to_string(), name);
+        }
+        assert_eq!(arch("sm_103").major(), 10);
+        for wrong in [
+            "",
+            "80",
+            "sm80",
+            "sm_",
+            "sm_8",
+            "sm_08",
+            "sm_1000",
+            "sm_80b",
+            "sm_80aa",
+            "sm_+8",
+            "SM_80",
+            "sm_80 ",
+            "compute80",
+            "native",
+            "all",
+        ] {
+            assert_eq!(Arch::parse(wrong), None, "{wrong}");
+        }
+        assert!(arch("sm_80") < arch("compute_80") && arch("compute_80") < arch("sm_86"));
+    }
+
+    #[test]
+    fn code_serves_what_can_be_made_of_it() {
+        for (code, wanted, serves) in [
+            ("sm_80", "sm_80", true),
+            ("sm_80", "sm_86", true),
+            ("sm_86", "sm_80", false),
+            ("sm_80", "sm_90", false),
+            ("sm_100", "sm_103", true),
+            ("compute_80", "sm_90", true),
+            ("compute_90", "sm_80", false),
+            ("lto_80", "sm_90", true),
+            ("sm_90", "sm_90a", true),
+            ("sm_90a", "sm_90", false),
+            ("sm_90a", "sm_90a", true),
+            ("compute_90a", "sm_90a", true),
+            ("compute_90a", "sm_100a", false),
+            ("sm_100f", "sm_103f", true),
+            ("sm_100f", "sm_103a", true),
+            ("sm_100f", "sm_103", false),
+            ("sm_100f", "sm_120f", false),
+        ] {
+            assert_eq!(arch(code).serves(arch(wanted)), serves, "{code} {wanted}");
+        }
+    }
+}

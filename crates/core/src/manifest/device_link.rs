@@ -1,0 +1,82 @@
+//! `[device-link.<name>]`: a library of relocatable CUDA code.
+
+use super::{Form, Optional, Spanned};
+use crate::arch::Arch;
+use crate::by_name::ByName;
+
+/// One `[device-link.<name>]` table. `include`, `defines` and `flags` count for its own sources and
+/// for those of every library that requires it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceLink {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Where its code comes from.
+    pub code: DeviceCode,
+    /// Directories with its headers, relative to `GpuStub.toml`; those of an archive may be
+    /// absolute.
+    pub include: Vec<Spanned<String>>,
+    /// Macros and their values, as after `-D`; the places are those of the names.
+    pub defines: ByName<Spanned<String>>,
+    /// Arguments for nvcc's compile steps, in this order.
+    pub flags: Vec<Spanned<String>>,
+    /// Other such libraries that it calls, in this package or another one.
+    pub requires: Vec<Spanned<String>>,
+    /// What its code is compiled for. Empty for headers alone.
+    pub archs: Vec<Spanned<Arch>>,
+    /// Archive or shared library.
+    pub form: Form,
+    /// The runtime that its host code is linked with.
+    pub cudart: Cudart,
+    /// Whether it follows a cargo feature.
+    pub optional: Optional,
+    /// `optional = true`: where there is no nvcc it is left out, with a warning.
+    pub skip_without_nvcc: bool,
+}
+
+/// Where a library's code comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceCode {
+    /// Compiled from the `.cu` files that these globs match, relative to `GpuStub.toml`.
+    Sources(Vec<Spanned<String>>),
+    /// Built by others.
+    External {
+        /// The archive of relocatable objects, relative to `GpuStub.toml` or absolute.
+        archive: Spanned<String>,
+        /// With `form = "shared"`: the files that hold it at run time.
+        shared: Option<SharedFiles>,
+    },
+    /// None: headers, which become part of the libraries that require it.
+    Headers,
+}
+
+/// The two shared libraries of an external library, relative to `GpuStub.toml` or absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedFiles {
+    /// The objects, not device-linked.
+    pub middle: Spanned<String>,
+    /// The device link over the library and what it requires.
+    pub r#final: Spanned<String>,
+}
+
+/// The CUDA runtime that host code is linked with. A process must have one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Cudart {
+    /// The shared library, or gpustub's stub of it; the default.
+    #[default]
+    Shared,
+    /// `libcudart_static.a`.
+    Static,
+    /// Without one: the driver API only.
+    None,
+}
+
+impl Cudart {
+    /// As it stands after `cudart =`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Static => "static",
+            Self::None => "none",
+        }
+    }
+}

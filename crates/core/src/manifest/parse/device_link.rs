@@ -1,0 +1,383 @@
+//! The `[device-link.<name>]` tables of `GpuStub.toml`.
+
+use super::{FORMS, checked_strings, is_below, optional, path_below, shorten};
+use crate::arch::Arch;
+use crate::by_name::ByName;
+use crate::decode::{Decoder, Table, Value};
+use crate::diag::{BAD_VALUE, MISSING_KEY, REQUIRES_CYCLE};
+use crate::fields;
+use crate::library::is_id;
+use crate::manifest::{Cudart, DeviceCode, DeviceLink, Form, Optional, SharedFiles, Spanned};
+
+pub(super) const CUDARTS: [(&str, Cudart); 3] = [
+    ("shared", Cudart::Shared),
+    ("static", Cudart::Static),
+    ("none", Cudart::None),
+];
+
+/// What gpustub itself says to nvcc: the argument up to its value, and where it is said instead.
+const OWN_FLAGS: [(&[&str], &str); 4] = [
+    (
+        &[
+            "-arch",
+            "--gpu-architecture",
+            "-code",
+            "--gpu-code",
+            "-gencode",
+            "--generate-code",
+        ],
+        "name the architectures in `archs`",
+    ),
+    (
+        &[
+            "-rdc",
+            "--relocatable-device-code",
+            "-dc",
+            "--device-c",
+            "-dlink",
+            "--device-link",
+        ],
+        "remove it: these libraries are compiled as relocatable code, and gpustub links them",
+    ),
+    (&["-cudart", "--cudart"], "name the runtime in `cudart`"),
+    (
+        &[
+            "-o",
+            "--output-file",
+            "-c",
+            "--compile",
+            "-lib",
+            "--lib",
+            "-shared",
+            "--shared",
+        ],
+        "remove it: gpustub chooses what is made, and where",
+    ),
+];
+
+const PATH_HELP: &str = "sources and headers are a part of the package, such as \"cuda/*.cu\"";
+
+/// All tables, sorted by name; those with an error are left out.
+pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<DeviceLink> {
+    let mut links = Vec::new();
+    for (name, value) in tables.entries() {
+        let before = decoder.count();
+        let link = device_link(decoder, name, &value);
+        links.extend(link.filter(|_| decoder.count() == before));
+    }
+    cycles(decoder, &links);
+    links
+}
+
+fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<DeviceLink> {
+    if !is_id(name) {
+        let message = format!(
+            "`{}` is no library name: lower-case letters, digits, `-` and `_`, at most 64",
+            name.escape_debug()
+        );
+        decoder.error(&BAD_VALUE, value.key_span.clone(), message);
+        return None;
+    }
+    let table = decoder.table(value, &fields::keys("device-link"))?;
+    let form = table
+        .get("form")
+        .and_then(|value| decoder.one_of(&value, &FORMS))
+        .unwrap_or_default();
+    let cudart = table
+        .get("cudart")
+        .and_then(|value| decoder.one_of(&value, &CUDARTS));
+    let code = code(decoder, &table, value, form)?;
+    let mut link = DeviceLink {
+        name: Spanned {
+            value: name.to_owned(),
+            span: value.key_span.clone(),
+        },
+        include: include(decoder, &table, &code),
+        defines: defines(decoder, &table),
+        flags: flags(decoder, &table),
+        requires: requires(decoder, &table, name),
+        archs: archs(decoder, &table, value, &code),
+        code,
+        form,
+        cudart: cudart.unwrap_or_default(),
+        optional: Optional::No,
+        skip_without_nvcc: false,
+    };
+    if let Some(value) = table.get("optional") {
+        if value.is_table() {
+            link.optional = optional(decoder, &value, "device-link.optional")?;
+        } else if value.is_boolean() {
+            link.skip_without_nvcc = decoder.boolean(&value)?;
+        } else {
+            decoder.mismatch(&value, "true, false or { feature = \"NAME\" }");
+        }
+    }
+    Some(link)
+}
+
+fn code(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    value: &Value<'_>,
+    form: Form,
+) -> Option<DeviceCode> {
+    let shared = table.get("shared");
+    if let (Some(shared), None) = (&shared, table.get("archive")) {
+        let message = format!(
+            "`{}` belongs to an `archive`, and there is none",
+            shared.name
+        );
+        let help = "remove it: what is compiled from `sources` is shared by `form = \"shared\"`";
+        decoder.error_with_help(&BAD_VALUE, shared.key_span.clone(), message, help);
+        return None;
+    }
+    match (table.get("sources"), table.get("archive")) {
+        (Some(_), Some(archive)) => {
+            let message = format!("`{}` has both `sources` and `archive`", table.name);
+            let help = "keep `sources` for a library that gpustub compiles, `archive` for one built \
+                        by others";
+            decoder.error_with_help(&BAD_VALUE, archive.key_span, message, help);
+            None
+        }
+        (Some(sources), None) => {
+            let before = decoder.count();
+            let globs = checked_strings(decoder, table, "sources", |glob| {
+                if !is_below(glob) {
+                    Some("takes globs below this file's folder, with /")
+                } else {
+                    (!glob.ends_with(".cu")).then_some("takes globs that end in .cu")
+                }
+            });
+            if globs.is_empty() && decoder.count() == before {
+                let message = format!("`{}` is empty", sources.name);
+                let help = "name the files, such as [\"cuda/*.cu\"]; a library of headers alone has \
+                            no `sources`";
+                decoder.error_with_help(&BAD_VALUE, sources.span, message, help);
+            }
+            Some(DeviceCode::Sources(globs))
+        }
+        (None, Some(value)) => {
+            let archive = file(decoder, &value)?;
+            Some(DeviceCode::External {
+                shared: shared_files(decoder, shared, &value, form)?,
+                archive,
+            })
+        }
+        (None, None) if table.get("include").is_some() => Some(DeviceCode::Headers),
+        (None, None) => {
+            let message = format!("`{}` has no `sources`", table.name);
+            let help =
+                "write sources = [\"cuda/*.cu\"], or `archive` for a library built by others";
+            decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, help);
+            None
+        }
+    }
+}
+
+/// The outer `None` is an error.
+fn shared_files(
+    decoder: &mut Decoder<'_>,
+    shared: Option<Value<'_>>,
+    archive: &Value<'_>,
+    form: Form,
+) -> Option<Option<SharedFiles>> {
+    let Some(value) = shared else {
+        if form == Form::Shared {
+            let message = "an `archive` with `form = \"shared\"` has no `shared`";
+            let help = "write shared = { middle = \"libacme.so\", final = \"libacme_final.so\" }";
+            decoder.error_with_help(&MISSING_KEY, archive.key_span.clone(), message, help);
+            return None;
+        }
+        return Some(None);
+    };
+    if form == Form::Static {
+        let message = format!("`{}` goes with `form = \"shared\"`", value.name);
+        let help = "write form = \"shared\", or remove `shared`";
+        decoder.error_with_help(&BAD_VALUE, value.key_span, message, help);
+        return None;
+    }
+    let table = decoder.table(&value, &fields::keys("device-link.shared"))?;
+    let middle = decoder.required(&table, "middle", &value.span);
+    let r#final = decoder.required(&table, "final", &value.span);
+    let (middle, r#final) = (middle?, r#final?);
+    Some(Some(SharedFiles {
+        middle: file(decoder, &middle)?,
+        r#final: file(decoder, &r#final)?,
+    }))
+}
+
+/// A file that others made: anywhere.
+fn file(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>> {
+    let path = decoder.string(value)?;
+    if is_path(&path.value) {
+        return Some(path);
+    }
+    let message = format!("`{}` takes the path of a file", value.name);
+    decoder.error(&BAD_VALUE, path.span, message);
+    None
+}
+
+fn is_path(path: &str) -> bool {
+    !path.is_empty() && path.len() <= 4095 && !path.contains(char::is_control)
+}
+
+fn include(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    code: &DeviceCode,
+) -> Vec<Spanned<String>> {
+    let Some(value) = table.get("include") else {
+        return Vec::new();
+    };
+    if matches!(code, DeviceCode::External { .. }) {
+        return checked_strings(decoder, table, "include", |dir| {
+            (!is_path(dir)).then_some("takes directories")
+        });
+    }
+    let mut dirs = Vec::new();
+    for element in decoder.list(&value, "a list of strings") {
+        dirs.extend(path_below(decoder, &element, PATH_HELP));
+    }
+    dirs
+}
+
+fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<String>> {
+    let mut defines = ByName::new();
+    let Some(map) = table.get("defines").and_then(|value| decoder.map(&value)) else {
+        return defines;
+    };
+    for (name, value) in map.entries() {
+        let start = |c: char| c.is_ascii_alphabetic() || c == '_';
+        if !name.starts_with(start) || !name.chars().all(|c| start(c) || c.is_ascii_digit()) {
+            let message = format!("`{}` is no name of a macro", shorten(name).escape_debug());
+            decoder.error(&BAD_VALUE, value.key_span, message);
+            continue;
+        }
+        let Some(text) = decoder.string(&value) else {
+            continue;
+        };
+        if text.value.contains(char::is_control) {
+            let message = format!("`{}` has a control character in it", value.name);
+            decoder.error(&BAD_VALUE, text.span, message);
+            continue;
+        }
+        let define = Spanned {
+            value: text.value,
+            span: value.key_span,
+        };
+        defines.insert(name, define);
+    }
+    defines
+}
+
+/// Not checked for being different: `-Xcompiler` may stand before each of several.
+fn flags(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<String>> {
+    let Some(value) = table.get("flags") else {
+        return Vec::new();
+    };
+    let mut flags = decoder.strings(&value);
+    flags.retain(|flag| {
+        let key = flag.value.split('=').next().unwrap_or_default();
+        let own = OWN_FLAGS.iter().find(|(names, _)| names.contains(&key));
+        let (problem, help) = match own {
+            Some((_, help)) => ("gpustub says this to nvcc itself", *help),
+            None if flag.value.trim().is_empty() || flag.value.contains(char::is_control) => (
+                "takes arguments without control characters",
+                "write each argument as a string of its own",
+            ),
+            None => return true,
+        };
+        let message = format!("`{}`: {problem}: {:?}", value.name, shorten(&flag.value));
+        decoder.error_with_help(&BAD_VALUE, flag.span.clone(), message, help);
+        false
+    });
+    flags
+}
+
+fn requires(decoder: &mut Decoder<'_>, table: &Table<'_>, name: &str) -> Vec<Spanned<String>> {
+    let names = checked_strings(decoder, table, "requires", |name| {
+        (!is_id(name)).then_some("takes names of other `device-link` tables")
+    });
+    for own in names.iter().filter(|required| required.value == name) {
+        let message = format!("`{}` requires itself", table.name);
+        decoder.error_with_help(&REQUIRES_CYCLE, own.span.clone(), message, "remove it");
+    }
+    names
+}
+
+fn archs(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    value: &Value<'_>,
+    code: &DeviceCode,
+) -> Vec<Spanned<Arch>> {
+    const HELP: &str = "write the GPUs that it is compiled for, such as archs = [\"sm_80\", \
+                        \"sm_90\", \"compute_90\"]";
+    let Some(list) = table.get("archs") else {
+        if *code != DeviceCode::Headers {
+            let message = format!("`{}` has no `archs`", table.name);
+            decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, HELP);
+        }
+        return Vec::new();
+    };
+    let before = decoder.count();
+    let mut archs = Vec::new();
+    for text in checked_strings(decoder, table, "archs", |_| None) {
+        let Some(arch) = Arch::parse(&text.value) else {
+            let shown = shorten(&text.value);
+            let message = format!("`{}` takes {}, not {shown:?}", list.name, Arch::TAKES);
+            // `80`, `8.0` and `sm80` say which one is meant.
+            let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
+            let meant = Arch::parse(&format!("sm_{digits}"));
+            let diagnostic = decoder.error(&BAD_VALUE, text.span, message);
+            diagnostic.help = meant.map(|arch| format!("did you mean \"{arch}\"?"));
+            continue;
+        };
+        archs.push(Spanned {
+            value: arch,
+            span: text.span,
+        });
+    }
+    if archs.is_empty() && decoder.count() == before {
+        let message = format!("`{}` is empty", list.name);
+        decoder.error_with_help(&BAD_VALUE, list.span, message, HELP);
+    }
+    archs
+}
+
+/// Libraries of this file that require each other in a circle: one error for each circle, at the
+/// `requires` that closes it.
+fn cycles(decoder: &mut Decoder<'_>, links: &[DeviceLink]) {
+    let index = |name: &str| links.binary_search_by(|link| link.name.value.as_str().cmp(name));
+    let (mut done, mut on_path) = (vec![false; links.len()], vec![false; links.len()]);
+    for start in 0..links.len() {
+        // A path and, for each library on it, how many of its `requires` were followed.
+        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+        while let Some((at, followed)) = path.last_mut() {
+            let (at, link) = (*at, &links[*at]);
+            on_path[at] = true;
+            let Some(required) = link.requires.get(*followed).filter(|_| !done[at]) else {
+                (done[at], on_path[at]) = (true, false);
+                path.pop();
+                continue;
+            };
+            *followed += 1;
+            let Ok(next) = index(&required.value) else {
+                continue;
+            };
+            if !on_path[next] {
+                path.push((next, 0));
+                continue;
+            }
+            let from = path.iter().position(|(at, _)| *at == next).unwrap_or(0);
+            let mut names: Vec<&str> = path[from..]
+                .iter()
+                .map(|(at, _)| links[*at].name.value.as_str())
+                .collect();
+            names.push(&links[next].name.value);
+            let message = format!("libraries require each other: {}", names.join(" → "));
+            let help = "move what both need into a library of its own";
+            decoder.error_with_help(&REQUIRES_CYCLE, required.span.clone(), message, help);
+        }
+    }
+}
