@@ -8,7 +8,8 @@ type Body = fn(&str);
 
 #[test]
 fn every_input_of_the_corpus_is_read_without_a_panic() {
-    let bodies: [(&str, Body); 3] = [
+    let bodies: [(&str, Body); 4] = [
+        ("device_link", gpustub_core::fuzz::device_link),
         ("library", gpustub_core::fuzz::library),
         ("manifest", gpustub_core::fuzz::manifest),
         ("symbols", gpustub_core::fuzz::symbols),
@@ -37,6 +38,9 @@ fn seeds_get_past_the_readers() {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
         fs::read_to_string(corpus.join(path)).unwrap()
     };
+    let graph = seed("device_link/all-marks");
+    let (graph, found) = gpustub_core::device_link::Graph::parse("x", &graph);
+    assert_eq!((graph.nodes.len(), found), (4, Vec::new()));
     let list = seed("symbols/all-attributes");
     assert_eq!(gpustub_core::symbols::SymbolList::parse("x", &list).1, []);
     let both = seed("manifest/own-library");

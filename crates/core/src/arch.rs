@@ -78,7 +78,8 @@ impl Arch {
 
     /// Whether a device link for the real architecture `wanted` can be made of this code: machine
     /// code of the same major that is not newer, PTX or LTO code that is not newer. Code with a
-    /// letter: the same number (`a`), or the same major and not newer (`f`), with that letter.
+    /// letter: the same number and letter (`a`), or the same major and not newer (`f`). So nvlink of
+    /// 13.4 does it.
     pub fn serves(self, wanted: Self) -> bool {
         let not_newer = self.number <= wanted.number;
         let same_major = self.major() == wanted.major();
@@ -88,7 +89,7 @@ impl Arch {
             Some(ArchSuffix::Accelerated) => {
                 self.number == wanted.number && wanted.suffix == self.suffix
             }
-            Some(ArchSuffix::Family) => same_major && not_newer && wanted.suffix.is_some(),
+            Some(ArchSuffix::Family) => same_major && not_newer,
         }
     }
 }
@@ -172,7 +173,7 @@ mod tests {
             ("compute_90a", "sm_100a", false),
             ("sm_100f", "sm_103f", true),
             ("sm_100f", "sm_103a", true),
-            ("sm_100f", "sm_103", false),
+            ("sm_100f", "sm_103", true),
             ("sm_100f", "sm_120f", false),
         ] {
             assert_eq!(arch(code).serves(arch(wanted)), serves, "{code} {wanted}");

@@ -195,9 +195,11 @@ fields! {
             "The `device-link` libraries whose code this one calls: of this file, or of packages that \
              this package depends on. Default: none.";
         "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
-            "What the code is compiled for, or what the archive holds: `sm_` for machine code, \
-             `compute_` for PTX, `lto_` for code that is finished at the device link. No default: a \
-             program fails at run time on a GPU that is missing here. Only headers alone need none.";
+            "What the code is compiled for, or what the archive holds: `sm_` for machine code, `lto_` \
+             for code that is finished at the device link, `compute_` for PTX, of which device links \
+             for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any of its \
+             libraries, and never has PTX in it. No default: on a GPU that is missing here a program \
+             fails at run time. Only headers alone need none.";
         "form": Type::OneOf(FORMS), false, "\"shared\"",
             "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
              second one with its device link, so that other languages can use both. Default: \

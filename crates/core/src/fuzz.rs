@@ -1,6 +1,7 @@
 //! What must hold of any text: the bodies of the fuzz targets in `tests/fuzz` and of the property
 //! tests. Each panics if something is wrong with the reader, never because of its input.
 
+use crate::device_link::{self, Graph};
 use crate::diag::{Diagnostic, line_column};
 use crate::gates::{Gates, MOST_ARGUMENTS};
 use crate::library::Library;
@@ -60,6 +61,26 @@ pub fn library(text: &str) {
     }
     let (_, diagnostics) = Library::parse("x.toml", text, symbols, gates);
     check_places(text, symbols, "x.symbols", diagnostics);
+}
+
+/// A graph of device-link libraries: read, planned and shown; a good one, written and read again.
+pub fn device_link(text: &str) {
+    let (mut graph, diagnostics) = Graph::parse("x", text);
+    places_are_inside(text, &diagnostics);
+    let (plan, found) = device_link::plan(&graph);
+    places_are_inside(text, &found);
+    let _ = (plan.to_text(), plan.to_dot());
+    for at in 0..plan.nodes().len() {
+        let _ = plan.explain(at);
+    }
+    if diagnostics.is_empty() {
+        let (mut again, diagnostics) = Graph::parse("x", &graph.to_text());
+        assert_eq!(diagnostics, [], "{text:?}");
+        for node in graph.nodes.iter_mut().chain(&mut again.nodes) {
+            node.origin = None;
+        }
+        assert_eq!(again, graph, "{text:?}");
+    }
 }
 
 /// Of diagnostics about two files.

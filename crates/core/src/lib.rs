@@ -9,6 +9,7 @@ pub mod arch;
 pub mod by_name;
 pub mod date;
 mod decode;
+pub mod device_link;
 pub mod diag;
 pub mod directives;
 pub mod fields;

@@ -14,6 +14,13 @@ macro_rules! codes {
 }
 
 codes! {
+    BAD_GRAPH "bad-graph": "a graph of libraries that cannot be read or planned",
+        "A statement is a name, a form, what it links and what it opens, and marks. Names stand once;
+programs and plugins cannot be linked, archives not opened. Nothing of such a graph is planned.
+
+    B*:shared                 # relocatable code in a shared library
+    A*:shared -> B
+    exe:bin -> A opens p1,p2 cudart=shared";
     BAD_LIBRARY "bad-library": "a file that is not a readable shared library",
         "Symbols are read from the dynamic symbol table of an ELF shared library. The file is of
 another kind, cut off, or contradicts itself. A `libfoo.so` in a toolkit may be a linker script:
@@ -70,6 +77,27 @@ before the program starts, so it can be had only by linking the library itself. 
 does not use it, remove the line from the symbol list.
 
     acmeTable kind=object size=64      # remove this line";
+    DEVICE_CODE_IN_BUILD_SCRIPT "device-code-in-build-script": "relocatable code in a build script or procedural macro",
+        "Relocatable code needs a device link in the program that holds it, and cargo has no way to pass
+link arguments to build scripts and procedural macros. A build-dependency on such a library fails to
+link. Depend on it in `[dependencies]` only, or make the generator a program of its own.
+
+    [build-dependencies]
+    physics = \"1\"            # has a device-link library";
+    DEVICE_LINKED_TWICE "device-linked-twice": "two device links over one library in a process",
+        "A library's objects report to the first device link over them that the loader finds. A second one
+in the process never hears of them, so none of its kernels is registered: everything builds, and
+launches fail with \"invalid device function\". Let one device link be over all, or close an image:
+its device link is then its own, with its own copy of the device globals.
+
+    A*:shared -> B; C*:shared -> B
+    p1:plugin -> A; p2:plugin -> C
+    host:bin opens p1,p2      # A_final and C_final are both over B";
+    DUPLICATE_DEVICE_CODE "duplicate-device-code": "two libraries of a device link that define the same device code",
+        "Names of device functions and variables are unique in a device link. Two libraries that compile the
+same source, or two versions of one crate in a program, stop nvlink with \"Multiple definition\".
+
+    cargo tree -i physics      # who asks for which version";
     DUPLICATE_FUNCTION "duplicate-function": "two stubbed libraries with one function",
         "In one program a name stands for one function. If two stubbed libraries export the same one,
 only one of their lists can have it: remove it from the list of the library that the program does
@@ -77,6 +105,14 @@ not mean, or do not stub that library.
 
     [stub.acme]
     symbols = \"symbols/acme.symbols\"     # without the functions that acme-compat has too";
+    DUPLICATE_OBJECTS "duplicate-objects": "one archive inside two images of a process",
+        "An archive of relocatable objects that is linked into two shared libraries is in the process twice,
+and both copies report to one device link under one name. Make the library shared, so that it is
+there once, or close all images but one, each with a device link of its own.
+
+    B*:static
+    S1:shared -> B; S2:shared -> B
+    exe:bin -> S1,S2";
     DUPLICATE_SYMBOL "duplicate-symbol": "a symbol that stands twice in a list",
         "Name and version node together say which symbol is meant, so each pair stands once. Two lines of
 one name with different nodes are fine. Remove one of the two.
@@ -95,6 +131,29 @@ dependents and `cdylib` for others.
 beside their place and then renamed, so that an interrupted run leaves none half-written.
 
     error[file-error]: cannot write src/lib.rs: Permission denied";
+    ISOLATED_COPIES "isolated-copies": "device code that is in a process more than once",
+        "Each closed image (such as a Rust cdylib) has its own copy of the libraries that it reaches. All of
+them work, but device globals and constants are not shared: what one image writes, another does not
+see. If that is not meant, make the library shared and the image open.
+
+    A*:static
+    cdy:cdylib -> A
+    bin:bin -> A opens cdy";
+    LINK_WITHOUT_OBJECT "link-without-object": "a device link over a library that is not in the process",
+        "A device link registers its kernels when all libraries that it was made over have reported. If one
+of them is missing from the process, that never happens, for any of them. Link the library too, or
+make the device link anew without it.
+
+    B*:shared
+    old:shared prelinked=B     # and nothing links B
+    exe:bin -> old";
+    MISSING_ARCH "missing-arch": "a device link for an architecture that a library has no code for",
+        "nvlink makes code for a GPU from machine code of the same major and no higher minor, or from PTX or
+LTO code that is not newer. If a library of the link has none of these it only warns, makes an empty
+image, and kernels fail at run time. Of PTX alone no machine code is made at all.
+
+    [device-link.physics]
+    archs = [\"sm_80\", \"sm_90\"]       # as in all libraries that it is linked with";
     MISSING_KEY "missing-key": "a key that must be there is absent",
         "Some tables need a key to mean anything: an entry of `[[policy.allow]]` needs the rule that it
 allows and the reason, a library of your own needs its load names and its symbol list.
@@ -107,6 +166,13 @@ allows and the reason, a library of your own needs its load names and its symbol
 once from the library itself and committed, so that other machines build without it.
 
     cargo gpustub sync --from acme=/opt/acme/lib/libacme.so";
+    MIXED_CUDART "mixed-cudart": "static and shared CUDA runtime in one process",
+        "Each copy of the CUDA runtime has its own list of kernels and its own state. With the static one in
+one image and the shared one in another, kernels are registered with one and launched with the
+other: \"invalid device function\". gpustub's stub of cudart counts as shared.
+
+    [device-link.physics]
+    cudart = \"shared\"";
     NAME_CLASH "name-clash": "two stubs that would have the same name",
         "A library's id becomes a part of C names, with `_` for `-`, and its link names become files that
 the linker finds. Both must differ between all stubs of a package.
@@ -115,6 +181,15 @@ the linker finds. Both must differ between all stubs of a package.
     link-names = [\"acme\"]
     [stub.acme-next]
     link-names = [\"acme\"]        # taken by stub.acme";
+    NEVER_DEVICE_LINKED "never-device-linked": "relocatable code without a device link in its process",
+        "The objects of a library with relocatable code call functions that only a device link over them
+defines. A shared library that is opened at run time and was linked with the middle of such a
+library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
+library.
+
+    B*:shared
+    plug:shared -> B           # `plugin` has a device link
+    host:bin opens plug";
     NEWER_FORMAT "newer-format": "a file that was written for a newer gpustub",
         "The number at the head of the file is higher than this gpustub knows, and what it does not know
 it cannot honour. Use a newer gpustub; in a build script, update the build-dependency.
@@ -132,11 +207,23 @@ starts there, and the library is never found: every call takes the fall-back.
 a build does not look complete without it.
 
     [archive.builtins]          # not in this version";
+    OBJECT_LIBRARY "object-library": "relocatable code in objects outside of a library",
+        "A device link is over archives, each of them once. Objects that are handed from target to target
+would be in several, and nobody knows where they end up. Declare a static or shared library.
+
+    A*:static                  # not A*:object";
     OUT_OF_SYNC "out-of-sync": "files that do not agree with GpuStub.toml",
         "`cargo gpustub sync` would change something: the lock file, the build script line or a symbol list.
 A build does not fail for it. Run `sync` and commit what it changes.
 
     cargo gpustub sync";
+    PRELINKED_ARCHIVE "prelinked-archive": "an archive that already holds a device link",
+        "nvlink skips an archive with a device link in it, all of it and without a word: its kernels are
+never registered, and what calls them finds no definition. The cc crate makes such archives of CUDA
+code, and CMake does with CUDA_RESOLVE_DEVICE_SYMBOLS. Archive the objects alone.
+
+    [device-link.physics]
+    sources = [\"cuda/*.cu\"]              # instead of cc::Build::new().cuda(true)";
     REQUIRES_CYCLE "requires-cycle": "device-link libraries that require each other",
         "A library is device-linked after what it requires, so `requires` must not lead back to where it
 started. Two libraries that call each other's device code are one library, or both need a third
@@ -194,6 +281,12 @@ symbol list.
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     symbols = \"symbols/acme.symbols\"";
+    UNKNOWN_NODE "unknown-node": "a library that is not in the graph",
+        "A library links, opens or requires one that no table and no statement declares. Either the name is
+misspelt, or the package that declares it is not among the dependencies.
+
+    [device-link.physics]
+    requires = [\"geometry\"]             # of this file, or of a dependency";
     UNKNOWN_VERSION "unknown-version": "a version that the library's manifest does not know",
         "`majors` and `header` choose among the versions that the library's manifest was made from: load
 names and changes of the ABI are known for those only. A newer gpustub may know more.
@@ -201,6 +294,13 @@ names and changes of the ABI are known for those only. A newer gpustub may know 
     [stub.cudart]
     majors = [\"13\", \"12\"]
     header = \"12\"";
+    UNREACHED_LIBRARY "unreached-library": "a device link whose build does not see all of its libraries",
+        "cargo tells a build script of its direct dependencies only. A program that makes its own device link
+and reaches a library through others does not get to know its archive. `cargo gpustub sync` writes a
+package that does, or depend on the library directly.
+
+    [dependencies]
+    gpustub-final-app = { path = \"gpustub-final-app\" }";
     UNSUPPORTED_TARGET "unsupported-target": "a target without trampolines",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
 are none for this target. Build the stubs only where they exist, for example with an optional

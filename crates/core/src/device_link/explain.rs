@@ -1,0 +1,136 @@
+//! By which rule a node is planned, and why.
+
+use std::fmt::Write;
+
+use super::graph::Kind;
+use super::plan::{LinkItem, LinkPlan, Role, Why};
+
+impl LinkPlan<'_> {
+    /// A few lines about one node: the rule, what it follows from, the inputs of its device link
+    /// with the way each is reached, and its host link.
+    pub fn explain(&self, at: usize) -> String {
+        let node = &self.nodes()[at];
+        let planned = self.planned(at);
+        let code = match node.kind {
+            Kind::Rdc => "with relocatable device code",
+            Kind::Plain => "without relocatable device code of its own",
+            Kind::Interface => "headers alone",
+        };
+        let closed = if node.is_closed() { ", closed" } else { "" };
+        let mut text = format!(
+            "{}: {} ({}{closed}, {code})\n",
+            node.name,
+            self.summary(&planned),
+            node.form.word()
+        );
+        let _ = writeln!(
+            text,
+            "{}: {}",
+            planned.role.rule(),
+            self.because(at, &planned.role)
+        );
+        let below = self.walk.below(at);
+        if !below.is_empty() {
+            text.push_str("reaches, dependents before dependencies:\n");
+            let by = self.reached_by(at);
+            for member in below {
+                let (name, form) = (&self.nodes()[member].name, self.nodes()[member].form.word());
+                let from = by[member].filter(|&from| from != at);
+                let by = from.map_or(String::new(), |from| {
+                    format!(", through {}", self.walk.net.name(from))
+                });
+                let _ = writeln!(text, "  {name} ({form}){by}");
+            }
+        }
+        for (what, line) in [("host link", &planned.line), ("final", &planned.final_line)] {
+            if line.is_empty() {
+                continue;
+            }
+            let _ = writeln!(text, "{what}, in this order:");
+            for item in line {
+                let _ = writeln!(text, "  {}", self.item(at, item));
+            }
+        }
+        text
+    }
+
+    fn because(&self, at: usize, role: &Role) -> String {
+        match role {
+            Role::Archive => {
+                "an archive holds objects only; nvlink skips one with a device link in \
+                              it, and the program's own link is over its objects"
+                    .to_owned()
+            }
+            Role::Split => "the library with the objects is left without a device link, so that a \
+                            program may link it with others; its final is for programs that need \
+                            no more than it"
+                .to_owned(),
+            Role::Passes => "shared and not closed: a device link here would keep its libraries \
+                             from being linked with others"
+                .to_owned(),
+            Role::Absorbed => "it becomes a part of what links it".to_owned(),
+            Role::Plain => "it reaches no relocatable code that is still to be linked".to_owned(),
+            Role::UseFinal(top) => format!(
+                "all that it reaches is shared, and {} reaches all the rest: the final of {} has \
+                 the whole device link",
+                self.walk.net.name(*top),
+                self.walk.net.name(*top)
+            ),
+            Role::OwnLink(Why::Closed) => {
+                "closed: the device link over what lies inside it is its \
+                                           own, and meets no other one"
+                    .to_owned()
+            }
+            Role::OwnLink(Why::DeviceCode) => format!(
+                "no library's final is over the code of {} itself",
+                self.walk.net.name(at)
+            ),
+            Role::OwnLink(why @ Why::MostDerived(_)) => format!(
+                "{}: they do not reach each other, so no final is over all of them, and two finals \
+                 would register what they share twice",
+                self.why(why)
+            ),
+            Role::OwnLink(Why::StaticBelow) => "an archive that it reaches has no final; its \
+                                                objects are linked where they lie"
+                .to_owned(),
+            Role::Prelinked => {
+                "it was device-linked when it was built; what it holds is not linked \
+                                again"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// For each node that `root` reaches, the node that it is first reached from.
+    fn reached_by(&self, root: usize) -> Vec<Option<usize>> {
+        let mut by = vec![None; self.nodes().len()];
+        let reached = self.walk.reached(root);
+        for &from in &reached {
+            for &to in &self.walk.net.links[from] {
+                by[to] = by[to].or(Some(from));
+            }
+        }
+        by
+    }
+
+    fn item(&self, at: usize, item: &LinkItem) -> String {
+        let name = |node: &usize| self.walk.net.name(*node);
+        match item {
+            LinkItem::Objects => "its own objects".to_owned(),
+            LinkItem::LinkObject => {
+                format!(
+                    "the device link over {}",
+                    self.walk.net.names(&self.inputs(at)).join(" ")
+                )
+            }
+            LinkItem::Final(of) => format!(
+                "{}_final, also if nothing calls it (--no-as-needed)",
+                name(of)
+            ),
+            LinkItem::Archive(of) => format!("{}.a", name(of)),
+            LinkItem::WholeArchive(of) => format!("{}.a, all members (--whole-archive)", name(of)),
+            LinkItem::Middle(of) => format!("{}_middle", name(of)),
+            LinkItem::Cudart(kind) => format!("the CUDA runtime: {}", kind.word()),
+        }
+    }
+}

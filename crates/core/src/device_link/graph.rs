@@ -1,0 +1,375 @@
+//! The graph that is asked about, and what no graph may have.
+
+use std::ops::Range;
+
+use crate::arch::Arch;
+use crate::by_name::ByName;
+use crate::diag::{BAD_GRAPH, Diagnostic, Origin, REQUIRES_CYCLE, UNKNOWN_NODE};
+use crate::manifest::Cudart;
+use crate::suggest::nearest;
+
+/// Whether a node has device code of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Relocatable device code.
+    Rdc,
+    /// Host code only; also device code that was not compiled as relocatable.
+    Plain,
+    /// Nothing but headers and what it requires.
+    Interface,
+}
+
+/// What a node becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeForm {
+    /// An archive, or a Rust `rlib`.
+    Static,
+    /// Objects that are not gathered into a library.
+    Object,
+    /// A shared library that others link.
+    Shared,
+    /// A program, test, example or build script.
+    Bin,
+    /// A shared library that is only opened at run time.
+    Plugin,
+    /// A Rust `cdylib` (or `proc-macro`): closed, since rustc hides all but its own exports.
+    Cdylib,
+}
+
+impl NodeForm {
+    /// As it stands in the notation.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Object => "object",
+            Self::Shared => "shared",
+            Self::Bin => "bin",
+            Self::Plugin => "plugin",
+            Self::Cdylib => "cdylib",
+        }
+    }
+}
+
+/// That a node is linked with another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The other one's name.
+    pub to: String,
+    /// Whether its headers are not passed on. The plan is the same.
+    pub private: bool,
+}
+
+/// That a node opens a shared library at run time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// Its name.
+    pub to: String,
+    /// Whether the library with its device link is opened, not the one with its objects.
+    pub r#final: bool,
+}
+
+/// A library, a program or a plugin. Names are of other nodes of the graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Unique in its graph.
+    pub name: String,
+    /// Where it is declared, for diagnostics.
+    pub origin: Option<Origin>,
+    /// Its device code.
+    pub kind: Kind,
+    /// What it becomes.
+    pub form: NodeForm,
+    /// Of an image: the symbols of its device link are local to it, and it takes in all the
+    /// relocatable code that it reaches.
+    pub closed: bool,
+    /// Whether it is a build script or a procedural macro, which cargo passes no link arguments.
+    pub host: bool,
+    /// It was device-linked when it was built, by others: over these nodes, or, if there is none,
+    /// over all that it holds.
+    pub prelinked: Option<Vec<String>>,
+    /// With relocatable code: what it holds code for. Without: what a device link for it is asked
+    /// for. Empty: not known, all that its libraries hold.
+    pub archs: Vec<Arch>,
+    /// The runtime of its host code, if that is known.
+    pub cudart: Option<Cudart>,
+    /// Device symbols that it defines, as far as they are known.
+    pub symbols: Vec<String>,
+    /// The library of which it is one of several versions.
+    pub version_of: Option<String>,
+    /// The libraries that its build gets to know of; `None`: all.
+    pub sees: Option<Vec<String>>,
+    /// What it is linked with, in the order of declaration.
+    pub links: Vec<Link>,
+    /// What it opens at run time.
+    pub opens: Vec<Open>,
+}
+
+impl Node {
+    /// A node about which nothing else is said.
+    pub fn new(name: impl Into<String>, kind: Kind, form: NodeForm) -> Self {
+        Self {
+            name: name.into(),
+            origin: None,
+            kind,
+            form,
+            closed: false,
+            host: false,
+            prelinked: None,
+            archs: Vec::new(),
+            cudart: None,
+            symbols: Vec::new(),
+            version_of: None,
+            sees: None,
+            links: Vec::new(),
+            opens: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_rdc(&self) -> bool {
+        self.kind == Kind::Rdc
+    }
+
+    /// Whether it is a file that the loader maps.
+    pub(super) fn is_image(&self) -> bool {
+        !matches!(self.form, NodeForm::Static | NodeForm::Object)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed || self.form == NodeForm::Cdylib
+    }
+
+    /// Whether a device link for it may be made: the end of a chain of libraries.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.is_closed() || matches!(self.form, NodeForm::Bin | NodeForm::Plugin)
+    }
+
+    /// Whether it is made as objects, archive, middle and final.
+    pub(super) fn is_split(&self) -> bool {
+        self.is_rdc()
+            && self.form == NodeForm::Shared
+            && !self.is_closed()
+            && self.prelinked.is_none()
+    }
+
+    /// Whether its device code is of no concern to what links it: it has its own device link.
+    pub(super) fn is_opaque(&self) -> bool {
+        self.is_image() && (self.is_closed() || self.prelinked.is_some())
+    }
+
+    /// A diagnostic at the place where it is declared.
+    pub(super) fn placed(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        diagnostic.origin.clone_from(&self.origin);
+        diagnostic
+    }
+}
+
+/// Libraries and programs, in the order in which they are declared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Graph {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+}
+
+impl Graph {
+    /// The index of the node of this name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+}
+
+/// A graph whose names are indices.
+pub(super) struct Net<'g> {
+    pub nodes: &'g [Node],
+    pub links: Vec<Vec<usize>>,
+    /// And whether the final is opened.
+    pub opens: Vec<Vec<(usize, bool)>>,
+    pub sees: Vec<Option<Vec<usize>>>,
+    pub prelinked: Vec<Option<Vec<usize>>>,
+}
+
+impl<'g> Net<'g> {
+    /// Without nodes, for graphs that are wrong.
+    pub fn empty() -> Self {
+        Self {
+            nodes: &[],
+            links: Vec::new(),
+            opens: Vec::new(),
+            sees: Vec::new(),
+            prelinked: Vec::new(),
+        }
+    }
+
+    pub fn name(&self, node: usize) -> &'g str {
+        &self.nodes[node].name
+    }
+
+    pub fn names(&self, nodes: &[usize]) -> Vec<&'g str> {
+        nodes.iter().map(|&node| self.name(node)).collect()
+    }
+
+    /// Finds all names; errors if the graph cannot be planned.
+    pub fn new(graph: &'g Graph) -> Result<Self, Vec<Diagnostic>> {
+        let mut net = Self {
+            nodes: &graph.nodes,
+            ..Self::empty()
+        };
+        let (names, mut wrong) = index(&graph.nodes);
+        for node in &graph.nodes {
+            let mut find = |name: &str| {
+                let found = names.get(name).copied();
+                if found.is_none() {
+                    wrong.push(unknown(node, name, &names));
+                }
+                found
+            };
+            let mut links: Vec<usize> = Vec::new();
+            links.extend(node.links.iter().filter_map(|link| find(&link.to)));
+            let opens = node.opens.iter();
+            let opens = opens.filter_map(|open| Some((find(&open.to)?, open.r#final)));
+            net.opens.push(opens.collect());
+            let mut list = |names: &Option<Vec<String>>| {
+                let names = names.as_ref()?.iter();
+                Some(names.filter_map(|name| find(name)).collect())
+            };
+            net.sees.push(list(&node.sees));
+            net.prelinked.push(list(&node.prelinked));
+            net.links.push(links);
+        }
+        for at in 0..graph.nodes.len() {
+            net.check_node(at, &mut wrong);
+        }
+        if wrong.is_empty() {
+            wrong.extend(net.cycle());
+        }
+        if wrong.is_empty() {
+            Ok(net)
+        } else {
+            Err(wrong)
+        }
+    }
+
+    /// Edges and marks that fit no node of this form.
+    fn check_node(&self, at: usize, wrong: &mut Vec<Diagnostic>) {
+        let node = &self.nodes[at];
+        let mut bad = |message: String, help: &str| {
+            wrong.push(node.placed(Diagnostic::error(&BAD_GRAPH, message).help(help)));
+        };
+        for &to in &self.links[at] {
+            let other = &self.nodes[to];
+            if matches!(other.form, NodeForm::Bin | NodeForm::Plugin) {
+                let word = other.form.word();
+                bad(
+                    format!("`{}` links `{}`, a {word}", node.name, other.name),
+                    "programs and plugins cannot be linked; a plugin is opened: `opens NAME`",
+                );
+            }
+        }
+        for &(to, r#final) in &self.opens[at] {
+            let other = &self.nodes[to];
+            if !other.is_image() || other.form == NodeForm::Bin {
+                let word = other.form.word();
+                bad(
+                    format!("`{}` opens `{}`, a {word}", node.name, other.name),
+                    "only shared libraries, plugins and cdylibs can be opened at run time",
+                );
+            } else if r#final && !other.is_split() {
+                bad(
+                    format!(
+                        "`{}` opens the final of `{}`, which has none",
+                        node.name, other.name
+                    ),
+                    "only open shared libraries with relocatable code have one",
+                );
+            }
+        }
+        if node.closed && !node.is_image() {
+            let message = format!("`{}` is closed, and no image", node.name);
+            bad(message, "only programs and shared libraries can be closed");
+        }
+        if node.kind == Kind::Interface && node.form != NodeForm::Static {
+            let message = format!("`{}` is an interface, and no archive", node.name);
+            bad(message, "headers alone become nothing: leave the form out");
+        }
+        let plain = node.kind != Kind::Rdc;
+        if plain && node.prelinked.is_some() && !node.is_image() {
+            let message = format!("`{}` is prelinked, and has no device code", node.name);
+            bad(message, "mark the node with the device code");
+        }
+    }
+
+    /// The first circle of links.
+    fn cycle(&self) -> Option<Diagnostic> {
+        let (mut done, mut on_path) =
+            (vec![false; self.nodes.len()], vec![false; self.nodes.len()]);
+        for start in 0..self.nodes.len() {
+            // A path and, for each node on it, how many of its links were followed.
+            let mut path = vec![(start, 0)];
+            while let Some((at, followed)) = path.last_mut() {
+                let at = *at;
+                on_path[at] = true;
+                let Some(&next) = self.links[at].get(*followed).filter(|_| !done[at]) else {
+                    (done[at], on_path[at]) = (true, false);
+                    path.pop();
+                    continue;
+                };
+                *followed += 1;
+                if !on_path[next] {
+                    path.push((next, 0));
+                    continue;
+                }
+                let from = path.iter().position(|(at, _)| *at == next).unwrap_or(0);
+                let circle: Vec<usize> = path[from..].iter().map(|(at, _)| *at).collect();
+                return Some(self.nodes[next].placed(self.circle(&circle)));
+            }
+        }
+        None
+    }
+
+    fn circle(&self, circle: &[usize]) -> Diagnostic {
+        const SHOWN: usize = 8;
+        let mut names = self.names(&circle[..circle.len().min(SHOWN)]);
+        names.extend((circle.len() > SHOWN).then_some("…"));
+        names.extend(circle.first().map(|&first| self.name(first)));
+        let message = format!("libraries require each other: {}", names.join(" → "));
+        Diagnostic::error(&REQUIRES_CYCLE, message)
+            .help("move what both need into a library of its own")
+    }
+}
+
+/// Where each name is, and the names that several nodes have.
+fn index(nodes: &[Node]) -> (ByName<usize>, Vec<Diagnostic>) {
+    let mut wrong = Vec::new();
+    // Sorted first: `ByName` takes names in order at no cost.
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|&at| &nodes[at].name);
+    let mut names = ByName::new();
+    for at in order {
+        let node = &nodes[at];
+        if names.contains_key(&node.name) {
+            let message = format!("there are two nodes `{}`", node.name);
+            let error = Diagnostic::error(&BAD_GRAPH, message);
+            wrong.push(node.placed(error.help("give each library and program a name of its own")));
+        } else {
+            names.insert(&node.name, at);
+        }
+    }
+    (names, wrong)
+}
+
+fn unknown(node: &Node, name: &str, names: &ByName<usize>) -> Diagnostic {
+    let message = format!("`{}` names `{name}`, which is not there", node.name);
+    let known = names.iter().map(|(known, _)| known.as_str());
+    let help = match nearest(name, known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "declare it, or remove the name".to_owned(),
+    };
+    node.placed(Diagnostic::error(&UNKNOWN_NODE, message).help(help))
+}
+
+/// For [`Node::origin`].
+pub(super) fn origin(file: &str, span: Range<usize>) -> Option<Origin> {
+    Some(Origin {
+        file: file.to_owned(),
+        span,
+    })
+}

@@ -1,0 +1,386 @@
+//! Graphs as text: `B*:shared; A*:shared->B; exe:bin->A opens p1,p2`.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::graph::{Graph, Kind, Link, Node, NodeForm, Open, origin};
+use crate::arch::Arch;
+use crate::diag::{BAD_GRAPH, Diagnostic};
+use crate::manifest::Cudart;
+use crate::suggest::nearest;
+
+const FORMS: [(&str, Kind, NodeForm); 7] = [
+    ("static", Kind::Plain, NodeForm::Static),
+    ("object", Kind::Plain, NodeForm::Object),
+    ("shared", Kind::Plain, NodeForm::Shared),
+    ("bin", Kind::Plain, NodeForm::Bin),
+    ("plugin", Kind::Plain, NodeForm::Plugin),
+    ("cdylib", Kind::Plain, NodeForm::Cdylib),
+    ("interface", Kind::Interface, NodeForm::Static),
+];
+
+const CUDARTS: [Cudart; 3] = [Cudart::Shared, Cudart::Static, Cudart::None];
+
+const MARKS: [&str; 9] = [
+    "opens",
+    "archs",
+    "cudart",
+    "symbols",
+    "version-of",
+    "sees",
+    "prelinked",
+    "closed",
+    "host",
+];
+
+const STATEMENT: &str = "write NAME:FORM, with `*` behind the name for relocatable code, such as \
+                         `A*:shared->B`";
+
+impl Graph {
+    /// Reads a graph. Statements end with `;` or the line; `#` starts a comment:
+    ///
+    /// ```text
+    /// NAME[*]:FORM [-> [-]NAME, …] [opens NAME[:final], …] [MARK …]
+    /// ```
+    ///
+    /// `*` is relocatable device code, a form one of `static object shared bin plugin cdylib
+    /// interface`, `-` before a name a private link. Marks: `closed`, `host`, `prelinked` (or
+    /// `prelinked=A+B`), `archs=sm_80+sm_90`, `cudart=static`, `symbols=f+g`, `version-of=NAME`,
+    /// `sees=A+B` (`sees=` for none).
+    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
+        let mut reader = Reader {
+            file,
+            tokens: tokens(text),
+            next: 0,
+        };
+        let (mut graph, mut diagnostics) = (Self::default(), Vec::new());
+        while reader.next < reader.tokens.len() {
+            match reader.statement() {
+                Ok(node) => graph.nodes.extend(node),
+                Err(error) => {
+                    diagnostics.push(*error);
+                    reader.skip_statement();
+                }
+            }
+        }
+        (graph, diagnostics)
+    }
+
+    /// The graph in this notation, a statement a line.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for node in &self.nodes {
+            let form = FORMS
+                .iter()
+                .find(|(_, kind, form)| {
+                    *form == node.form
+                        && (*kind == Kind::Interface) == (node.kind == Kind::Interface)
+                })
+                .map_or("interface", |(word, ..)| word);
+            let star = if node.kind == Kind::Rdc { "*" } else { "" };
+            let _ = write!(text, "{}{star}:{form}", node.name);
+            let private = |link: &Link| if link.private { "-" } else { "" };
+            let links = node
+                .links
+                .iter()
+                .map(|link| format!("{}{}", private(link), link.to));
+            list(&mut text, " -> ", links, ",");
+            let r#final = |open: &Open| if open.r#final { ":final" } else { "" };
+            let opens = node
+                .opens
+                .iter()
+                .map(|open| format!("{}{}", open.to, r#final(open)));
+            list(&mut text, " opens ", opens, ",");
+            for (set, mark) in [(node.closed, " closed"), (node.host, " host")] {
+                text.push_str(if set { mark } else { "" });
+            }
+            if let Some(over) = &node.prelinked {
+                text.push_str(" prelinked");
+                list(&mut text, "=", over.iter().cloned(), "+");
+            }
+            list(
+                &mut text,
+                " archs=",
+                node.archs.iter().map(Arch::to_string),
+                "+",
+            );
+            if let Some(cudart) = node.cudart {
+                let _ = write!(text, " cudart={}", cudart.word());
+            }
+            list(&mut text, " symbols=", node.symbols.iter().cloned(), "+");
+            list(
+                &mut text,
+                " version-of=",
+                node.version_of.iter().cloned(),
+                "+",
+            );
+            if let Some(sees) = &node.sees {
+                let _ = write!(text, " sees={}", sees.join("+"));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn list(text: &mut String, head: &str, items: impl Iterator<Item = String>, between: &str) {
+    for (index, item) in items.enumerate() {
+        text.push_str(if index == 0 { head } else { between });
+        text.push_str(&item);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token<'t> {
+    Word(&'t str),
+    Arrow,
+    Sign(char),
+    /// `;` or the end of a line.
+    End,
+    /// What no graph has.
+    Other(char),
+}
+
+/// Letters, digits and what names of packages, targets and mangled symbols have.
+fn in_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '@' | '/' | '$' | '-')
+}
+
+fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
+    let mut tokens: Vec<(Token<'_>, Range<usize>)> = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let mut length = c.len_utf8();
+        let token = match c {
+            '\n' | ';' => Some(Token::End),
+            '#' => {
+                length = rest.find('\n').unwrap_or(rest.len());
+                None
+            }
+            _ if rest.starts_with("->") => {
+                length = 2;
+                Some(Token::Arrow)
+            }
+            '*' | ':' | ',' | '=' | '+' | '-' => Some(Token::Sign(c)),
+            _ if in_word(c) => {
+                length = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+                // The `-` of an arrow is no part of the name before it.
+                length = rest[..length].find("->").unwrap_or(length);
+                if rest[length..].starts_with('>') && rest[..length].ends_with('-') {
+                    length -= 1;
+                }
+                Some(Token::Word(&rest[..length]))
+            }
+            _ if c.is_whitespace() || c == '\u{feff}' => None,
+            _ => Some(Token::Other(c)),
+        };
+        // A line that ends in the middle of a list goes on in the next one.
+        let goes_on = matches!(
+            tokens.last(),
+            Some((Token::Arrow | Token::Sign(',' | '+'), _))
+        );
+        if let Some(token) = token
+            && !(c == '\n' && goes_on)
+        {
+            tokens.push((token, at..at + length));
+        }
+        at += length;
+    }
+    tokens.push((Token::End, text.len()..text.len()));
+    tokens
+}
+
+struct Reader<'t> {
+    file: &'t str,
+    tokens: Vec<(Token<'t>, Range<usize>)>,
+    next: usize,
+}
+
+type Read<T> = Result<T, Box<Diagnostic>>;
+
+impl<'t> Reader<'t> {
+    /// The token that comes next; behind the last one, an end.
+    fn peek(&self) -> (Token<'t>, Range<usize>) {
+        match self.tokens.get(self.next).or(self.tokens.last()) {
+            Some(token) => token.clone(),
+            None => (Token::End, 0..0),
+        }
+    }
+
+    fn takes(&mut self, token: Token<'_>) -> bool {
+        let taken = self.next < self.tokens.len() && self.peek().0 == token;
+        self.next += usize::from(taken);
+        taken
+    }
+
+    fn skip_statement(&mut self) {
+        while self.next < self.tokens.len() && self.peek().0 != Token::End {
+            self.next += 1;
+        }
+        self.next += 1;
+    }
+
+    fn error<T>(&self, span: Range<usize>, message: String, help: impl Into<String>) -> Read<T> {
+        let error = Diagnostic::error(&BAD_GRAPH, message).at(self.file, span);
+        Err(Box::new(error.help(help)))
+    }
+
+    /// What stands here is not what a graph has.
+    fn expected<T>(&self, what: &str, help: &str) -> Read<T> {
+        let (found, span) = self.peek();
+        let found = match found {
+            Token::Word(word) => format!("`{}`", word.chars().take(60).collect::<String>()),
+            Token::Arrow => "`->`".to_owned(),
+            Token::Sign(c) | Token::Other(c) => format!("`{}`", c.escape_debug()),
+            Token::End => "the end of the statement".to_owned(),
+        };
+        self.error(span, format!("expected {what}, found {found}"), help)
+    }
+
+    fn word(&mut self, what: &str) -> Read<(&'t str, Range<usize>)> {
+        let (Token::Word(word), span) = self.peek() else {
+            return self.expected(what, STATEMENT);
+        };
+        self.next += 1;
+        Ok((word, span))
+    }
+
+    /// One of some words.
+    fn no_such<T>(&self, word: &str, span: Range<usize>, what: &str, known: &[&str]) -> Read<T> {
+        let help = match nearest(word, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        let word: String = word.chars().take(60).collect();
+        self.error(span, format!("there is no {what} `{word}`"), help)
+    }
+
+    /// A node; `None` for an empty statement.
+    fn statement(&mut self) -> Read<Option<Node>> {
+        if self.takes(Token::End) {
+            return Ok(None);
+        }
+        let (name, span) = self.word("a name")?;
+        let rdc = self.takes(Token::Sign('*'));
+        if !self.takes(Token::Sign(':')) {
+            return self.expected("`:` and a form", STATEMENT);
+        }
+        let (word, at) = self.word("a form")?;
+        let Some((_, kind, form)) = FORMS.iter().find(|(known, ..)| *known == word) else {
+            return self.no_such(word, at, "form", &FORMS.map(|(word, ..)| word));
+        };
+        if rdc && *kind == Kind::Interface {
+            let message = format!("`{name}` is headers alone, which are no relocatable code");
+            return self.error(
+                at,
+                message,
+                "leave the `*` out: those who include them have it",
+            );
+        }
+        let kind = if rdc { Kind::Rdc } else { *kind };
+        let mut node = Node::new(name, kind, *form);
+        node.origin = origin(self.file, span);
+        if self.takes(Token::Arrow) {
+            node.links = self.links()?;
+        }
+        while !self.takes(Token::End) {
+            self.mark(&mut node)?;
+        }
+        Ok(Some(node))
+    }
+
+    fn links(&mut self) -> Read<Vec<Link>> {
+        let mut links = Vec::new();
+        loop {
+            let private = self.takes(Token::Sign('-'));
+            let (to, _) = self.word("the name of a library")?;
+            links.push(Link {
+                to: to.to_owned(),
+                private,
+            });
+            if !self.takes(Token::Sign(',')) {
+                return Ok(links);
+            }
+        }
+    }
+
+    fn opens(&mut self) -> Read<Vec<Open>> {
+        let mut opens = Vec::new();
+        loop {
+            let (to, _) = self.word("the name of a plugin")?;
+            let r#final = self.takes(Token::Sign(':'));
+            if r#final && !self.takes(Token::Word("final")) {
+                return self.expected("`final`", "write NAME:final to open the final of a library");
+            }
+            opens.push(Open {
+                to: to.to_owned(),
+                r#final,
+            });
+            if !self.takes(Token::Sign(',')) {
+                return Ok(opens);
+            }
+        }
+    }
+
+    /// The words behind `=`, with `+` between them; none if nothing follows.
+    fn values(&mut self) -> Read<Vec<(&'t str, Range<usize>)>> {
+        let mut values = Vec::new();
+        if !matches!(self.peek().0, Token::Word(_)) {
+            return Ok(values);
+        }
+        loop {
+            values.push(self.word("a value")?);
+            if !self.takes(Token::Sign('+')) {
+                return Ok(values);
+            }
+        }
+    }
+
+    fn mark(&mut self, node: &mut Node) -> Read<()> {
+        let (mark, span) = self.word("a mark or the end of the statement")?;
+        if !MARKS.contains(&mark) {
+            return self.no_such(mark, span, "mark", &MARKS);
+        }
+        if mark == "opens" {
+            node.opens.extend(self.opens()?);
+            return Ok(());
+        }
+        let assigned = self.takes(Token::Sign('='));
+        let values = if assigned { self.values()? } else { Vec::new() };
+        let names = || values.iter().map(|(word, _)| (*word).to_owned());
+        match (mark, values.as_slice()) {
+            ("closed", []) if !assigned => node.closed = true,
+            ("host", []) if !assigned => node.host = true,
+            ("prelinked", _) if assigned != values.is_empty() => {
+                node.prelinked = Some(names().collect());
+            }
+            ("sees", _) if assigned => node.sees = Some(names().collect()),
+            ("symbols", [_, ..]) => node.symbols = names().collect(),
+            ("version-of", [_]) => node.version_of = names().next(),
+            ("archs", [_, ..]) => {
+                for (word, span) in &values {
+                    let Some(arch) = Arch::parse(word) else {
+                        let message = format!("`archs` takes {}", Arch::TAKES);
+                        return self.error(span.clone(), message, "several: archs=sm_80+sm_90");
+                    };
+                    node.archs.push(arch);
+                }
+            }
+            ("cudart", [(word, span)]) => {
+                let Some(cudart) = CUDARTS.iter().find(|cudart| cudart.word() == *word) else {
+                    let known = CUDARTS.map(Cudart::word);
+                    return self.no_such(word, span.clone(), "runtime", &known);
+                };
+                node.cudart = Some(*cudart);
+            }
+            _ => {
+                let message = format!("`{mark}` is not written so");
+                let help = "marks are closed, host, prelinked, prelinked=A+B, archs=sm_80+sm_90, \
+                            cudart=static, symbols=f+g, version-of=NAME, sees=A+B";
+                return self.error(span, message, help);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! The rules: what is built of a node, and where its device link is.
+
+use super::check;
+use super::graph::{Graph, Kind, Net, Node, NodeForm};
+use super::process;
+use super::walk::Walk;
+use crate::arch::{Arch, ArchKind};
+use crate::diag::Diagnostic;
+use crate::manifest::Cudart;
+
+/// What a node is in the plan. Numbers are indices of nodes in the graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// K1: an archive of relocatable objects, never with a device link in it.
+    Archive,
+    /// K2: a shared library in two parts, `middle` with the objects and `final` with a device link.
+    Split,
+    /// K3: a shared library without device code of its own, linked with middles. It stays
+    /// incomplete: the functions that register its objects are defined by what is linked later.
+    Passes,
+    /// K4: a part of what links it.
+    Absorbed,
+    /// K5: no relocatable code.
+    Plain,
+    /// K6: links the final of this library, and has no device link of its own.
+    UseFinal(usize),
+    /// K7: has a device link of its own.
+    OwnLink(Why),
+    /// Device-linked by others, when it was built.
+    Prelinked,
+}
+
+impl Role {
+    /// The rule that gives it.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Archive => "K1",
+            Self::Split => "K2",
+            Self::Passes => "K3",
+            Self::Absorbed => "K4",
+            Self::Plain => "K5",
+            Self::UseFinal(_) => "K6",
+            Self::OwnLink(_) => "K7",
+            Self::Prelinked => "prelinked",
+        }
+    }
+}
+
+/// Why no final of a library serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// It is closed: what it holds is its own.
+    Closed,
+    /// It has device code itself, which is in no library's final.
+    DeviceCode,
+    /// Several libraries that do not reach each other: no final is over all of them.
+    MostDerived(Vec<usize>),
+    /// Code from archives, which lies in the image itself.
+    StaticBelow,
+}
+
+/// A file that is built of a library's device code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Artifact {
+    /// The relocatable objects.
+    Objects,
+    /// The archive of them, for device links.
+    Static,
+    /// The shared library of them.
+    Middle,
+    /// The shared library with the device link, which needs the middle.
+    Final,
+}
+
+/// A part of a host link, in the order of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkItem {
+    /// The node's own objects.
+    Objects,
+    /// The object that the node's device link makes.
+    LinkObject,
+    /// The final of a library, between `--push-state,--no-as-needed` and `--pop-state`: nothing
+    /// calls it, and a linker that leaves it out leaves the kernels unregistered.
+    Final(usize),
+    /// The archive of a library. After a link object, which asks for each of its members.
+    Archive(usize),
+    /// The same between `--whole-archive` and `--no-whole-archive`: where no link object asks for
+    /// the members.
+    WholeArchive(usize),
+    /// The middle of a library.
+    Middle(usize),
+    /// The runtime.
+    Cudart(Cudart),
+}
+
+/// What is planned for a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// Its index in the graph.
+    pub node: usize,
+    /// The rule that applies.
+    pub role: Role,
+    /// What is built of its device code.
+    pub artifacts: Vec<Artifact>,
+    /// The libraries (for a program with device code: also itself) whose archives its device link
+    /// is over, in order, each once. Empty: there is no device link. The link is stale when any of
+    /// them changed.
+    pub inputs: Vec<usize>,
+    /// What the device link makes machine code for, ascending. Empty: no library says.
+    pub archs: Vec<Arch>,
+    /// Whether the device link needs `-dlto`: an input has code that is finished there.
+    pub lto: bool,
+    /// What its image is linked with; of a library in two parts, the middle.
+    pub line: Vec<LinkItem>,
+    /// What the final of a library in two parts is linked with.
+    pub final_line: Vec<LinkItem>,
+}
+
+/// A plan. Each node's part is worked out when it is asked for: the inputs of all device links
+/// together grow with the square of the graph.
+pub struct LinkPlan<'g> {
+    pub(super) walk: Walk<'g>,
+}
+
+/// Plans a graph. With an error among the diagnostics nothing must be built; if the graph itself is
+/// wrong, the plan is empty.
+pub fn plan(graph: &Graph) -> (LinkPlan<'_>, Vec<Diagnostic>) {
+    let (net, mut diagnostics) = match Net::new(graph) {
+        Ok(net) => (net, Vec::new()),
+        Err(wrong) => (Net::empty(), wrong),
+    };
+    let plan = LinkPlan {
+        walk: Walk::new(net),
+    };
+    diagnostics.extend(check::nodes(&plan));
+    diagnostics.extend(process::check(&plan));
+    (plan, diagnostics)
+}
+
+impl<'g> LinkPlan<'g> {
+    /// The nodes of the graph; none if it was wrong.
+    pub fn nodes(&self) -> &'g [Node] {
+        self.walk.net.nodes
+    }
+
+    /// What is planned for each node, in the graph's order.
+    pub fn all(&self) -> impl Iterator<Item = Planned> {
+        (0..self.nodes().len()).map(|at| self.planned(at))
+    }
+
+    /// The rule that applies to a node.
+    pub fn role(&self, at: usize) -> Role {
+        let node = &self.nodes()[at];
+        if node.is_image() && node.prelinked.is_some() {
+            return Role::Prelinked;
+        }
+        if node.is_split() {
+            return Role::Split;
+        }
+        if !node.is_image() {
+            return if node.is_rdc() {
+                Role::Archive
+            } else {
+                Role::Absorbed
+            };
+        }
+        let below = self.walk.below(at);
+        if !node.is_terminal() {
+            return if below.is_empty() {
+                Role::Plain
+            } else {
+                Role::Passes
+            };
+        }
+        if below.is_empty() && !node.is_rdc() {
+            return Role::Plain;
+        }
+        let own = if node.is_closed() {
+            Why::Closed
+        } else if node.is_rdc() {
+            Why::DeviceCode
+        } else {
+            match self.walk.most_derived(at, &below).as_slice() {
+                [top] if below.iter().all(|&at| self.nodes()[at].is_split()) => {
+                    return Role::UseFinal(*top);
+                }
+                [_] => Why::StaticBelow,
+                several => Why::MostDerived(several.to_vec()),
+            }
+        };
+        Role::OwnLink(own)
+    }
+
+    /// What a device link for a node is over, if it has one or its final does.
+    pub fn inputs(&self, at: usize) -> Vec<usize> {
+        match self.role(at) {
+            Role::Split | Role::OwnLink(_) | Role::Prelinked => self.walk.members(at),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Everything planned for a node.
+    pub fn planned(&self, at: usize) -> Planned {
+        use Artifact::{Final, Middle, Objects, Static};
+        let node = &self.nodes()[at];
+        let role = self.role(at);
+        let (inputs, artifacts) = match role {
+            Role::Archive => (Vec::new(), vec![Objects, Static]),
+            Role::Split => (self.walk.members(at), vec![Objects, Static, Middle, Final]),
+            Role::OwnLink(_) if node.is_rdc() => (self.walk.members(at), vec![Objects]),
+            Role::OwnLink(_) | Role::Prelinked => (self.walk.members(at), Vec::new()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let (mut line, mut final_line) = (Vec::new(), Vec::new());
+        if node.is_image() && role != Role::Prelinked && role != Role::Plain {
+            (line, final_line) = self.lines(at, &role);
+        }
+        let has_link = role != Role::Prelinked && !inputs.is_empty();
+        Planned {
+            node: at,
+            archs: if has_link {
+                self.asked(at, &inputs)
+            } else {
+                Vec::new()
+            },
+            lto: has_link && self.has_lto(&inputs),
+            role,
+            artifacts,
+            inputs,
+            line,
+            final_line,
+        }
+    }
+
+    fn has_lto(&self, inputs: &[usize]) -> bool {
+        let mut archs = inputs.iter().flat_map(|&at| &self.nodes()[at].archs);
+        archs.any(|arch| arch.kind == ArchKind::Lto)
+    }
+
+    /// The machine code that a device link makes: what the program asks for, else what any of its
+    /// inputs holds. PTX asks for nothing: nothing is linked of it without an `sm_`.
+    pub(super) fn asked(&self, at: usize, inputs: &[usize]) -> Vec<Arch> {
+        let node = &self.nodes()[at];
+        let mut asked: Vec<Arch> = if node.kind == Kind::Rdc || node.archs.is_empty() {
+            let archs = inputs.iter().flat_map(|&input| &self.nodes()[input].archs);
+            archs.copied().collect()
+        } else {
+            node.archs.clone()
+        };
+        asked.retain(|arch| arch.kind != ArchKind::Virtual);
+        for arch in &mut asked {
+            *arch = arch.as_kind(ArchKind::Real);
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        asked
+    }
+
+    /// The host link of an image, and that of its final.
+    fn lines(&self, at: usize, role: &Role) -> (Vec<LinkItem>, Vec<LinkItem>) {
+        let node = &self.nodes()[at];
+        let own_link = matches!(role, Role::OwnLink(_));
+        let owns = &self.walk.inside(at).owns;
+        let middles: Vec<LinkItem> = self
+            .walk
+            .below(at)
+            .into_iter()
+            .filter(|&lib| self.nodes()[lib].is_split() && !node.is_closed())
+            .map(LinkItem::Middle)
+            .collect();
+        let cudart = self.cudart(at).map(LinkItem::Cudart);
+        let mut line = Vec::new();
+        line.extend(node.is_rdc().then_some(LinkItem::Objects));
+        line.extend(own_link.then_some(LinkItem::LinkObject));
+        if let Role::UseFinal(top) = role {
+            line.push(LinkItem::Final(*top));
+        }
+        let archive = if own_link {
+            LinkItem::Archive
+        } else {
+            LinkItem::WholeArchive
+        };
+        line.extend(
+            owns.iter()
+                .filter(|&&lib| lib != at)
+                .map(|&lib| archive(lib)),
+        );
+        line.extend(&middles);
+        line.extend(cudart);
+        let mut final_line = Vec::new();
+        if *role == Role::Split {
+            final_line.extend([LinkItem::LinkObject, LinkItem::Middle(at)]);
+            final_line.extend(middles);
+            final_line.extend(cudart);
+        }
+        (line, final_line)
+    }
+
+    /// The runtime that an image is linked with: the one it says, else that of its libraries.
+    fn cudart(&self, at: usize) -> Option<Cudart> {
+        let own = self.nodes()[at].cudart;
+        own.or_else(|| {
+            let mut members = self.walk.members(at).into_iter();
+            members.find_map(|member| self.nodes()[member].cudart)
+        })
+    }
+
+    /// A node's name with what stands for its device link: `A_final`, or `exe`.
+    pub(super) fn link_name(&self, at: usize) -> String {
+        let node = &self.nodes()[at];
+        let suffix = if node.is_split() { "_final" } else { "" };
+        format!("{}{suffix}", node.name)
+    }
+
+    /// Whether a node can be opened, or started, by itself.
+    pub(super) fn is_root(&self, at: usize) -> bool {
+        self.nodes()[at].form == NodeForm::Bin
+    }
+}

@@ -1,0 +1,179 @@
+//! A plan for people: as text, and as a drawing for Graphviz.
+
+use std::fmt::Write;
+
+use super::graph::{Kind, NodeForm};
+use super::plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
+
+impl LinkPlan<'_> {
+    /// The whole plan, a line a node.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for planned in self.all() {
+            let name = &self.nodes()[planned.node].name;
+            let _ = writeln!(text, "{name}: {}", self.summary(&planned));
+        }
+        text
+    }
+
+    /// What is planned for one node, in one line.
+    pub fn summary(&self, planned: &Planned) -> String {
+        let names = |nodes: &[usize]| self.walk.net.names(nodes).join(" ");
+        let shared = || {
+            let below = self.walk.below(planned.node).into_iter();
+            let shared = below.filter(|&at| self.nodes()[at].is_split());
+            shared.collect::<Vec<usize>>()
+        };
+        let inputs = names(&planned.inputs);
+        let mut text = match &planned.role {
+            Role::Archive | Role::Split => {
+                let mut words = Vec::new();
+                words.extend(planned.artifacts.iter().map(|artifact| artifact.word()));
+                let mut text = format!("artifacts {}", words.join("+"));
+                if planned.role == Role::Split {
+                    let _ = write!(text, "; final dlink[{inputs}]");
+                }
+                text
+            }
+            Role::Passes => {
+                let mut text = "shared, undefined register symbols allowed".to_owned();
+                let middles = shared();
+                if !middles.is_empty() {
+                    let _ = write!(text, ", links middles {}", names(&middles));
+                }
+                text
+            }
+            Role::Absorbed => match names(&self.walk.below(planned.node)) {
+                below if below.is_empty() => "absorbed".to_owned(),
+                below => format!("absorbed, carries {below}"),
+            },
+            Role::Plain => "no RDC".to_owned(),
+            Role::UseFinal(top) => {
+                let middles = names(&shared());
+                format!(
+                    "USE-FINAL {}_final, then middles {middles}",
+                    self.nodes()[*top].name
+                )
+            }
+            Role::OwnLink(why) => {
+                let line = self.line_words(&planned.line);
+                let line = if line.is_empty() { "nothing" } else { &line };
+                format!("OWN-DLINK[{inputs}] ({}); links {line}", self.why(why))
+            }
+            Role::Prelinked => format!("linked elsewhere[{inputs}]"),
+        };
+        let held = |item: &LinkItem| matches!(item, LinkItem::WholeArchive(_));
+        let held: Vec<LinkItem> = planned.line.iter().copied().filter(held).collect();
+        if !held.is_empty() {
+            let _ = write!(text, "; holds all of {}", self.line_words(&held));
+        }
+        if !planned.archs.is_empty() {
+            let archs: Vec<String> = planned.archs.iter().map(ToString::to_string).collect();
+            let _ = write!(text, "; for {}", archs.join(" "));
+        }
+        if planned.lto {
+            text.push_str("; -dlto");
+        }
+        text
+    }
+
+    /// Why a node has a device link of its own, in a few words.
+    pub(super) fn why(&self, why: &Why) -> String {
+        match why {
+            Why::Closed => "closed image".to_owned(),
+            Why::DeviceCode => "has RDC code".to_owned(),
+            Why::StaticBelow => "static RDC below".to_owned(),
+            Why::MostDerived(several) => {
+                let names = self.walk.net.names(several).join(" ");
+                format!("{} most derived: {names}", several.len())
+            }
+        }
+    }
+
+    /// The libraries of a host link, as file names.
+    fn line_words(&self, line: &[LinkItem]) -> String {
+        let name = |at: &usize| self.walk.net.name(*at);
+        let words = line.iter().filter_map(|item| match item {
+            LinkItem::Archive(at) | LinkItem::WholeArchive(at) => Some(format!("{}.a", name(at))),
+            LinkItem::Middle(at) => Some(format!("{}_middle", name(at))),
+            LinkItem::Final(at) => Some(format!("{}_final", name(at))),
+            LinkItem::Objects | LinkItem::LinkObject | LinkItem::Cudart(_) => None,
+        });
+        words.collect::<Vec<String>>().join(" ")
+    }
+
+    /// The graph in Graphviz' language: what has a device link of its own is drawn bold, what uses
+    /// a library's final points to it with a bold arrow, what is opened at run time with a dotted
+    /// one.
+    pub fn to_dot(&self) -> String {
+        let mut text = String::from("digraph device_link {\n  node [fontname=\"sans-serif\"];\n");
+        for planned in self.all() {
+            let (at, node) = (planned.node, &self.nodes()[planned.node]);
+            let shape = match node.form {
+                NodeForm::Static | NodeForm::Object if node.kind == Kind::Interface => "plaintext",
+                NodeForm::Static | NodeForm::Object => "box",
+                NodeForm::Shared => "ellipse",
+                NodeForm::Bin => "doubleoctagon",
+                NodeForm::Plugin | NodeForm::Cdylib => "octagon",
+            };
+            let mut label = format!("{}\n{}", node.name, planned.role.rule());
+            if !planned.inputs.is_empty() {
+                let names = self.walk.net.names(&planned.inputs).join(" ");
+                let _ = write!(label, "\ndlink[{names}]");
+            }
+            let own = matches!(
+                planned.role,
+                Role::OwnLink(_) | Role::Split | Role::Prelinked
+            );
+            let mut style: Vec<&str> = Vec::new();
+            style.extend(own.then_some("bold"));
+            style.extend((node.kind == Kind::Rdc).then_some("filled"));
+            let label = quoted(&label);
+            let style = style.join(",");
+            let _ = writeln!(
+                text,
+                "  n{at} [label={label} shape={shape} style=\"{style}\" fillcolor=\"#d9ead3\"];"
+            );
+            for (link, to) in node.links.iter().zip(&self.walk.net.links[at]) {
+                let dashed = if link.private { " [style=dashed]" } else { "" };
+                let _ = writeln!(text, "  n{at} -> n{to}{dashed};");
+            }
+            for (to, r#final) in &self.walk.net.opens[at] {
+                let label = if *r#final { "opens final" } else { "opens" };
+                let _ = writeln!(text, "  n{at} -> n{to} [style=dotted label=\"{label}\"];");
+            }
+            if let Role::UseFinal(top) = planned.role {
+                let _ = writeln!(text, "  n{at} -> n{top} [style=bold label=\"final\"];");
+            }
+        }
+        text.push_str("}\n");
+        text
+    }
+}
+
+impl Artifact {
+    /// Its word in the text of a plan.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Objects => "objects",
+            Self::Static => "static",
+            Self::Middle => "middle",
+            Self::Final => "final",
+        }
+    }
+}
+
+/// A quoted string of Graphviz' language.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

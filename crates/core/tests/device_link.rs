@@ -1,0 +1,73 @@
+//! Plans of device links as data: each `device_link/*.txt` is a graph, a line `---`, and what is
+//! planned for it with every diagnostic; after a comment `# explain NAME` or `# dot`, also that. `g*` are the worked graphs of the rules, `crdc-*` the
+//! tests of CudaRdcUtils. `BLESS=1 cargo test` writes the plans anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::device_link::{Graph, plan};
+use gpustub_core::diag::{Diagnostic, line_column};
+
+fn show(diagnostics: &[Diagnostic], text: &str) -> String {
+    let mut shown = String::new();
+    for diagnostic in diagnostics {
+        let origin = diagnostic.origin.as_ref().expect("a place");
+        let (line, column) = line_column(text, origin.span.start);
+        writeln!(shown, "{line}:{column}: {diagnostic}").unwrap();
+    }
+    shown
+}
+
+fn run(text: &str) -> String {
+    let (graph, diagnostics) = Graph::parse("graph", text);
+    if !diagnostics.is_empty() {
+        return show(&diagnostics, text);
+    }
+    let (plan, diagnostics) = plan(&graph);
+    let mut shown = plan.to_text() + &show(&diagnostics, text);
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("# explain ") {
+            shown += "\n";
+            shown += &plan.explain(graph.find(name).expect("a node"));
+        } else if line == "# dot" {
+            shown += "\n";
+            shown += &plan.to_dot();
+        }
+    }
+    shown
+}
+
+#[test]
+fn graphs_give_the_expected_plans() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device_link");
+    let entries = fs::read_dir(&root).unwrap();
+    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(cases.len() >= 60, "only {} cases", cases.len());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a switch of this test, no input of a build"
+    )]
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut different = String::new();
+    for case in &cases {
+        let text = fs::read_to_string(case).unwrap();
+        let (graph, expected) = text.split_once("---\n").expect("a line ---");
+        let found = run(graph);
+        if bless {
+            fs::write(case, format!("{graph}---\n{found}")).unwrap();
+        } else if found != expected {
+            let name = case.display();
+            write!(
+                different,
+                "---- {name}: expected\n{expected}---- found\n{found}"
+            )
+            .unwrap();
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "{different}(BLESS=1 takes what was found)"
+    );
+}

@@ -1,0 +1,405 @@
+//! What holds for plans of any graph: in every process each object has one device link or the graph
+//! is refused, no library of a closure is missed, the order does not depend on the nodes' numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::device_link::{
+    Graph, Kind, Link, LinkItem, LinkPlan, Node, NodeForm, Open, Planned, Role, plan,
+};
+use gpustub_core::diag::{Level, has_errors};
+use gpustub_core::fuzz;
+use gpustub_core::manifest::Cudart;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A node, as numbers: form, device code, closed, prelinked, which earlier nodes it links and
+/// opens, and what shuffles them.
+type Seed = (u8, bool, u8, u16, u16, u64);
+
+fn can_be_opened(node: &Node) -> bool {
+    use NodeForm::{Cdylib, Plugin, Shared};
+    matches!(node.form, Shared | Plugin | Cdylib)
+}
+
+fn is_split(node: &Node) -> bool {
+    node.kind == Kind::Rdc
+        && node.form == NodeForm::Shared
+        && !node.closed
+        && node.prelinked.is_none()
+}
+
+fn shuffled(mask: u16, count: usize, seed: u64) -> Vec<usize> {
+    let mut chosen: Vec<usize> = (0..count.min(16))
+        .filter(|at| mask >> at & 1 == 1)
+        .collect();
+    chosen.sort_by_key(|at| seed.wrapping_mul(2 * *at as u64 + 1) >> 32);
+    chosen
+}
+
+/// A graph without circles. `opaque`: with closed and prelinked images.
+fn graph(seeds: &[Seed], opaque: bool) -> Graph {
+    use NodeForm::{Bin, Cdylib, Plugin, Shared, Static};
+    let mut graph = Graph::default();
+    for (at, &(form, rdc, marks, links, opens, seed)) in seeds.iter().enumerate() {
+        let forms = [
+            Static, Static, Static, Shared, Shared, Shared, Bin, Bin, Plugin, Cdylib,
+        ];
+        let form = forms[usize::from(form) % if opaque { 10 } else { 9 }];
+        let interface = form == Static && marks % 5 == 4;
+        let kind = match (interface, rdc) {
+            (true, _) => Kind::Interface,
+            (false, true) => Kind::Rdc,
+            (false, false) => Kind::Plain,
+        };
+        let mut node = Node::new(format!("n{at}"), kind, form);
+        if opaque && form != Static {
+            node.closed = marks % 7 == 6;
+            node.prelinked = (form == Shared && rdc && marks % 9 == 8).then(Vec::new);
+        }
+        for to in shuffled(links, at, seed) {
+            let other = &graph.nodes[to];
+            if !matches!(other.form, Bin | Plugin) {
+                let (to, private) = (other.name.clone(), seed % 3 == 0);
+                node.links.push(Link { to, private });
+            }
+        }
+        for to in shuffled(opens & (opens >> 3), at, seed.rotate_left(20)) {
+            let other = &graph.nodes[to];
+            if can_be_opened(other) {
+                let r#final = is_split(other) && seed % 2 == 0;
+                let to = other.name.clone();
+                node.opens.push(Open { to, r#final });
+            }
+        }
+        graph.nodes.push(node);
+    }
+    graph
+}
+
+fn seeds() -> impl Strategy<Value = Vec<Seed>> {
+    let seed = (
+        any::<u8>(),
+        any::<bool>(),
+        any::<u8>(),
+        any::<u16>(),
+        any::<u16>(),
+        any::<u64>(),
+    );
+    vec(seed, 1..14)
+}
+
+/// What happens in a process, following the planned host links as a linker and loader would.
+#[derive(Default, Debug)]
+struct Process {
+    loaded: BTreeSet<(usize, bool)>,
+    /// Of each library: the images that hold its objects.
+    held: BTreeMap<usize, Vec<usize>>,
+    /// And the device links over it.
+    linked: BTreeMap<usize, Vec<(usize, bool)>>,
+}
+
+impl Process {
+    /// Loads an image, or the final of one.
+    fn load(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: usize, r#final: bool) {
+        if !self.loaded.insert((image, r#final)) {
+            return;
+        }
+        let Planned {
+            role,
+            inputs,
+            line,
+            final_line,
+            ..
+        } = plan.planned(image);
+        let node = &graph.nodes[image];
+        let line = if r#final { final_line } else { line };
+        let own = matches!(role, Role::OwnLink(_) | Role::Prelinked);
+        if r#final || own {
+            for &input in &inputs {
+                self.linked.entry(input).or_default().push((image, r#final));
+            }
+        }
+        if !r#final {
+            if node.kind == Kind::Rdc {
+                self.held.entry(image).or_default().push(image);
+            }
+            // What others built is not on a planned line.
+            if role == Role::Prelinked {
+                for &input in inputs.iter().filter(|&&input| input != image) {
+                    self.held.entry(input).or_default().push(image);
+                }
+            }
+        }
+        for item in line {
+            match item {
+                LinkItem::Archive(at) | LinkItem::WholeArchive(at) => {
+                    self.held.entry(at).or_default().push(image);
+                }
+                LinkItem::Middle(at) => self.load(plan, graph, at, false),
+                LinkItem::Final(at) => self.load(plan, graph, at, true),
+                LinkItem::Objects | LinkItem::LinkObject | LinkItem::Cudart(_) => {}
+            }
+        }
+        if !r#final {
+            self.hosts(plan, graph, image, image);
+        }
+    }
+
+    /// The images that a node's host code needs, and those that it opens.
+    fn hosts(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: usize, at: usize) {
+        for open in &graph.nodes[at].opens {
+            let to = graph.find(&open.to).unwrap();
+            self.load(plan, graph, to, false);
+            if open.r#final {
+                self.load(plan, graph, to, true);
+            }
+        }
+        for link in &graph.nodes[at].links {
+            let to = graph.find(&link.to).unwrap();
+            let other = &graph.nodes[to];
+            let taken_in = closed(&graph.nodes[image]) && is_split(other);
+            if other.form == NodeForm::Static || taken_in {
+                self.hosts(plan, graph, image, to);
+            } else {
+                self.load(plan, graph, to, false);
+            }
+        }
+    }
+
+    fn is_sound(&self, graph: &Graph) -> bool {
+        let libraries: BTreeSet<usize> = self
+            .held
+            .keys()
+            .chain(self.linked.keys())
+            .copied()
+            .collect();
+        libraries.iter().all(|library| {
+            let none = (Vec::new(), Vec::new());
+            let held = self.held.get(library).unwrap_or(&none.0);
+            let linked = self.linked.get(library).unwrap_or(&none.1);
+            let is_closed = |at: usize| closed(&graph.nodes[at]);
+            let open = |all: &[usize]| all.iter().filter(|&&at| !is_closed(at)).count();
+            let links: Vec<usize> = linked.iter().map(|(at, _)| *at).collect();
+            let shut = |all: &[usize]| {
+                all.iter()
+                    .copied()
+                    .filter(|&at| is_closed(at))
+                    .collect::<BTreeSet<usize>>()
+            };
+            // One copy with one link among the open images, and in each closed one its own.
+            open(held) <= 1 && open(held) == open(&links) && shut(held) == shut(&links)
+        })
+    }
+}
+
+fn closed(node: &Node) -> bool {
+    node.closed || node.form == NodeForm::Cdylib
+}
+
+fn naive_closure(graph: &Graph, at: usize, into: &mut BTreeSet<usize>) {
+    for link in &graph.nodes[at].links {
+        let to = graph.find(&link.to).unwrap();
+        if graph.nodes[to].kind == Kind::Rdc {
+            into.insert(to);
+        }
+        naive_closure(graph, to, into);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// The refusals, held against a process that is put together from the planned host links.
+    #[test]
+    fn each_object_has_one_device_link_or_the_graph_is_refused(seeds in seeds()) {
+        let graph = graph(&seeds, true);
+        let (plan, diagnostics) = plan(&graph);
+        let mut led_to = BTreeSet::new();
+        for node in &graph.nodes {
+            led_to.extend(node.links.iter().map(|link| link.to.as_str()));
+            led_to.extend(node.opens.iter().map(|open| open.to.as_str()));
+        }
+        let mut sound = true;
+        let mut told = String::new();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let alone = (closed(node) || node.form == NodeForm::Plugin)
+                && !led_to.contains(node.name.as_str());
+            if node.form == NodeForm::Bin || alone {
+                let mut process = Process::default();
+                process.load(&plan, &graph, at, false);
+                if !process.is_sound(&graph) {
+                    sound = false;
+                    told += &format!("{}: {process:?}\n", node.name);
+                }
+            }
+        }
+        // Plugins that only a library opens are judged alone too; that can only add refusals.
+        let judged = graph.nodes.iter().any(|node| {
+            (node.form == NodeForm::Plugin || closed(node)) && led_to.contains(node.name.as_str())
+        });
+        let shown = format!("{}{}{diagnostics:?}\n{told}", graph.to_text(), plan.to_text());
+        prop_assert!(sound || has_errors(&diagnostics), "{shown}");
+        prop_assert!(judged || sound != has_errors(&diagnostics), "{shown}");
+    }
+
+    #[test]
+    fn no_library_is_missed_and_dependents_come_first(seeds in seeds()) {
+        let graph = graph(&seeds, false);
+        let (plan, _) = plan(&graph);
+        for (at, planned) in plan.all().enumerate() {
+            let linked = matches!(planned.role, Role::Split | Role::OwnLink(_));
+            let mut closure = BTreeSet::new();
+            naive_closure(&graph, at, &mut closure);
+            if let Role::UseFinal(top) = planned.role {
+                prop_assert_eq!(&plan.inputs(top).into_iter().collect::<BTreeSet<_>>(), &closure);
+            }
+            if !linked {
+                prop_assert_eq!(&planned.inputs, &Vec::new());
+                continue;
+            }
+            if graph.nodes[at].kind == Kind::Rdc {
+                closure.insert(at);
+            }
+            let inputs: BTreeSet<usize> = planned.inputs.iter().copied().collect();
+            prop_assert_eq!(inputs.len(), planned.inputs.len(), "each once");
+            prop_assert_eq!(&inputs, &closure);
+            for (place, &input) in planned.inputs.iter().enumerate() {
+                let mut below = BTreeSet::new();
+                naive_closure(&graph, input, &mut below);
+                prop_assert!(planned.inputs[..place].iter().all(|before| !below.contains(before)));
+            }
+        }
+    }
+
+    #[test]
+    fn order_is_that_of_declared_links_whatever_the_numbers(seeds in seeds(), turn in any::<u64>()) {
+        let graph = graph(&seeds, true);
+        let mut other = graph.clone();
+        other.nodes.sort_by_key(|node| {
+            let number: u64 = node.name[1..].parse().unwrap();
+            turn.wrapping_mul(2 * number + 1) >> 20
+        });
+        let (one, found) = plan(&graph);
+        let (two, again) = plan(&other);
+        let names = |graph: &Graph, nodes: &[usize]| -> Vec<String> {
+            nodes.iter().map(|&at| graph.nodes[at].name.clone()).collect()
+        };
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let moved = other.find(&node.name).unwrap();
+            let (a, b) = (one.planned(at), two.planned(moved));
+            prop_assert_eq!(names(&graph, &a.inputs), names(&other, &b.inputs));
+            prop_assert_eq!(one.summary(&a), two.summary(&b));
+            prop_assert_eq!(one.explain(at), two.explain(moved));
+        }
+        let count = |found: &[gpustub_core::diag::Diagnostic]| {
+            let mut codes: Vec<&str> = found.iter().map(|found| found.code.id).collect();
+            codes.sort_unstable();
+            codes
+        };
+        prop_assert_eq!(count(&found), count(&again));
+    }
+
+    #[test]
+    fn graphs_survive_being_written(seeds in seeds(), more in any::<u8>()) {
+        let mut graph = graph(&seeds, true);
+        if let Some(node) = graph.nodes.last_mut() {
+            node.cudart = [None, Some(Cudart::Static), Some(Cudart::None)][usize::from(more) % 3];
+            node.sees = (more & 1 == 0).then(|| vec!["n0".to_owned(); usize::from(more >> 1 & 1)]);
+            node.host = more & 4 != 0;
+            node.symbols = vec!["_Z1fv".to_owned(); usize::from(more >> 3 & 3)];
+            node.version_of = (more & 32 != 0).then(|| "x".to_owned());
+        }
+        let (mut again, diagnostics) = Graph::parse("x", &graph.to_text());
+        again.nodes.iter_mut().for_each(|node| node.origin = None);
+        prop_assert_eq!(diagnostics, []);
+        prop_assert_eq!(again, graph);
+    }
+
+    #[test]
+    fn any_text_is_read(text in "[ABab*:;,=+>#\\- \n]{0,60}|([AB]\\*?:(static|shared|bin|plugin|cdylib)(->[AB])?( (opens [AB](:final)?|closed|prelinked|host|archs=sm_[0-9a]{1,4}))?;){1,4}") {
+        fuzz::device_link(&text);
+    }
+}
+
+/// Graphs on which a walk by recursion, or along each path, would not end.
+#[test]
+fn large_graphs_are_planned() {
+    const COUNT: usize = 10_000;
+    let link = |at: usize| Link {
+        to: format!("n{at}"),
+        private: false,
+    };
+    let chain = |at: usize| at.checked_sub(1).map(link).into_iter().collect();
+    // Each layer of two is linked with both of the one below: 2^5000 paths.
+    let ladder = |at: usize| match at / 2 {
+        0 => Vec::new(),
+        layer => vec![link(2 * layer - 2), link(2 * layer - 1)],
+    };
+    let wide = |_: usize| Vec::new();
+    let shapes: [&dyn Fn(usize) -> Vec<Link>; 3] = [&chain, &ladder, &wide];
+    for (shape, links) in shapes.iter().enumerate() {
+        for form in [NodeForm::Static, NodeForm::Shared] {
+            let mut graph = Graph::default();
+            for at in 0..COUNT - 1 {
+                let mut node = Node::new(format!("n{at}"), Kind::Rdc, form);
+                node.links = links(at);
+                graph.nodes.push(node);
+            }
+            let mut program = Node::new("exe", Kind::Plain, NodeForm::Bin);
+            program.links = match shape {
+                0 => vec![link(COUNT - 2)],
+                _ => (0..COUNT - 1).map(link).collect(),
+            };
+            graph.nodes.push(program);
+            let (plan, diagnostics) = plan(&graph);
+            assert_eq!(diagnostics, []);
+            let planned = plan.planned(COUNT - 1);
+            match planned.role {
+                Role::UseFinal(top) => assert_eq!(plan.inputs(top).len(), COUNT - 1),
+                _ => assert_eq!(planned.inputs.len(), COUNT - 1),
+            }
+        }
+    }
+    // Many programs over one chain, each with a device link over all of it; many plugins, all with
+    // one more.
+    for (form, kind) in [(NodeForm::Bin, Kind::Plain), (NodeForm::Plugin, Kind::Rdc)] {
+        let mut graph = Graph::default();
+        for at in 0..COUNT / 10 {
+            let mut node = Node::new(format!("n{at}"), Kind::Rdc, NodeForm::Static);
+            node.links = chain(at);
+            graph.nodes.push(node);
+        }
+        for at in 0..COUNT / 10 {
+            let mut node = Node::new(format!("p{at}"), kind, form);
+            node.links = vec![link(COUNT / 10 - 1)];
+            graph.nodes.push(node);
+        }
+        let mut host = Node::new("host", Kind::Plain, NodeForm::Bin);
+        if form == NodeForm::Plugin {
+            let (to, r#final) = (String::new(), false);
+            host.opens = vec![Open { to, r#final }; COUNT / 10];
+            for (at, open) in host.opens.iter_mut().enumerate() {
+                open.to = format!("p{at}");
+            }
+        }
+        graph.nodes.push(host);
+        let (_, diagnostics) = plan(&graph);
+        // One thing is wrong with all of them together, and told once.
+        assert_eq!(diagnostics.len(), usize::from(form == NodeForm::Plugin));
+    }
+    // A circle of all, and one node behind another.
+    let mut graph = Graph::default();
+    for at in 0..COUNT {
+        let mut node = Node::new(format!("n{at}"), Kind::Rdc, NodeForm::Static);
+        node.links = vec![link((at + 1) % COUNT)];
+        graph.nodes.push(node);
+    }
+    let (plan, diagnostics) = plan(&graph);
+    assert_eq!((plan.nodes().len(), diagnostics.len()), (0, 1));
+    assert_eq!(diagnostics[0].level, Level::Error);
+    assert!(
+        diagnostics[0].message.len() < 200,
+        "{}",
+        diagnostics[0].message
+    );
+}
