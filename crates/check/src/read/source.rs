@@ -48,6 +48,12 @@ impl Deref for Whole<'_> {
     }
 }
 
+impl AsRef<[u8]> for Whole<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl Whole<'_> {
     /// Lets the system have the memory of a part of it, which can be read from the file again: a file
     /// that is scanned would be in memory as a whole.
