@@ -7,7 +7,7 @@ use std::process::Command;
 use gpustub_core::library::{Library, Returns};
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{Ran, succeed};
-use gpustub_tests::components::{component, wheel_libraries};
+use gpustub_tests::components::{component, wheel_libraries, wheel_place};
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository, scratch};
@@ -227,15 +227,9 @@ fn nvrtc_is_found_in_the_site_packages_around_the_image() -> Result<()> {
         let site = "/home/user/env/lib/python3.12/site-packages";
         let program = format!("{site}/example/bin/hello-gpu");
         machine.install(&hello_gpu()?, &program)?;
-        let libraries = wheel_libraries(&format!("nvrtc-{version}"))?;
-        // `nvidia/cu13/lib` or `nvidia/cuda_nvrtc/lib`, as the wheel itself has it.
-        let wheel = component(&format!("wheels/nvrtc-{version}"))?;
-        let inner = libraries
-            .strip_prefix(&wheel)?
-            .to_string_lossy()
-            .into_owned();
-        let place = format!("{site}/{inner}");
-        machine.install_all(&libraries, &place)?;
+        let wheel = format!("nvrtc-{version}");
+        let place = format!("{site}/{}", wheel_place(&wheel)?.display());
+        machine.install_all(&wheel_libraries(&wheel)?, &place)?;
         compiles_with(&machine, &program, &[], number, &place)?;
     }
     Ok(())
