@@ -1,6 +1,8 @@
 //! Whole builds, in an environment of our own, with the machine's C compiler.
 #![cfg(unix)]
 
+mod tools;
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -9,6 +11,7 @@ use std::process::Command;
 
 use gpustub_build::{Build, Env, Output};
 use gpustub_core::library::Library;
+use tools::{host, of_file};
 
 /// A package to build, in an empty folder of this test's own.
 struct Package {
@@ -76,27 +79,8 @@ impl Package {
     }
 }
 
-fn host() -> String {
-    let output = Command::new("rustc").arg("-vV").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .find_map(|l| l.strip_prefix("host: "))
-        .unwrap()
-        .to_owned()
-}
-
 fn lines(output: &Output) -> Vec<String> {
     output.directives.iter().map(ToString::to_string).collect()
-}
-
-fn tool(program: &str, args: &[&str], file: &Path) -> String {
-    let output = Command::new(program).args(args).arg(file).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{program}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The last fields of nm's lines.
@@ -155,17 +139,17 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
 
     let archive = output.library.unwrap();
     assert_eq!(
-        tool("ar", &["t"], &archive),
+        of_file("ar", &["t"], &archive),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
-    let nm = tool("nm", &["--defined-only"], &archive);
+    let nm = of_file("nm", &["--defined-only"], &archive);
     let defined = names(&nm);
     for name in ["cuInit", "nvrtcVersion", "clGetPlatformIDs", "gpustub_load"] {
         assert!(defined.contains(&name), "{name}");
     }
     assert!(!defined.contains(&"cudaFree"));
     // All that can be linked against is hidden in the image that contains it.
-    let symbols = tool("readelf", &["-sW"], &archive);
+    let symbols = of_file("readelf", &["-sW"], &archive);
     let global = symbols
         .lines()
         .filter(|l| l.contains(" GLOBAL ") && !l.contains(" UND "));
@@ -191,9 +175,9 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
     );
 
     let library = output.library.unwrap();
-    let dynamic = tool("readelf", &["-dW"], &library);
+    let dynamic = of_file("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_my_package.so]"), "{dynamic}");
-    let nm = tool("nm", &["-D", "--defined-only"], &library);
+    let nm = of_file("nm", &["-D", "--defined-only"], &library);
     let listed = &Library::builtin("nvrtc").unwrap().symbols;
     let listed: Vec<&str> = listed.functions().map(|s| s.name.as_str()).collect();
     assert_eq!(names(&nm), listed);
@@ -216,7 +200,7 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
         .status()
         .unwrap();
     assert!(status.success());
-    let needed = tool("readelf", &["-dW"], &program);
+    let needed = of_file("readelf", &["-dW"], &program);
     assert!(
         needed.contains("(NEEDED)") && needed.contains("libgpustub_my_package.so"),
         "{needed}"
@@ -253,7 +237,7 @@ fn a_library_that_is_no_longer_declared_leaves_nothing_behind() {
         package.link_files(),
         ["libOpenCL.a", "libgpustub_my_package.a"]
     );
-    let nm = tool("nm", &["--defined-only"], &output.library.unwrap());
+    let nm = of_file("nm", &["--defined-only"], &output.library.unwrap());
     assert!(!names(&nm).contains(&"nvrtcVersion"));
 }
 
@@ -323,7 +307,7 @@ fn a_library_of_ones_own_reads_its_symbol_list() {
     let output = package.output();
     let line = "cargo::rerun-if-changed=symbols/acme.symbols";
     assert!(lines(&output).iter().any(|l| l == line), "{output:?}");
-    let nm = tool("nm", &["--defined-only"], &output.library.unwrap());
+    let nm = of_file("nm", &["--defined-only"], &output.library.unwrap());
     assert!(names(&nm).contains(&"acmeOpen"), "{nm}");
     assert_eq!(
         package.link_files(),

@@ -2,14 +2,16 @@
 //! asked.
 #![cfg(unix)]
 
+mod tools;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_build::write_sources;
 use gpustub_core::target::Target;
+use tools::{host, of_file};
 
 /// An empty folder of this test's own.
 fn folder(name: &str) -> PathBuf {
@@ -19,15 +21,6 @@ fn folder(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).unwrap();
     dir
-}
-
-fn host() -> String {
-    let output = Command::new("rustc").arg("-vV").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .find_map(|l| l.strip_prefix("host: "))
-        .unwrap()
-        .to_owned()
 }
 
 fn sources(dir: &Path) {
@@ -78,16 +71,6 @@ fn calls(dir: &Path, name: &str, word: &str) -> Vec<String> {
         .collect()
 }
 
-fn output(program: &str, args: &[&str], file: &Path) -> String {
-    let output = Command::new(program).args(args).arg(file).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{program}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
-}
-
 #[test]
 fn an_archive_holds_two_members_under_fixed_names() {
     let dir = folder("archive");
@@ -97,10 +80,10 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(
-        output("ar", &["t"], &library),
+        of_file("ar", &["t"], &library),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
-    let names = output("nm", &["--defined-only"], &library);
+    let names = of_file("nm", &["--defined-only"], &library);
     assert!(
         names.contains(" T inner") && names.contains(" T stub"),
         "{names}"
@@ -110,7 +93,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(
-        output("ar", &["t"], &library),
+        of_file("ar", &["t"], &library),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
     assert!(!dir.join("libx.a.new").exists());
@@ -143,9 +126,9 @@ fn a_shared_library_has_the_soname_of_its_file_and_exports_what_says_so() {
     find(&dir, None, None)
         .shared_library(&dir, &library)
         .unwrap();
-    let dynamic = output("readelf", &["-dW"], &library);
+    let dynamic = of_file("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_x.so]"), "{dynamic}");
-    let exported = output("nm", &["-D", "--defined-only"], &library);
+    let exported = of_file("nm", &["-D", "--defined-only"], &library);
     assert!(
         exported.contains(" T outer") && !exported.contains("inner"),
         "{exported}"
@@ -192,7 +175,7 @@ fn tools_that_know_less_are_asked_for_less() {
         .unwrap();
     assert_eq!(calls(&dir, "cc", "-c").len(), 4);
     assert_eq!(
-        output("ar", &["t"], &library),
+        of_file("ar", &["t"], &library),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
 }

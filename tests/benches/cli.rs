@@ -18,6 +18,7 @@ fn main() -> Result<()> {
     sync(&program, &work.join("workspace"))?;
     symbols(&program)?;
     check(&program, &work.join("wheels"))?;
+    check_packed(&program)?;
     dependency(&work.join("package"))
 }
 
@@ -204,7 +205,50 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
             shell("find \"$2\" -name '*.so*' -type f -exec readelf -dVW -p .rodata {} +"),
         ),
     ])?;
-    // The kernel counts mapped pages of files too, so that this is more than what was allocated.
+    print_memory(program, &[folder.to_owned()]);
+    Ok(())
+}
+
+/// `check` of wheels as they are published.
+fn check_packed(program: &Path) -> Result<()> {
+    println!("\n## `cargo gpustub check` of packed wheels\n");
+    let mut wheels = Vec::new();
+    let mut bytes = 0;
+    if let Ok(folder) = components::component("wheels-check") {
+        for folder in fs::read_dir(folder)? {
+            let wheel = components::only_entry(&folder?.path())?;
+            bytes += wheel.metadata()?.len();
+            wheels.push(wheel);
+        }
+    }
+    println!("{} MB in {} wheels\n", bytes / 1_000_000, wheels.len());
+    wheels.sort();
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(program).args(&wheels);
+        command
+    };
+    rows(&mut [
+        (
+            "cargo gpustub check",
+            shell("\"$0\" gpustub check \"$@\" >&2; [ $? -le 1 ]"),
+        ),
+        (
+            "the same, a wheel at a time",
+            shell("for f; do \"$0\" gpustub check \"$f\" >&2; [ $? -le 1 ] || exit; done"),
+        ),
+        (
+            "unzip -tqq, which inflates all of each",
+            shell("for f; do unzip -tqq \"$f\" || exit; done"),
+        ),
+    ])?;
+    print_memory(program, &wheels);
+    Ok(())
+}
+
+/// The memory of a check at its peak. The kernel counts mapped pages of files too, so that this is
+/// more than what was allocated.
+fn print_memory(program: &Path, paths: &[PathBuf]) {
     let peak = "import resource,subprocess,sys; \
         subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL); \
         print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)";
@@ -212,7 +256,7 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
         .args(["-c", peak])
         .arg(program)
         .args(["gpustub", "check"])
-        .arg(folder)
+        .args(paths)
         .output();
     match output {
         Ok(output) if output.status.success() => println!(
@@ -221,7 +265,6 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
         ),
         _ => println!("\nmemory not measured: it takes python3"),
     }
-    Ok(())
 }
 
 fn link_tree(from: &Path, to: &Path) -> Result<()> {

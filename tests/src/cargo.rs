@@ -10,7 +10,12 @@ use crate::{Result, repository};
 /// Cargo in `folder`, without what this test's own cargo has put into the environment.
 pub fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(folder);
+    without_own_cargo(command.current_dir(folder));
+    command
+}
+
+/// Takes what this test's own cargo has put into the environment from a command.
+pub fn without_own_cargo(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         let of_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
@@ -18,7 +23,6 @@ pub fn cargo(folder: &Path) -> Command {
             command.env_remove(&*name);
         }
     }
-    command
 }
 
 /// A program of this repository, built from the tree as it is.

@@ -1,6 +1,7 @@
 //! Where the real components lie that `tests/run` puts in place.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::{Result, repository};
 
@@ -45,4 +46,28 @@ pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
         )
         .into()),
     }
+}
+
+/// Where a wheel has its shared libraries, below site-packages: `nvidia/cu13/lib`.
+pub fn wheel_place(name: &str) -> Result<PathBuf> {
+    let wheel = component(&format!("wheels/{name}"))?;
+    Ok(wheel_libraries(name)?.strip_prefix(wheel)?.to_owned())
+}
+
+/// The one file or folder that a folder holds.
+pub fn only_entry(folder: &Path) -> Result<PathBuf> {
+    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let found = entries.collect::<Result<Vec<_>, _>>()?;
+    match &found[..] {
+        [entry] => Ok(entry.path()),
+        _ => Err(format!("{} holds {} files, not 1", folder.display(), found.len()).into()),
+    }
+}
+
+/// auditwheel, which is a package of Python's.
+pub fn auditwheel(words: &[&str]) -> Result<Command> {
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", component("auditwheel")?);
+    python.args(["-m", "auditwheel"]).args(words);
+    Ok(python)
 }

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use gpustub_tests::cargo::{cargo, program};
+use gpustub_tests::cargo::{cargo, gpustub, without_own_cargo};
 use gpustub_tests::command::succeed;
-use gpustub_tests::components::{component, target_dir, wheel_libraries};
+use gpustub_tests::components::{
+    auditwheel, component, only_entry, target_dir, wheel_libraries, wheel_place,
+};
 use gpustub_tests::{Failure, Result, repository, scratch};
 
 fn example() -> PathBuf {
@@ -28,27 +30,12 @@ fn build() -> Result<PathBuf> {
     if out.exists() {
         fs::remove_dir_all(&out)?;
     }
-    // Its environment is the one in which the test's own cargo has not left anything.
-    let clean = cargo(&example());
     let mut command = Command::new(maturin);
-    command
-        .current_dir(example())
-        .args(["build", "--release", "--locked", "--quiet", "--out"]);
+    without_own_cargo(command.current_dir(example()));
+    command.args(["build", "--release", "--locked", "--quiet", "--out"]);
     command.arg(&out).arg("--target-dir").arg(target);
-    for (name, value) in clean.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
     succeed(&mut command)?;
-    let found: Vec<_> = fs::read_dir(&out)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
-    match &found[..] {
-        [wheel] => Ok(wheel.clone()),
-        _ => Err(format!("maturin made {found:?}").into()),
-    }
+    only_entry(&out)
 }
 
 /// A new virtual environment at `place`, with the wheel and with the libraries of other wheels where pip
@@ -69,10 +56,7 @@ fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
     succeed(pip.arg(wheel()?))?;
     for name in wheels {
         let libraries = wheel_libraries(name)?;
-        let inner = libraries
-            .strip_prefix(component(&format!("wheels/{name}"))?)?
-            .to_owned();
-        let folder = site_packages(place)?.join(inner);
+        let folder = site_packages(place)?.join(wheel_place(name)?);
         fs::create_dir_all(&folder)?;
         for entry in fs::read_dir(&libraries)? {
             let file = entry?.path();
@@ -174,27 +158,19 @@ fn the_tag_is_true_and_nothing_is_packed() -> Result<()> {
         .next()
         .unwrap_or_default();
     assert!(tag.starts_with("manylinux_2_"), "{name}");
-    let tools = component("auditwheel")?;
-    let mut auditwheel = Command::new("python3");
-    auditwheel.args(["-m", "auditwheel", "show"]).arg(&wheel);
-    let told = succeed(auditwheel.env("PYTHONPATH", &tools))?.stdout;
+    let told = succeed(auditwheel(&["show"])?.arg(&wheel))?.stdout;
     let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
     let consistent = format!("{name} is consistent with the following platform tag: \"{tag}\".");
     assert!(words.contains(&consistent), "{told}");
 
-    let mut check = Command::new(program("cargo-gpustub")?);
-    check
-        .args(["gpustub", "check", "--deny", "all"])
-        .arg(&wheel);
-    let told = succeed(check.current_dir(example()))?.stderr;
+    let check = || gpustub(&["check", "--deny", "all"]);
+    let told = succeed(check()?.current_dir(example()).arg(&wheel))?.stderr;
     let readme = fs::read_to_string(example().join("README.md"))?;
     assert!(
         told.contains("nothing found") && readme.contains(&told),
         "{told}"
     );
-    let mut check = Command::new(program("cargo-gpustub")?);
-    check.args(["gpustub", "check", "--deny", "all"]);
-    succeed(check.current_dir(example()))?;
+    succeed(check()?.current_dir(example()))?;
 
     let list = "import sys, zipfile; print(*zipfile.ZipFile(sys.argv[1]).namelist(), sep='\\n')";
     let files = succeed(Command::new("python3").args(["-c", list]).arg(&wheel))?.stdout;

@@ -10,8 +10,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use gpustub_check::policy::{Judge, Layer, Overrides};
 use gpustub_check::tag::Tag;
@@ -20,7 +19,7 @@ use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level};
 use gpustub_core::manifest::{Policy, RuleLevel, Spanned};
 use gpustub_tests::command::succeed;
-use gpustub_tests::components::component;
+use gpustub_tests::components::{auditwheel, component, only_entry};
 use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 use serde_json::Value;
@@ -65,26 +64,9 @@ fn shown(findings: &[Diagnostic], name: &str) -> String {
     text
 }
 
-/// The wheel of a component.
-fn wheel_of(component: &Path) -> Result<PathBuf> {
-    let mut wheels = Vec::new();
-    for entry in std::fs::read_dir(component)? {
-        wheels.push(entry?.path());
-    }
-    match &wheels[..] {
-        [wheel] => Ok(wheel.clone()),
-        _ => Err(format!("{}: not one wheel", component.display()).into()),
-    }
-}
-
 /// What auditwheel calls a wheel; none if there is no image in it.
 fn audited(wheel: &Path) -> Result<Option<Tag>> {
-    let shown = succeed(
-        Command::new("python3")
-            .env("PYTHONPATH", component("auditwheel")?)
-            .args(["-m", "auditwheel", "show", "--json"])
-            .arg(wheel),
-    )?;
+    let shown = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?;
     let shown: Value = serde_json::from_str(&shown.stdout)?;
     let tag = shown["overall_tag"].as_str().ok_or("no tag")?;
     match Tag::parse(tag) {
@@ -102,7 +84,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, expected: &T) -> R
 }
 
 fn judge(name: &str) -> Result<()> {
-    let wheel = wheel_of(&component(&format!("wheels-check/{name}"))?)?;
+    let wheel = only_entry(&component(&format!("wheels-check/{name}"))?)?;
     let file = wheel.file_name().unwrap_or_default().to_string_lossy();
     let packages = read::read(&wheel, &file)?;
     let found = findings(&packages, &Policy::default());

@@ -296,11 +296,15 @@ fn invariants_name_tests_that_exist() -> Result<()> {
     }
     let rows = architecture.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split(" | ").collect();
-        matches!(cells[..], [number, _, _] if number.trim_start_matches("| ").parse::<u8>().is_ok())
-            .then(|| cells[2])
+        let [number, _, kept_by] = cells[..] else {
+            return None;
+        };
+        let number: u8 = number.trim_start_matches("| ").parse().ok()?;
+        Some((number, kept_by.to_owned()))
     });
     let mut invariants = 0;
-    for kept_by in rows {
+    for (number, kept_by) in rows {
+        assert_eq!(number, invariants + 1, "{kept_by}");
         let names: Vec<&str> = kept_by.split('`').skip(1).step_by(2).collect();
         assert!(!names.is_empty(), "no test: {kept_by}");
         for name in names {

@@ -1,6 +1,7 @@
 //! `cargo gpustub check`: what would keep a program from starting where it was meant to.
 
 mod facts;
+mod files;
 mod fix;
 mod policies;
 mod workspace;
@@ -9,13 +10,12 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gpustub_check::policy::{Judge, Looked, Overrides};
-use gpustub_check::{Look, Package, RULES, UNUSED_ALLOWANCE, check, gpu_images, read, sorted};
+use gpustub_check::{UNUSED_ALLOWANCE, sorted};
 use gpustub_core::date::Date;
-use gpustub_core::diag::{Diagnostic, FILE_ERROR, Level, has_errors};
+use gpustub_core::diag::{Diagnostic, Level, has_errors};
 
 use crate::cli::{self, MessageFormat};
 use crate::error::{Error, Result};
-use crate::imports::misfits;
 use crate::report::Sources;
 use crate::shell::Shell;
 
@@ -44,7 +44,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         [] => workspace::look(options)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
-            (paths(options, &policies), policies)
+            (files::look(&options.paths, &policies), policies)
         }
     };
     for detail in &report.details {
@@ -93,60 +93,6 @@ fn judged(
 fn today() -> Date {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Date::after_1970(since.map_or(0, |since| since.as_secs() / (24 * 60 * 60)))
-}
-
-/// Looks at what is named.
-fn paths(options: &cli::Check, policies: &Policies) -> Report {
-    let mut report = Report::default();
-    let policy = policies.root();
-    let headers = policies.headers();
-    let mut files = 0;
-    for path in &options.paths {
-        let name = slashes(path);
-        match read::read(path, &name) {
-            Ok(packages) => {
-                for package in packages {
-                    files += package.members.len();
-                    report.details.extend(details(&package));
-                    report.findings.extend(check(&package, &policy));
-                    for (library, header) in &headers {
-                        let found = misfits(&package, library, *header);
-                        report.findings.extend(found);
-                    }
-                    let members = package.members.iter();
-                    let members = members.map(|member| package.shown(member));
-                    report.looked.files.extend(members);
-                }
-            }
-            Err(error) => {
-                let message = Error::io("read", path, &error).to_string();
-                report
-                    .findings
-                    .push(Diagnostic::error(&FILE_ERROR, message));
-            }
-        }
-    }
-    report.what = number(files, "file");
-    report
-}
-
-/// Which rules look at what.
-fn details(package: &Package) -> Vec<String> {
-    let rules = |wanted: fn(&Look) -> bool| -> String {
-        let rules = RULES.iter().filter(|rule| wanted(&rule.look));
-        let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
-        ids.join(", ")
-    };
-    let of_images = rules(|look| matches!(look, Look::Image(_)));
-    let of_packages = rules(|look| matches!(look, Look::Package(_) | Look::Policy(_)));
-    let images = gpu_images(package);
-    let mut details: Vec<String> = images
-        .map(|image| format!("{}: {of_images}", image.shown()))
-        .collect();
-    if !of_packages.is_empty() {
-        details.push(format!("{}: {of_packages}", package.name));
-    }
-    details
 }
 
 /// `2 errors, 1 warning`.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use gpustub_check::read::Zip;
 
 use crate::error::{Error, Result};
 
@@ -69,25 +71,15 @@ impl Taken {
     /// Wheels have one `include` per library: `nvidia/cuda_runtime/include/cuda.h`.
     fn wheel(&mut self, path: &Path) -> Result<()> {
         let file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
-        let failed = |e: zip::result::ZipError| {
+        let failed = |e: io::Error| {
             let message = format!("could not read `{}` as a wheel: {e}", path.display());
             Error::new(message).help("name a *.whl file, or a folder with headers")
         };
-        let mut wheel = zip::ZipArchive::new(file).map_err(failed)?;
-        for index in 0..wheel.len() {
-            let entry = wheel.by_index(index).map_err(failed)?;
-            // A name that leads out of the wheel is none.
-            let name = entry
-                .enclosed_name()
-                .and_then(|name| Some(name.to_str()?.replace('\\', "/")));
-            let Some((_, below)) = name
-                .as_deref()
-                .and_then(|name| name.split_once("/include/"))
-            else {
-                continue;
-            };
-            if entry.is_file() {
-                self.take(format!("include/{below}"), entry, path)?;
+        let wheel = Zip::new(file).map_err(failed)?;
+        for file in wheel.files() {
+            let (name, bytes) = file.map_err(failed)?;
+            if let Some((_, below)) = name.split_once("/include/") {
+                self.take(format!("include/{below}"), bytes, path)?;
             }
         }
         Ok(())

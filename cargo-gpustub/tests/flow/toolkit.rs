@@ -1,10 +1,10 @@
 //! `toolkit`, and what `sync` makes of `[toolkit]`.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::pack::pack;
 use super::{ends, package, write};
 
 const CONFIG: &str = ".cargo/config.toml";
@@ -198,21 +198,17 @@ fn real_headers_come_from_where_the_user_says() {
         "nothing is written"
     );
 
-    let wheel = File::create(folder.join("headers.whl")).unwrap();
-    let mut wheel = zip::ZipWriter::new(wheel);
-    for (name, text) in [
+    let members = [
         (
             "nvidia/cuda_runtime/include/cuda.h",
             "#define CUDA_VERSION 12080\n",
         ),
         ("nvidia/cuda_runtime/lib/libcudart.so.12", "\x7fELF"),
         ("../include/escaped.h", "/* outside */\n"),
-    ] {
-        let options = zip::write::SimpleFileOptions::default();
-        wheel.start_file(name, options).unwrap();
-        wheel.write_all(text.as_bytes()).unwrap();
-    }
-    wheel.finish().unwrap();
+    ];
+    let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    let wheel = folder.join("headers.whl");
+    pack(&folder.join("no-more-files"), &members, &wheel).unwrap();
     let from_wheel = ["toolkit", "--cuda", "12.8", "--headers", "headers.whl"];
     ends(0, folder, &from_wheel);
     assert_eq!(

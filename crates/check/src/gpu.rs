@@ -3,19 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use gpustub_core::library::{self, Library};
+use gpustub_core::library::{Library, Role};
 use serde::Deserialize;
-
-/// Where a library comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Installed with the kernel driver.
-    Driver,
-    /// The system's loader in front of vendors' drivers.
-    Loader,
-    /// A part of CUDA or ROCm that can be installed by itself.
-    Toolkit,
-}
 
 /// A GPU library, as a file name tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,17 +47,12 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
         known.extend(stems.iter().map(|stem| (stem.clone(), (role, None))));
     }
     for library in Library::builtin_ids().filter_map(Library::builtin) {
-        let role = match library.role {
-            library::Role::Driver => Role::Driver,
-            library::Role::Toolkit => Role::Toolkit,
-            library::Role::Loader => Role::Loader,
-        };
         for name in library.load_names.get("linux").into_iter().flatten() {
             if let Some((stem, _)) = split(&name.name) {
                 // Of two that share a file the first has its name: hiprtc 5 is in libamdhip64.
                 known
                     .entry(stem.to_owned())
-                    .or_insert((role, Some(library)));
+                    .or_insert((library.role, Some(library)));
             }
         }
     }

@@ -25,12 +25,16 @@ pub fn is_gpu(name: &str) -> bool {
     library_of(name).is_some() || head(name).is_some_and(|head| HEADS.contains(head))
 }
 
+/// Whether a name is of gpustub's functions, or of those that compilers for GPUs call.
+pub fn is_support(name: &str) -> bool {
+    let starts = ["gpustub", "__cuda", "__hip"];
+    starts.iter().any(|start| name.starts_with(start))
+}
+
 /// Whether rules look at a name; `node` is the version node of one that is wanted from others.
 pub fn wanted(name: &str, node: Option<&str>) -> bool {
     node.is_some_and(is_told)
-        || ["gpustub", "__cuda", "__hip"]
-            .iter()
-            .any(|start| name.starts_with(start))
+        || is_support(name)
         // Without a version where the C library is another than glibc.
         || ["dlopen", "dlmopen", "dlsym", "dlvsym"].contains(&name)
         || is_implib(name)

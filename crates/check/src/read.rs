@@ -21,6 +21,7 @@ use crate::names::wanted;
 use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
 use crate::shown::shown;
 use source::Source;
+pub use zip::Zip;
 
 /// What is looked at, at most, of all that one name on the command line stands for.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::evidence::names;
 use crate::gpu::{is_vendors, taken_for};
-use crate::names::is_gpu;
+use crate::names::{is_gpu, is_support};
 use crate::package::{Image, Package};
 
 /// Words in names of files and directories that are of GPUs: `libc10_cuda.so`, `/opt/rocm/lib`.
@@ -52,11 +52,8 @@ fn is_of_gpus(image: &Image<'_>) -> bool {
             .sections
             .iter()
             .any(|name| SECTIONS.contains(&&name[..]))
-        || functions.any(|name| is_gpu(name) || STARTS.iter().any(|s| name.starts_with(s)))
+        || functions.any(|name| is_gpu(name) || is_support(name))
 }
-
-/// What gpustub's functions, and those that compilers for GPUs call, begin with.
-const STARTS: &[&str] = &["gpustub", "__cuda", "__hip"];
 
 fn has_word(name: &str) -> bool {
     name.split(|c: char| !c.is_ascii_alphabetic())

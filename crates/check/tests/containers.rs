@@ -2,11 +2,12 @@
 
 mod archive;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
-use archive::{entry, gzip, library, static_library, tar, tar_member, zip};
-use gpustub_check::read::{read, read_bytes};
+use archive::{Entry, entry, gzip, library, static_library, tar, tar_member, zip};
+use gpustub_check::read::{Zip, read, read_bytes};
 use gpustub_check::{Content, Kind, Package, check};
 use gpustub_core::manifest::Policy;
 use tar::EntryType;
@@ -253,7 +254,7 @@ fn a_zip_that_tools_would_disagree_on_is_told() {
 
 #[test]
 fn content_that_is_not_what_the_archive_says_is_told() {
-    let with = |change: &dyn Fn(&mut archive::Entry)| {
+    let with = |change: &dyn Fn(&mut Entry)| {
         let mut entry = entry("x.so", library());
         change(&mut entry);
         entry
@@ -428,4 +429,51 @@ fn bombs_are_told_and_not_read() {
         inner = zip(&[entry("x.whl", &inner)]);
     }
     assert!(flaws(WHEEL, &inner)[0].contains("too many archives"));
+}
+
+#[test]
+fn files_of_a_zip_archive_are_given_whole_and_checked() {
+    let stored = Entry {
+        method: 0,
+        ..entry("a/stored.h", "stored")
+    };
+    let link = Entry {
+        mode: 0o120777,
+        ..entry("a/link.h", "packed.h")
+    };
+    let given = |entries: &[Entry]| -> std::io::Result<Vec<(String, String)>> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("x.whl");
+        fs::write(&path, zip(entries))?;
+        let mut found = Vec::new();
+        for file in Zip::new(File::open(&path)?)?.files() {
+            let (name, mut bytes) = file?;
+            let mut text = String::new();
+            bytes.read_to_string(&mut text)?;
+            found.push((name, text));
+        }
+        Ok(found)
+    };
+    let all = [
+        entry("a/", ""),
+        entry("a/packed.h", "packed"),
+        stored.clone(),
+        link,
+        entry("../b.h", "escapes"),
+    ];
+    let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    assert_eq!(
+        given(&all).unwrap(),
+        [pair("a/packed.h", "packed"), pair("a/stored.h", "stored")]
+    );
+
+    let other = |change: fn(&mut Entry)| {
+        let mut entry = stored.clone();
+        change(&mut entry);
+        given(&[entry]).unwrap_err().to_string()
+    };
+    assert!(other(|entry| entry.flags = 1).contains("`a/stored.h`: it is encrypted"));
+    assert!(other(|entry| entry.method = 12).contains("`a/stored.h`: it is packed with"));
+    assert!(other(|entry| entry.size = Some(7)).contains("two different sizes"));
+    assert!(other(|entry| entry.crc = Some(0)).contains("checksum"));
 }

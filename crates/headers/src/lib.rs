@@ -27,10 +27,12 @@
 mod clang;
 mod compare;
 mod declared;
+mod fields;
 mod known;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
-pub use compare::{Leaf, counts_others, is_handle, leaves, same, takes_null};
+pub use compare::{counts_others, same, takes_null};
 pub use declared::{Declared, Headers, Version, functions};
+pub use fields::{Leaf, is_handle, leaves};
 pub use types::{Member, Type, TypeId, Types, VOID};

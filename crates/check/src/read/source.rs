@@ -1,7 +1,7 @@
 //! Where the bytes of a file come from, and how many of them are read.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom};
 use std::ops::Deref;
 
 use memmap2::Mmap;
@@ -15,6 +15,9 @@ const HEAD: usize = 512;
 
 /// What is inflated in memory. More goes into a file without a name, and is mapped from there.
 const IN_MEMORY: u64 = 4 << 20;
+
+/// What is inflated in one go: deflate looks back 32 KiB, and an inflater keeps as much of each step.
+const STEP: usize = 256 << 10;
 
 /// A file that is looked at.
 pub(super) struct Source<'a> {
@@ -45,6 +48,12 @@ impl Deref for Whole<'_> {
             Self::Owned(bytes) => bytes,
             Self::Mapped(map) => map,
         }
+    }
+}
+
+impl AsRef<[u8]> for Whole<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 
@@ -164,8 +173,10 @@ impl<'a> Source<'a> {
             stream.read_to_end(&mut bytes)?;
             return exact(bytes.len() as u64, size).map(|()| Whole::Owned(bytes));
         }
-        let mut file = tempfile::tempfile()?;
-        exact(io::copy(&mut stream, &mut file)?, size)?;
+        let mut file = BufWriter::with_capacity(STEP, tempfile::tempfile()?);
+        let count = io::copy(&mut stream, &mut file)?;
+        let file = file.into_inner().map_err(IntoInnerError::into_error)?;
+        exact(count, size)?;
         // SAFETY: the file has no name and is this process's alone.
         unsafe { Mmap::map(&file) }.map(Whole::Mapped)
     }

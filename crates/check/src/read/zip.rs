@@ -2,16 +2,70 @@
 //! other: what they would disagree on is a flaw.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Read};
 
 use flate2::read::DeflateDecoder;
 use gpustub_object::Passed;
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
-use super::source::Source;
-use super::{Reader, TOO_MANY, path};
+use super::source::{Source, Whole};
+use super::{LIMITS, Reader, TOO_MANY, path};
 use crate::package::{FlawKind, Kind, Package};
 use crate::shown::shown;
+
+/// A zip archive whose files are wanted themselves.
+pub struct Zip(ZipSliceArchive<Whole<'static>>);
+
+impl Zip {
+    /// A wheel, or what else is one.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or is no zip archive.
+    pub fn new(file: File) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        // A file is mapped, which takes nothing from the limits.
+        let whole = Source::file(file, size).whole(&mut LIMITS.clone())?;
+        opened(whole).map(Self)
+    }
+
+    /// Name and bytes of each file, in the order of the archive's directory; not of links, nor of what
+    /// has a name that must not be unpacked. Whoever reads the bytes has to say how many are enough;
+    /// reading fails if they do not have the checksum that the archive says.
+    ///
+    /// # Errors
+    ///
+    /// If the directory is damaged, or a file is packed in a way that is not known.
+    pub fn files(&self) -> impl Iterator<Item = io::Result<(String, Box<dyn Read + '_>)>> {
+        let file = |header: ZipFileHeaderRecord<'_>| {
+            let name = header.file_path();
+            let name = name.as_bytes();
+            if header.is_dir()
+                || header.mode().is_symlink()
+                || path::unsafe_name(name, Kind::Wheel).is_some()
+            {
+                return Ok(None);
+            }
+            let name = String::from_utf8_lossy(name).into_owned();
+            let body = self.0.get_entry(header.wayfinder());
+            let bytes = body
+                .map_err(io::Error::other)
+                .and_then(|body| unpacked(&header, &body, &|_| ()))
+                .map_err(|e| io::Error::other(format!("`{name}`: {e}")))?;
+            Ok(Some((name, bytes)))
+        };
+        self.0.entries().filter_map(move |header| {
+            let header = header.map_err(io::Error::other);
+            header.and_then(file).transpose()
+        })
+    }
+}
+
+fn opened<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
+    ZipArchive::from_slice(bytes)
+        .map_err(|e| io::Error::other(format!("it is no zip archive, or is cut off: {e}")))
+}
 
 /// An entry that can be looked at.
 struct Entry<'a> {
@@ -28,8 +82,7 @@ pub(super) fn read(
     passed: Passed<'_>,
     package: &mut Package,
 ) -> io::Result<()> {
-    let archive = ZipArchive::from_slice(bytes)
-        .map_err(|e| io::Error::other(format!("it is no zip archive, or is cut off: {e}")))?;
+    let archive = opened(bytes)?;
     let mut entries = directory(reader, &archive, package);
     if archive.end_offset() != bytes.len() as u64 {
         let message = "it has more bytes after its end, which may be another archive";
@@ -167,41 +220,51 @@ fn member(
     package: &mut Package,
 ) -> io::Result<()> {
     let Entry { header, body, path } = entry;
-    let size = header.uncompressed_size_hint();
-    let flags = header.flags();
-    if flags.is_encrypted() || flags.has_strong_encryption() {
-        return Err(io::Error::other("it is encrypted, and was not looked at"));
-    }
-    let mut stream: Box<dyn Read> = match header.compression_method() {
-        CompressionMethod::STORE if body.data().len() as u64 != size => {
-            return Err(io::Error::other("it is stored with two different sizes"));
-        }
-        CompressionMethod::STORE if header.mode().is_symlink() => Box::new(body.data()),
-        CompressionMethod::STORE => {
-            return stored(reader, entry, package);
-        }
-        CompressionMethod::DEFLATE => {
-            let data = Once {
-                data: body.data(),
-                told: 0,
-                read: 0,
-                passed,
-            };
-            Box::new(body.verifying_reader(DeflateDecoder::new(data)))
-        }
-        other => {
-            let message = format!("it is packed with {other:?}, and was not looked at");
-            return Err(io::Error::other(message));
-        }
-    };
+    let mut stream = unpacked(header, body, passed)?;
     if header.mode().is_symlink() {
         return link(header, stream, path, package);
     }
+    if header.compression_method() == CompressionMethod::STORE {
+        return stored(reader, entry, package);
+    }
+    let size = header.uncompressed_size_hint();
     reader.member(
         package,
         path.clone(),
         &mut Source::stream(&mut stream, size),
     )
+}
+
+/// The bytes of a member. Nothing is read yet.
+fn unpacked<'a>(
+    header: &ZipFileHeaderRecord<'_>,
+    body: &ZipSliceEntry<'a>,
+    passed: Passed<'a>,
+) -> io::Result<Box<dyn Read + 'a>> {
+    let data = body.data();
+    let flags = header.flags();
+    if flags.is_encrypted() || flags.has_strong_encryption() {
+        return Err(io::Error::other("it is encrypted, and was not looked at"));
+    }
+    match header.compression_method() {
+        CompressionMethod::STORE if data.len() as u64 != header.uncompressed_size_hint() => {
+            Err(io::Error::other("it is stored with two different sizes"))
+        }
+        CompressionMethod::STORE => Ok(Box::new(body.verifying_reader(data))),
+        CompressionMethod::DEFLATE => {
+            let once = Once {
+                data,
+                told: 0,
+                read: 0,
+                passed,
+            };
+            Ok(Box::new(body.verifying_reader(DeflateDecoder::new(once))))
+        }
+        other => {
+            let message = format!("it is packed with {other:?}, and was not looked at");
+            Err(io::Error::other(message))
+        }
+    }
 }
 
 /// A member that is not compressed is looked at where it lies.

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use gpustub_core::diag::Code;
+use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
-use crate::gpu::{Role, gpu_file};
+use crate::gpu::gpu_file;
 use crate::label::{Toolkit, label};
 use crate::package::Package;
 use crate::wheel::Wheel;

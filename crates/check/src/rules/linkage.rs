@@ -1,11 +1,12 @@
 //! What an image asks the loader for before its first instruction runs.
 
 use gpustub_core::diag::Code;
+use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::is_from_vendor;
-use crate::gpu::{GpuFile, Role, gpu_file};
+use crate::gpu::{GpuFile, gpu_file};
 use crate::package::Image;
 
 pub static NEEDED_TOOLKIT: Rule = Rule {

@@ -1,12 +1,12 @@
 //! The file names under which an image opens GPU libraries by itself.
 
 use gpustub_core::diag::Code;
-use gpustub_core::library::Library;
+use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::going_on;
-use crate::gpu::{GpuFile, Role, gpu_file};
+use crate::gpu::{GpuFile, gpu_file};
 use crate::package::Image;
 
 pub static UNVERSIONED_NAME: Rule = Rule {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::{Code, listing};
+use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::has_gpustub;
-use crate::gpu::{GpuFile, Role, gpu_file, split};
+use crate::gpu::{GpuFile, gpu_file, split};
 use crate::package::{Image, Kind, Member, Package};
 use crate::places::{Loads, Place, place};
 use crate::wheel::Wheel;

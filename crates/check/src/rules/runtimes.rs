@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::Code;
+use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::{has_cudart, is_from_vendor};
-use crate::gpu::{Role, gpu_file};
+use crate::gpu::gpu_file;
 use crate::package::{Image, Package};
 
 pub static STATIC_CUDART: Rule = Rule {

@@ -16,6 +16,7 @@ pub struct Entry {
     pub flags: u16,
     pub mode: u32,
     pub size: Option<u32>,
+    pub crc: Option<u32>,
     pub local_name: Option<Vec<u8>>,
     pub local_size: Option<u32>,
     /// Where the directory says that it is, if not where it is.
@@ -30,6 +31,7 @@ pub fn entry(name: impl AsRef<[u8]>, data: impl AsRef<[u8]>) -> Entry {
         flags: 0,
         mode: 0o100644,
         size: None,
+        crc: None,
         local_name: None,
         local_size: None,
         offset: None,
@@ -50,7 +52,7 @@ pub fn zip(entries: &[Entry]) -> Vec<u8> {
             8 => deflate(&entry.data),
             _ => entry.data.clone(),
         };
-        let crc = rawzip::crc32(&entry.data);
+        let crc = entry.crc.unwrap_or(rawzip::crc32(&entry.data));
         let size = entry.size.unwrap_or(entry.data.len() as u32);
         let offset = bytes.len() as u32;
         let local = entry.local_name.as_ref().unwrap_or(&entry.name);

@@ -1,7 +1,9 @@
 //! What the stubs' objects look like to linkers, loaders and people with `readelf`.
 
+mod size;
+
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::command::{run, succeed};
@@ -18,7 +20,7 @@ const TRANSLATED: &str = "trapRead";
 const GATES: &str = "@gpustub-gates 1\n@headers 1.0 1.5\n@null 1 2 1\ntrapRead 1.0=1 1.5=2\n";
 
 /// The objects of a few stubs, unpacked from their archive into `dir`.
-fn objects(dir: &Path, machine: Machine) -> Result<Vec<std::path::PathBuf>> {
+fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
     let manifest = trap_manifest("header = \"1.0\"");
     let lists = [("trap.symbols", list_of(NAMES))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
@@ -34,6 +36,21 @@ fn objects(dir: &Path, machine: Machine) -> Result<Vec<std::path::PathBuf>> {
         return Err(ran.error("the archive should hold the stubs and the run time"));
     }
     Ok(found)
+}
+
+/// Compiles and links a program of one C file with the stubs.
+fn link(dir: &Path, archive: &Path, source: &str, flags: &[&str]) -> Result<PathBuf> {
+    let (main, program) = (dir.join("main.c"), dir.join("program"));
+    fs::write(&main, source).map_err(|e| format!("{}: {e}", main.display()))?;
+    let mut command = Command::new("cc");
+    command
+        .arg("-I")
+        .arg(dir.join("gpustub"))
+        .arg("-O1")
+        .arg(&main)
+        .arg(archive);
+    succeed(command.args(["-pthread", "-o"]).arg(&program).args(flags))?;
+    Ok(program)
 }
 
 /// Every object says that it keeps to the processor's protections: one that does not switches
@@ -255,125 +272,6 @@ fn shared_stubs_export_just_the_listed_names() -> Result<()> {
     Ok(())
 }
 
-// ---- what a stub costs ---------------------------------------------------------------------------
-
-/// Compiles and links a program of one C file with the stubs.
-fn link(dir: &Path, archive: &Path, source: &str, flags: &[&str]) -> Result<std::path::PathBuf> {
-    let (main, program) = (dir.join("main.c"), dir.join("program"));
-    fs::write(&main, source).map_err(|e| format!("{}: {e}", main.display()))?;
-    let mut command = Command::new("cc");
-    command
-        .arg("-I")
-        .arg(dir.join("gpustub"))
-        .arg("-O1")
-        .arg(&main)
-        .arg(archive);
-    succeed(command.args(["-pthread", "-o"]).arg(&program).args(flags))?;
-    Ok(program)
-}
-
-/// A C program that calls the functions with these numbers.
-fn calling(numbers: &[usize]) -> String {
-    let declare = |n: &usize| format!("int trap{n:05}(int);\n");
-    let call = |n: &usize| format!(" sum += trap{n:05}(1);\n");
-    format!(
-        "{}int main(void)\n{{\n int sum = 0;\n{} return sum == {} ? 0 : 1;\n}}\n",
-        numbers.iter().map(declare).collect::<String>(),
-        numbers.iter().map(call).collect::<String>(),
-        77 * numbers.len(),
-    )
-}
-
-fn numbered(count: usize) -> impl Iterator<Item = String> {
-    (0..count).map(|n| format!("trap{n:05}"))
-}
-
-/// Of 750 stubs the program uses 2: just these are kept, each with its slot, and the program
-/// grows by under 100 bytes for each one more.
-fn unused_stubs_vanish(linker: &str) -> Result<()> {
-    let dir = scratch()?;
-    let plan = plan_functions(numbered(750), Machine::X86_64)?;
-    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
-    let linker = format!("-fuse-ld={linker}");
-    let flags = [&linker[..], "-Wl,--gc-sections"];
-
-    let sized = |numbers: &[usize]| -> Result<u64> {
-        let program = link(dir.path(), &archive, &calling(numbers), &flags)?;
-        succeed(&mut Command::new(&program))?; // the library is absent: each call gives 77
-        let rows = symbols("--symbols", &program)?;
-        let kept = rows
-            .iter()
-            .filter(|row| row.kind == "FUNC" && row.name.starts_with("trap"));
-        assert_eq!(kept.count(), numbers.len(), "{linker}");
-        let label = |name: &str| {
-            rows.iter()
-                .find(|row| row.name == name)
-                .map(|row| row.value)
-        };
-        let first = label("gpustub1_first_trap").ok_or("no first label")?;
-        let last = label("gpustub1_last_trap").ok_or("no last label")?;
-        assert_eq!(last - first, 16 * numbers.len() as u64, "{linker}: slots");
-        loaded_bytes(&program)
-    };
-    let two = sized(&[7, 700])?;
-    let many: Vec<usize> = (0..750).collect();
-    let all = sized(&many)?;
-    // The program's own call is part of the growth: the same one to a function of its own.
-    let each = (all - two) / 748;
-    println!("{linker}: {each} bytes for each used stub, its call included; 0 for an unused one");
-    assert!(each < 100 + 32, "{each} bytes for each stub");
-    Ok(())
-}
-
-/// The bytes of the sections that are loaded, without padding between them.
-fn loaded_bytes(program: &Path) -> Result<u64> {
-    let table = readelf(&["--sections"], program)?;
-    let sizes = table.lines().filter_map(|line| {
-        // `[Nr] Name Type Address Off Size ES Flg …`
-        let words: Vec<&str> = line.split_once(']')?.1.split_whitespace().collect();
-        let flags = words.get(6)?;
-        flags
-            .contains('A')
-            .then(|| u64::from_str_radix(words[4], 16).ok())
-            .flatten()
-    });
-    Ok(sizes.sum())
-}
-
-#[test]
-fn unused_stubs_vanish_with_the_default_linker() -> Result<()> {
-    unused_stubs_vanish("bfd")
-}
-
-#[test]
-#[ignore = "needs lld: ./tests/run"]
-fn unused_stubs_vanish_with_lld() -> Result<()> {
-    unused_stubs_vanish("lld")
-}
-
-#[test]
-#[ignore = "needs mold: ./tests/run"]
-fn unused_stubs_vanish_with_mold() -> Result<()> {
-    unused_stubs_vanish("mold")
-}
-
-#[test]
-fn twenty_thousand_stubs_compile_link_and_run() -> Result<()> {
-    let dir = scratch()?;
-    let plan = plan_functions(numbered(20_000), Machine::X86_64)?;
-    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
-    // Without garbage collection the program keeps all of them. (A C compiler takes a minute for
-    // a program that names as many.)
-    let used: Vec<usize> = (0..20_000).step_by(199).collect();
-    succeed(&mut Command::new(link(
-        dir.path(),
-        &archive,
-        &calling(&used),
-        &[],
-    )?))?;
-    Ok(())
-}
-
 /// Slots are function pointers: once nothing is left to bind, nobody may write them.
 #[test]
 fn slots_become_read_only_when_all_libraries_are_bound() -> Result<()> {
@@ -401,7 +299,7 @@ fn slots_become_read_only_when_all_libraries_are_bound() -> Result<()> {
     let program = link(
         dir.path(),
         &archive,
-        include_str!("../traps/read-only.c"),
+        include_str!("../../traps/read-only.c"),
         &[],
     )?;
     let ran = succeed(&mut Command::new(program))?;

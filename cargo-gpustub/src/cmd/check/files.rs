@@ -1,0 +1,125 @@
+//! Files, looked at: programs, libraries, wheels and directories that were named.
+
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use gpustub_check::{Look, Package, RULES, check, gpu_images, read};
+use gpustub_core::diag::{Diagnostic, FILE_ERROR};
+
+use super::policies::Policies;
+use super::{Report, number, slashes};
+use crate::error::Error;
+use crate::imports::misfits;
+
+/// Looks at what is named.
+pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
+    let policy = policies.root();
+    let headers = policies.headers();
+    let one = |path: &PathBuf| -> Report {
+        let mut report = Report::default();
+        let packages = match read::read(path, &slashes(path)) {
+            Ok(packages) => packages,
+            Err(error) => {
+                report.findings.push(unreadable(path, &error));
+                return report;
+            }
+        };
+        for package in packages {
+            report.details.extend(details(&package));
+            report.findings.extend(check(&package, &policy));
+            for (library, header) in &headers {
+                report.findings.extend(misfits(&package, library, *header));
+            }
+            let members = package.members.iter();
+            let files = members.map(|member| package.shown(member));
+            report.looked.files.extend(files);
+        }
+        report
+    };
+    let mut report = Report::default();
+    for one in on_two_threads(paths, one) {
+        report.findings.extend(one.findings);
+        report.details.extend(one.details);
+        report.looked.files.extend(one.looked.files);
+    }
+    report.what = number(report.looked.files.len(), "file");
+    report
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(&FILE_ERROR, Error::io("read", path, error).to_string())
+}
+
+/// What a main thread has: directories in directories are read by recursion.
+const STACK: usize = 8 << 20;
+
+/// What `work` makes of each item, in their order. Packed wheels take the processor, not the disk; more
+/// than two at a time would take more than the 64 MB of memory that BENCHMARKS.md promises.
+fn on_two_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let share = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else {
+                return done;
+            };
+            done.push((at, work(item)));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        // Where the system gives no other thread, this one does all.
+        let other = (items.len() > 1).then(|| {
+            let builder = thread::Builder::new().stack_size(STACK);
+            builder.spawn_scoped(scope, share).ok()
+        });
+        let mut done = share();
+        if let Some(other) = other.flatten() {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, made)| made).collect()
+}
+
+/// Which rules look at what.
+fn details(package: &Package) -> Vec<String> {
+    let rules = |wanted: fn(&Look) -> bool| -> String {
+        let rules = RULES.iter().filter(|rule| wanted(&rule.look));
+        let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
+        ids.join(", ")
+    };
+    let of_images = rules(|look| matches!(look, Look::Image(_)));
+    let of_packages = rules(|look| matches!(look, Look::Package(_) | Look::Policy(_)));
+    let images = gpu_images(package);
+    let mut details: Vec<String> = images
+        .map(|image| format!("{}: {of_images}", image.shown()))
+        .collect();
+    if !of_packages.is_empty() {
+        details.push(format!("{}: {of_packages}", package.name));
+    }
+    details
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::on_two_threads;
+
+    #[test]
+    fn the_order_is_that_of_the_items_whoever_is_ready_first() {
+        // Of each two items either thread has one.
+        let both = Barrier::new(2);
+        let made = on_two_threads(&[1, 2, 3, 4, 5, 6], |item| {
+            both.wait();
+            item * 10
+        });
+        assert_eq!(made, [10, 20, 30, 40, 50, 60]);
+        assert_eq!(on_two_threads(&[7], |item| item + 1), [8]);
+        assert_eq!(on_two_threads(&[], |item: &u8| *item), [0; 0]);
+    }
+}
