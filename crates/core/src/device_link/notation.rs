@@ -166,7 +166,6 @@ fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             _ if in_word(c) => {
                 length = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
                 // The `-` of an arrow is no part of the name before it.
-                length = rest[..length].find("->").unwrap_or(length);
                 if rest[length..].starts_with('>') && rest[..length].ends_with('-') {
                     length -= 1;
                 }

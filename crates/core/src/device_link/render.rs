@@ -177,3 +177,13 @@ fn quoted(text: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_end_a_string_of_the_drawing() {
+        assert_eq!(quoted("a\"b\\n\nc"), r#""a\"b\\n\nc""#);
+    }
+}
