@@ -42,16 +42,49 @@ impl Env {
     }
 
     /// A variable's value. The name is remembered.
+    pub fn get(&self, name: &str) -> Option<OsString> {
+        self.remember(name);
+        self.peek(name)
+    }
+
+    /// A variable's value that is no reason to build again: the `PATH` that a tool was found in,
+    /// which is another in every editor and terminal.
     #[allow(
         clippy::disallowed_methods,
         reason = "the one place that may read the environment"
     )]
-    pub fn get(&self, name: &str) -> Option<OsString> {
-        self.remember(name);
+    pub(crate) fn peek(&self, name: &str) -> Option<OsString> {
         match &self.given {
             Some(given) => given.get(name).cloned(),
             None => std::env::var_os(name),
         }
+    }
+
+    /// What direct dependencies published under `key`, by variable, sorted: `DEP_<LINKS>_<KEY>`.
+    /// Cargo runs the script again when one of them does, so that no line is needed.
+    #[cfg(feature = "device-link")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place that may read the environment"
+    )]
+    pub(crate) fn of_dependencies(&self, key: &str) -> Vec<(String, OsString)> {
+        let end = format!("_{key}");
+        let mut found = Vec::new();
+        let mut take = |name: &str, value: &OsString| {
+            if name.starts_with("DEP_") && name.ends_with(&end) {
+                found.push((name.to_owned(), value.clone()));
+            }
+        };
+        match &self.given {
+            Some(given) => given.iter().for_each(|(name, value)| take(name, value)),
+            None => {
+                for (name, value) in std::env::vars_os() {
+                    take(&name.to_string_lossy(), &value);
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     /// Notes that the build depends on a variable that another library reads for us.
@@ -100,7 +133,17 @@ impl Env {
     /// that name instead.
     pub(crate) fn rerun_lines(&self) -> Vec<Directive> {
         let by_cargo = |name: &str| {
-            name.starts_with("CARGO_") || matches!(name, "OUT_DIR" | "TARGET" | "HOST")
+            name.starts_with("CARGO_")
+                || matches!(
+                    name,
+                    "OUT_DIR"
+                        | "TARGET"
+                        | "HOST"
+                        | "OPT_LEVEL"
+                        | "DEBUG"
+                        | "NUM_JOBS"
+                        | "RUSTC_WRAPPER"
+                )
         };
         let mut lines = Vec::new();
         for (name, ()) in self.asked.borrow().iter() {

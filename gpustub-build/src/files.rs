@@ -28,6 +28,31 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     rename(&new, path)
 }
 
+/// Makes `link` another name of the file `to`; a symbolic one, so that it follows a file that is
+/// written anew.
+#[cfg(all(feature = "device-link", unix))]
+pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
+    if fs::read_link(link).is_ok_and(|old| old == to) {
+        return Ok(());
+    }
+    let new = beside(link);
+    let made = match std::os::unix::fs::symlink(to, &new) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&new).and_then(|()| std::os::unix::fs::symlink(to, &new))
+        }
+        other => other,
+    };
+    made.map_err(|e| Error::io("write", &new, &e))?;
+    rename(&new, link)
+}
+
+/// As above, where symbolic links need rights that builds do not have.
+#[cfg(all(feature = "device-link", not(unix)))]
+pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
+    fs::copy(to, link).map_err(|e| Error::io("write", link, &e))?;
+    Ok(())
+}
+
 /// A name beside `path`, to be renamed to it when complete: nobody sees half a file.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -25,6 +25,8 @@
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references stand in it.
 
+#[cfg(feature = "device-link")]
+mod device_link;
 mod env;
 mod error;
 mod files;
@@ -35,10 +37,13 @@ pub mod toolchain;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
+#[cfg(not(feature = "device-link"))]
+use gpustub_core::diag::FEATURE_OFF;
 use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
 use gpustub_core::manifest::{Form, Manifest, Optional};
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::sources::render;
+use gpustub_core::target::Target;
 
 pub use env::Env;
 pub use error::Error;
@@ -53,6 +58,24 @@ pub fn build() {
     Build::new().build();
 }
 
+/// As [`build`], for a package whose direct dependencies have libraries of relocatable CUDA code,
+/// and whose own programs, tests, examples and C libraries are to be linked with them: it links the
+/// device code, and passes the result as link arguments. `GpuStub.toml` may be absent.
+///
+/// Where such libraries stand behind crates without any, or where tests alone need them,
+/// `cargo gpustub sync` writes a crate that does the same with [`finalizer`].
+#[cfg(feature = "device-link")]
+pub fn finalize() {
+    Build::new().finalize().build();
+}
+
+/// The build script of a crate that `cargo gpustub sync` has written: it links the device code of
+/// its direct dependencies, and whatever program uses the crate has it.
+#[cfg(feature = "device-link")]
+pub fn finalizer() {
+    Build::new().finalizer().build();
+}
+
 /// Settings of a build, for the rare case that the defaults do not fit.
 #[derive(Debug, Clone, Default)]
 pub struct Build {
@@ -61,6 +84,8 @@ pub struct Build {
     out_dir: Option<PathBuf>,
     compiler: Option<PathBuf>,
     archiver: Option<PathBuf>,
+    #[cfg(feature = "device-link")]
+    carrier: Option<device_link::Carrier>,
 }
 
 /// What a build made. Nothing has been printed yet.
@@ -77,8 +102,18 @@ pub struct Output {
     pub include: Option<PathBuf>,
 }
 
+/// What a package has declared that has no `GpuStub.toml`, where it may have none.
+const EMPTY_MANIFEST: &str = "schema = 1\n";
+
 /// The whole of an archive without members: the format's magic (ar(5)).
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
+
+/// What the user wrote, and what follows of it.
+struct Input {
+    path: PathBuf,
+    manifest: Manifest,
+    plan: Plan,
+}
 
 impl Build {
     /// A build with the defaults: all is taken from the environment that cargo sets.
@@ -114,6 +149,20 @@ impl Build {
     /// This archiver, whatever `AR` says.
     pub fn archiver(mut self, program: impl Into<PathBuf>) -> Self {
         self.archiver = Some(program.into());
+        self
+    }
+
+    /// See [`finalize`].
+    #[cfg(feature = "device-link")]
+    pub fn finalize(mut self) -> Self {
+        self.carrier = Some(device_link::Carrier::LinkArgs);
+        self
+    }
+
+    /// See [`finalizer`].
+    #[cfg(feature = "device-link")]
+    pub fn finalizer(mut self) -> Self {
+        self.carrier = Some(device_link::Carrier::Crate);
         self
     }
 
@@ -154,7 +203,12 @@ impl Build {
         } else {
             Some(self.read(&mut output.directives)?)
         };
-        if let Some(plan) = input {
+        if let Some(Input {
+            path,
+            manifest,
+            plan,
+        }) = input
+        {
             output.stubs = plan
                 .libraries
                 .iter()
@@ -164,6 +218,7 @@ impl Build {
             if !output.stubs.is_empty() {
                 self.generate(&plan, &mut output)?;
             }
+            self.device_link(&path, &manifest, &mut output)?;
         }
         // After everything has been read.
         output.directives.splice(0..0, self.env.rerun_lines());
@@ -171,7 +226,7 @@ impl Build {
     }
 
     /// Reads what the user wrote, and plans.
-    fn read(&self, directives: &mut Vec<Directive>) -> Result<Plan, Error> {
+    fn read(&self, directives: &mut Vec<Directive>) -> Result<Input, Error> {
         let (path, name) = match &self.manifest {
             Some(path) => (path.clone(), path.display().to_string()),
             None => {
@@ -184,7 +239,13 @@ impl Build {
                 )
             }
         };
-        let text = std::fs::read_to_string(&path).map_err(|e| match e.kind() {
+        let text = std::fs::read_to_string(&path).or_else(|e| match e.kind() {
+            std::io::ErrorKind::NotFound if self.may_lack_manifest() => {
+                Ok(EMPTY_MANIFEST.to_owned())
+            }
+            _ => Err(e),
+        });
+        let text = text.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
                 Error::new(&FILE_ERROR, format!("there is no {}", path.display())).help(
                     "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
@@ -234,16 +295,16 @@ impl Build {
             let text = error::located(warning, &texts);
             directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
         }
-        Ok(plan)
+        Ok(Input {
+            path,
+            manifest,
+            plan,
+        })
     }
 
     /// Writes, compiles and archives (or links) the stubs of a plan that has some.
     fn generate(&self, plan: &Plan, output: &mut Output) -> Result<(), Error> {
-        let out_dir = match &self.out_dir {
-            Some(dir) => dir.clone(),
-            None => self.env.cargo_text("OUT_DIR")?.into(),
-        };
-        let dir = out_dir.join("gpustub");
+        let dir = self.dir()?;
         let link = dir.join("link");
         let Some(link_text) = link.to_str().filter(|path| !path.contains('\n')) else {
             return Err(Error::new(
@@ -263,17 +324,7 @@ impl Build {
         }
 
         write_sources(&dir, &render(plan))?;
-        let host = self.env.cargo_text("HOST")?;
-        for variable in toolchain::variables(&plan.target.triple, &host) {
-            self.env.remember(&variable);
-        }
-        let tools = Toolchain::find(
-            &plan.target,
-            &host,
-            &dir,
-            self.compiler.as_deref(),
-            self.archiver.as_deref(),
-        )?;
+        let tools = self.toolchain(&plan.target, &dir)?;
 
         let name = link_name(&self.env.cargo_text("CARGO_PKG_NAME")?);
         let (kind, file, stand_in) = match shared {
@@ -320,6 +371,91 @@ impl Build {
         output.library = Some(library);
         output.include = Some(dir);
         Ok(())
+    }
+
+    /// Whether the build has something to do without a `GpuStub.toml`.
+    fn may_lack_manifest(&self) -> bool {
+        #[cfg(feature = "device-link")]
+        return self.carrier.is_some();
+        #[cfg(not(feature = "device-link"))]
+        false
+    }
+
+    /// Builds the libraries of relocatable CUDA code.
+    #[cfg(feature = "device-link")]
+    fn device_link(
+        &self,
+        path: &Path,
+        manifest: &Manifest,
+        output: &mut Output,
+    ) -> Result<(), Error> {
+        let declared: Vec<_> = manifest
+            .device_links
+            .iter()
+            .filter(|library| match &library.optional {
+                Optional::No => true,
+                Optional::Feature(feature) => self.env.has_feature(feature),
+            })
+            .collect();
+        if declared.is_empty() && self.carrier.is_none() {
+            return Ok(());
+        }
+        let dir = self.dir()?;
+        let target = self.env.target()?;
+        let context = device_link::Context {
+            env: &self.env,
+            package: path.parent().unwrap_or(Path::new("")),
+            out: &dir,
+            stubbed: manifest.stubs.iter().any(|stub| stub.id.value == "cudart"),
+            tools: &|| self.toolchain(&target, &dir),
+        };
+        let closure = device_link::libraries(&context, &declared, &mut output.directives)?;
+        let Some(carrier) = self.carrier else {
+            return Ok(());
+        };
+        let stubbed = context.stubbed || closure.iter().any(|library| library.stubbed);
+        device_link::link(&context, &closure, stubbed, carrier, &mut output.directives)
+    }
+
+    /// Says that libraries of relocatable CUDA code are not compiled without the feature.
+    #[cfg(not(feature = "device-link"))]
+    fn device_link(&self, _: &Path, manifest: &Manifest, _: &mut Output) -> Result<(), Error> {
+        let Some(first) = manifest.device_links.first() else {
+            return Ok(());
+        };
+        Err(Error::new(
+            &FEATURE_OFF,
+            format!(
+                "[device-link.{}] needs the feature `device-link` of gpustub-build",
+                first.name.value
+            ),
+        )
+        .help(
+            "in Cargo.toml: [build-dependencies] gpustub-build = { version = \"0.1\", features =              [\"device-link\"] }; `cargo gpustub sync` writes it",
+        ))
+    }
+
+    /// Where everything is made.
+    fn dir(&self) -> Result<PathBuf, Error> {
+        let out_dir = match &self.out_dir {
+            Some(dir) => dir.clone(),
+            None => self.env.cargo_text("OUT_DIR")?.into(),
+        };
+        Ok(out_dir.join("gpustub"))
+    }
+
+    fn toolchain(&self, target: &Target, scratch: &Path) -> Result<Toolchain, Error> {
+        let host = self.env.cargo_text("HOST")?;
+        for variable in toolchain::variables(&target.triple, &host) {
+            self.env.remember(&variable);
+        }
+        Toolchain::find(
+            target,
+            &host,
+            scratch,
+            self.compiler.as_deref(),
+            self.archiver.as_deref(),
+        )
     }
 }
 

@@ -159,16 +159,32 @@ impl Toolchain {
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
     pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
         self.objects(dir, &[])?;
+        self.archive(
+            dir,
+            &OBJECTS.map(|(object, _)| Path::new(object)),
+            library,
+            index,
+        )
+    }
+
+    /// Puts objects, named relative to `dir` or absolute, into the archive `library`.
+    pub(crate) fn archive(
+        &self,
+        dir: &Path,
+        objects: &[impl AsRef<Path>],
+        library: &Path,
+        index: Index,
+    ) -> Result<(), Error> {
         let new = absolute(&files::beside(library))?;
         // D leaves out times and owners; archivers that refuse the letter know the variable.
         let (wished, fall_back) = match index {
             Index::Write => ("cqsD", "cqs"),
             Index::Omit => ("cqSD", "cqS"),
         };
-        let first = self.archive(dir, &new, wished)?;
+        let first = self.run_archiver(dir, &new, wished, objects)?;
         let (command, output) = match first.1.status.success() {
             true => first,
-            false => self.archive(dir, &new, fall_back)?,
+            false => self.run_archiver(dir, &new, fall_back, objects)?,
         };
         if !output.status.success() {
             remove(&new)?;
@@ -177,11 +193,17 @@ impl Toolchain {
         files::rename(&new, library)
     }
 
-    fn archive(&self, dir: &Path, new: &Path, operation: &str) -> Result<(Command, Output), Error> {
+    fn run_archiver(
+        &self,
+        dir: &Path,
+        new: &Path,
+        operation: &str,
+        objects: &[impl AsRef<Path>],
+    ) -> Result<(Command, Output), Error> {
         remove(new)?;
         let mut command = self.archiver.command(dir);
         command.env("ZERO_AR_DATE", "1").arg(operation).arg(new);
-        command.args(OBJECTS.map(|(object, _)| object));
+        command.args(objects.iter().map(AsRef::as_ref));
         let output = command.output().map_err(|e| self.no_archiver(&e))?;
         Ok((command, output))
     }

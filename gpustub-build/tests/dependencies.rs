@@ -5,6 +5,15 @@ use std::process::Command;
 
 #[test]
 fn at_most_eight_foreign_crates() {
+    at_most(8, &[]);
+}
+
+#[test]
+fn at_most_seven_with_device_links() {
+    at_most(7, &["--features", "device-link"]);
+}
+
+fn at_most(most: usize, features: &[&str]) {
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",
@@ -14,6 +23,7 @@ fn at_most_eight_foreign_crates() {
             "-e",
             "normal,build",
         ])
+        .args(features)
         .args(["--prefix", "none", "--format", "{p}"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
@@ -35,7 +45,7 @@ fn at_most_eight_foreign_crates() {
     );
     assert!(foreign.iter().any(|line| line.starts_with("cc ")), "{tree}");
     assert!(
-        foreign.len() <= 8,
+        foreign.len() <= most,
         "{} foreign crates: {foreign:#?}",
         foreign.len()
     );

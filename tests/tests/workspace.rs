@@ -99,6 +99,8 @@ fn the_face_of_the_helper_is_small() -> Result<()> {
         "pub use error::Error;",
         "pub use gpustub_core::directives::Directive;",
         "pub fn build() {",
+        "pub fn finalize() {",
+        "pub fn finalizer() {",
         "pub struct Build {",
         "pub struct Output {",
     ];
@@ -106,7 +108,9 @@ fn the_face_of_the_helper_is_small() -> Result<()> {
 
     for package in &packages()? {
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            if ["gpustub-build", "gpustub-core"].contains(&name(dependency)) {
+            // One's own tests ask for features of oneself.
+            let other = name(dependency) != name(package);
+            if other && ["gpustub-build", "gpustub-core"].contains(&name(dependency)) {
                 let version = package["version"].as_str().unwrap_or_default();
                 let pair = format!("{} -> {}", name(package), name(dependency));
                 assert_eq!(dependency["req"], format!("={version}"), "{pair}");

@@ -16,6 +16,10 @@ pub enum Directive {
     LinkLib(String, String),
     /// `rustc-link-arg`.
     LinkArg(String),
+    /// `rustc-cfg`.
+    Cfg(String),
+    /// `rustc-check-cfg`.
+    CheckCfg(String),
     /// `metadata=KEY=VALUE`.
     Metadata(String, String),
     /// `warning`.
@@ -32,6 +36,8 @@ impl fmt::Display for Directive {
             Self::LinkSearch(dir) => write!(f, "cargo::rustc-link-search=native={dir}"),
             Self::LinkLib(kind, name) => write!(f, "cargo::rustc-link-lib={kind}={name}"),
             Self::LinkArg(arg) => write!(f, "cargo::rustc-link-arg={arg}"),
+            Self::Cfg(cfg) => write!(f, "cargo::rustc-cfg={cfg}"),
+            Self::CheckCfg(cfg) => write!(f, "cargo::rustc-check-cfg={cfg}"),
             Self::Metadata(key, value) => write!(f, "cargo::metadata={key}={value}"),
             Self::Warning(text) => write!(f, "cargo::warning={text}"),
             Self::Error(text) => write!(f, "cargo::error={text}"),

@@ -1,6 +1,7 @@
 //! What must hold of any text: the bodies of the fuzz targets in `tests/fuzz` and of the property
 //! tests. Each panics if something is wrong with the reader, never because of its input.
 
+#[cfg(feature = "device-link")]
 use crate::device_link::{self, Graph};
 use crate::diag::{Diagnostic, line_column};
 use crate::gates::{Gates, MOST_ARGUMENTS};
@@ -64,6 +65,7 @@ pub fn library(text: &str) {
 }
 
 /// A graph of device-link libraries: read, planned and shown; a good one, written and read again.
+#[cfg(feature = "device-link")]
 pub fn device_link(text: &str) {
     let (mut graph, diagnostics) = Graph::parse("x", text);
     places_are_inside(text, &diagnostics);

@@ -9,6 +9,7 @@ pub mod arch;
 pub mod by_name;
 pub mod date;
 mod decode;
+#[cfg(feature = "device-link")]
 pub mod device_link;
 pub mod diag;
 pub mod directives;

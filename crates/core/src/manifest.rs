@@ -40,6 +40,16 @@ pub enum Form {
     Shared,
 }
 
+impl Form {
+    /// As it stands after `form =`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Shared => "shared",
+        }
+    }
+}
+
 /// Whether a stub or a library is wanted at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Optional {

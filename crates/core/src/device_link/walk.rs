@@ -145,7 +145,8 @@ fn inside(net: &Net<'_>, image: usize) -> Inside {
     let mut seen = vec![false; net.nodes.len()];
     for &at in &nodes {
         for &to in &net.links[at] {
-            if !absorbs(net, image, to) && !std::mem::replace(&mut seen[to], true) {
+            if !absorbs(net, image, to) && !seen[to] {
+                seen[to] = true;
                 inside.linked.push(to);
             }
         }

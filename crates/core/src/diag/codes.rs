@@ -84,6 +84,15 @@ link. Depend on it in `[dependencies]` only, or make the generator a program of 
 
     [build-dependencies]
     physics = \"1\"            # has a device-link library";
+    DEVICE_LINK_FAILED "device-link-failed": "device code that cannot be linked",
+        "nvcc (nvlink) links the device code of all RDC libraries of a program at once. Its own messages
+follow. `Undefined reference` is device code of a library that `requires` does not name, `Multiple
+definition` the same function in two libraries, `SM Arch not found` a library that is compiled for
+fewer architectures than the others.
+
+    [device-link.physics]
+    requires = [\"geometry\"]
+    archs = [\"sm_80\", \"compute_90\"]";
     DEVICE_LINKED_TWICE "device-linked-twice": "two device links over one library in a process",
         "A library's objects report to the first device link over them that the loader finds. A second one
 in the process never hears of them, so none of its kernels is registered: everything builds, and
@@ -126,6 +135,12 @@ dependents and `cdylib` for others.
 
     [lib]
     crate-type = [\"rlib\", \"cdylib\"]";
+    FEATURE_OFF "feature-off": "a table that needs a cargo feature of gpustub-build",
+        "What only some projects need is behind a feature of the build-dependency, so that others do not
+compile it. `cargo gpustub sync` writes it.
+
+    [build-dependencies]
+    gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";
     FILE_ERROR "file-error": "a file that cannot be read or written",
         "The message names the file and the system's reason. Nothing else was changed: files are written
 beside their place and then renamed, so that an interrupted run leaves none half-written.
@@ -202,11 +217,30 @@ starts there, and the library is never found: every call takes the fall-back.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
+    NO_SOURCES "no-sources": "a pattern that matches no source file",
+        "`sources` of a device-link library names CUDA files by patterns, relative to GpuStub.toml: `*`
+for part of a name, `**` for any folders. One that matches nothing is mostly a typo.
+
+    [device-link.physics]
+    sources = [\"cuda/*.cu\"]";
     NOT_YET "not-yet": "a table that this version does not build yet",
         "The table is part of the design, and this version of gpustub cannot do it. It is an error so that
 a build does not look complete without it.
 
     [archive.builtins]          # not in this version";
+    NVCC_FAILED "nvcc-failed": "the CUDA compiler refused something",
+        "nvcc compiles the sources of device-link libraries, and links their device code. Its own
+messages follow. `-arch` names that it does not know are listed by `nvcc --list-gpu-code`.
+
+    export CUDA_HOME=/usr/local/cuda-12.9      # another toolkit";
+    NVCC_MISSING "nvcc-missing": "there is no CUDA compiler",
+        "Device-link libraries are compiled by nvcc, found by NVCC, CUDA_HOME, CUDA_PATH, PATH, in
+/usr/local/cuda and /opt/cuda, and in the wheels of the active Python environment. With
+`optional = true` a library is left out where there is none; Rust code asks for it with
+`#[cfg(gpustub_device_link = \"physics\")]`.
+
+    [device-link.physics]
+    optional = true";
     OBJECT_LIBRARY "object-library": "relocatable code in objects outside of a library",
         "A device link is over archives, each of them once. Objects that are handed from target to target
 would be in several, and nobody knows where they end up. Declare a static or shared library.

@@ -1,0 +1,176 @@
+//! Runs tools side by side, within the tokens of cargo's jobserver.
+//!
+//! A build script owns one token without asking; every tool beyond the first needs one more (GNU
+//! make's manual, "POSIX Jobserver Interaction", which cargo follows).
+
+use std::io;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use jobserver::{Acquired, Client};
+
+/// Where the right to run one more tool comes from.
+pub(crate) struct Tokens {
+    client: Client,
+}
+
+impl Tokens {
+    /// Those of cargo; where nobody hands out any, `jobs` at a time.
+    pub(crate) fn new(jobs: usize) -> io::Result<Self> {
+        // SAFETY: cargo opens the descriptors that its variables name before it starts a build
+        // script, and nothing here has closed or reused one.
+        let inherited = unsafe { Client::from_env() };
+        let client = match inherited {
+            Some(client) => client,
+            None => Client::new(jobs.max(1) - 1)?,
+        };
+        Ok(Self { client })
+    }
+
+    /// Runs the commands, and returns what each printed, in their order. After the first that
+    /// fails no other is started: those are `None`.
+    pub(crate) fn run(self, commands: Vec<Command>) -> io::Result<Vec<Option<Output>>> {
+        enum Event {
+            Token(io::Result<Acquired>),
+            Done(usize, io::Result<Output>),
+        }
+        let total = commands.len();
+        let (sender, events) = mpsc::channel();
+        let tokens = sender.clone();
+        let helper = self.client.into_helper_thread(move |token| {
+            // Nobody listens any more once all is done: the token goes back.
+            let _ = tokens.send(Event::Token(token));
+        })?;
+        for _ in 1..total {
+            helper.request_token();
+        }
+        let mut waiting = commands.into_iter().enumerate();
+        let mut outputs: Vec<Option<Output>> = (0..total).map(|_| None).collect();
+        let mut failed = None;
+        thread::scope(|scope| {
+            let mut running = 0;
+            let mut held = Vec::new();
+            loop {
+                while failed.is_none() && running <= held.len() {
+                    let Some((index, mut command)) = waiting.next() else {
+                        break;
+                    };
+                    running += 1;
+                    let sender = sender.clone();
+                    scope.spawn(move || {
+                        let output = command.stdin(Stdio::null()).output();
+                        let _ = sender.send(Event::Done(index, output));
+                    });
+                }
+                if running == 0 {
+                    break;
+                }
+                match events.recv() {
+                    Ok(Event::Token(Ok(token))) => held.push(token),
+                    // What runs goes on; what waits does so for the tokens that there are.
+                    Ok(Event::Token(Err(_))) | Err(_) => {}
+                    Ok(Event::Done(index, output)) => {
+                        running -= 1;
+                        match output {
+                            Ok(output) => {
+                                if !output.status.success() && failed.is_none() {
+                                    failed = Some(Ok(()));
+                                }
+                                outputs[index] = Some(output);
+                            }
+                            Err(error) => failed = Some(Err(error)),
+                        }
+                        // Others may use what nothing here will.
+                        let useful = match failed {
+                            None => running + waiting.len(),
+                            Some(_) => running,
+                        };
+                        held.truncate(useful.saturating_sub(1));
+                    }
+                }
+            }
+        });
+        drop(helper);
+        match failed {
+            Some(Err(error)) => Err(error),
+            _ => Ok(outputs),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    /// A command that notes how many of its kind run while it does.
+    fn counting(dir: &Path, index: usize) -> Command {
+        let mut command = Command::new("sh");
+        command.current_dir(dir).arg("-c").arg(format!(
+            "touch run.{index}; ls run.* | wc -l >> most; sleep 0.05; ls run.* | wc -l >> most; rm run.{index}; echo {index}"
+        ));
+        command
+    }
+
+    fn most(dir: &Path) -> usize {
+        let text = fs::read_to_string(dir.join("most")).unwrap();
+        text.lines()
+            .map(|l| l.trim().parse().unwrap())
+            .max()
+            .unwrap()
+    }
+
+    #[test]
+    fn no_more_run_at_once_than_there_are_tokens() {
+        for tokens in [1, 3] {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = folder.path();
+            let client = Client::new(tokens - 1).unwrap();
+            let commands = (0..12).map(|index| counting(dir, index)).collect();
+            let outputs = Tokens { client }.run(commands).unwrap();
+            let printed: Vec<_> = outputs
+                .into_iter()
+                .map(|o| String::from_utf8(o.unwrap().stdout).unwrap())
+                .collect();
+            let expected: Vec<_> = (0..12).map(|index| format!("{index}\n")).collect();
+            assert_eq!(printed, expected);
+            assert!((1..=tokens).contains(&most(dir)), "{}", most(dir));
+        }
+    }
+
+    #[test]
+    fn tokens_go_back() {
+        let client = Client::new(3).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let commands = (0..8).map(|index| counting(dir.path(), index)).collect();
+        let tokens = Tokens {
+            client: client.clone(),
+        };
+        tokens.run(commands).unwrap();
+        assert_eq!(client.available().unwrap(), 3);
+    }
+
+    #[test]
+    fn nothing_is_started_after_a_failure() {
+        let client = Client::new(0).unwrap();
+        let command = |program: &str| Command::new(program);
+        let outputs = Tokens { client }
+            .run(vec![command("true"), command("false"), command("true")])
+            .unwrap();
+        let done: Vec<_> = outputs
+            .iter()
+            .map(|o| o.as_ref().map(|o| o.status.success()))
+            .collect();
+        assert_eq!(done, [Some(true), Some(false), None]);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error() {
+        let client = Client::new(1).unwrap();
+        let missing = Command::new("/nonexistent/nvcc");
+        let error = Tokens { client }.run(vec![missing]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

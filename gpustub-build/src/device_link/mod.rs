@@ -1,0 +1,315 @@
+//! Libraries of relocatable CUDA code (RDC), and the one device link of a program that has them.
+//!
+//! ```text
+//! OUT_DIR/gpustub/device-link/
+//!     objects/<library>/     an object, a list of what was read and a stamp for each source
+//!     lib/                   the archives, for the linker
+//!     libraries              what dependents are told (`published.rs`)
+//!     link/                  a device link and what it was made from
+//! ```
+
+mod compile;
+mod index;
+mod jobs;
+mod last;
+mod nvcc;
+mod published;
+mod stamp;
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
+
+use crate::env::Env;
+use crate::toolchain::{Index, Toolchain};
+use crate::{Directive, Error, files};
+use compile::Place;
+use jobs::Tokens;
+use nvcc::Nvcc;
+use published::Library;
+
+pub(crate) use last::{Carrier, link};
+
+/// What a build script works with.
+pub(crate) struct Context<'a> {
+    pub(crate) env: &'a Env,
+    /// The folder of `GpuStub.toml`.
+    pub(crate) package: &'a Path,
+    /// `OUT_DIR/gpustub`.
+    pub(crate) out: &'a Path,
+    /// Whether the package has a stub of the CUDA runtime, its own or another package's.
+    pub(crate) stubbed: bool,
+    /// Finds the C compiler and the archiver.
+    pub(crate) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
+}
+
+/// Builds the RDC libraries of a package. Returns them and all that its dependencies have.
+pub(crate) fn libraries(
+    context: &Context,
+    declared: &[&DeviceLink],
+    directives: &mut Vec<Directive>,
+) -> Result<Vec<Library>, Error> {
+    let foreign = upstream(context.env)?;
+    if declared.is_empty() {
+        return Ok(foreign);
+    }
+    let dir = context.out.join("device-link");
+    let lib = dir.join("lib");
+    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the folder", &lib, &e))?;
+
+    let mut own: Vec<Library> = Vec::new();
+    for library in declared {
+        own.push(describe(context, library, &lib)?);
+    }
+    for library in declared {
+        require(library, &own, &foreign)?;
+    }
+
+    // Those that must be compiled, if there is what compiles them.
+    let compiled = |library: &&&DeviceLink| matches!(library.code, DeviceCode::Sources(_));
+    let wanted: Vec<_> = declared.iter().filter(compiled).collect();
+    if !wanted.is_empty() {
+        let target = context.env.cargo_text("TARGET")?;
+        let host = context.env.cargo_text("HOST")?;
+        match Nvcc::find(context.env, &target, &host) {
+            Ok(nvcc) => build(
+                context, &nvcc, &wanted, &mut own, &foreign, &dir, directives,
+            )?,
+            Err(missing) if wanted.iter().all(|library| library.skip_without_nvcc) => {
+                let names: Vec<_> = wanted.iter().map(|l| l.name.value.as_str()).collect();
+                for library in own.iter_mut().filter(|l| names.contains(&&*l.name)) {
+                    library.built = false;
+                }
+                let text = format!("device-link.{} is left out: {missing}", names.join(", "));
+                directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
+            }
+            Err(missing) => return Err(missing),
+        }
+    }
+
+    let mut link_names = Vec::new();
+    for (library, declared) in own.iter().zip(declared) {
+        let cfg = format!("gpustub_device_link, values({:?})", library.name);
+        directives.push(Directive::CheckCfg(format!("cfg({cfg})")));
+        if !library.built {
+            continue;
+        }
+        directives.push(Directive::Cfg(format!(
+            "gpustub_device_link={:?}",
+            library.name
+        )));
+        if let DeviceCode::External { .. } = declared.code {
+            directives.push(Directive::RerunIfChanged(published::text(
+                &library.archive,
+            )?));
+        }
+        if library.archive.as_os_str().is_empty() || library.form == Form::Shared.word() {
+            continue;
+        }
+        link_names.push(link_name(library, &lib)?);
+    }
+    if !link_names.is_empty() {
+        directives.push(Directive::LinkSearch(published::text(&lib)?));
+        for name in link_names {
+            directives.push(Directive::LinkLib("static".to_owned(), name));
+        }
+    }
+
+    // Dependents know the closure from their direct dependencies alone.
+    let mut all = own;
+    all.reverse();
+    for library in foreign {
+        if !all.contains(&library) {
+            all.push(library);
+        }
+    }
+    let path = dir.join("libraries");
+    files::write_if_changed(&path, published::render(&all)?.as_bytes())?;
+    if context.env.get("CARGO_MANIFEST_LINKS").is_some() {
+        let key = published::KEY.to_owned();
+        directives.push(Directive::Metadata(key, published::text(&path)?));
+    }
+    Ok(all)
+}
+
+/// What the direct dependencies tell of themselves and theirs, each library once, dependents first.
+fn upstream(env: &Env) -> Result<Vec<Library>, Error> {
+    let mut all: Vec<Library> = Vec::new();
+    for (_, path) in env.of_dependencies(published::KEY) {
+        let path = PathBuf::from(path);
+        let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
+        for library in published::parse(&path, &text)? {
+            if !all.contains(&library) {
+                all.push(library);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// A library before it is built.
+fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Library, Error> {
+    let name = &declared.name.value;
+    let under = |path: &str| context.package.join(path);
+    let package = context.env.cargo_text("CARGO_PKG_NAME")?;
+    let version = context.env.cargo_text("CARGO_PKG_VERSION")?;
+    let archive = match &declared.code {
+        DeviceCode::Headers => PathBuf::new(),
+        DeviceCode::Sources(_) => lib.join(format!("lib{}.a", unique(&package, name))),
+        DeviceCode::External { archive, .. } => under(&archive.value),
+    };
+    let shared = match &declared.code {
+        DeviceCode::External { shared, .. } => shared.as_ref(),
+        _ => None,
+    };
+    if let DeviceCode::External { .. } = declared.code {
+        if !archive.is_file() {
+            return Err(Error::new(
+                &FILE_ERROR,
+                format!("device-link.{name}: there is no {}", archive.display()),
+            )
+            .help("`archive` names a file that something else has built; build it first"));
+        }
+    }
+    Ok(Library {
+        name: name.clone(),
+        package: format!("{package} {version}"),
+        built: true,
+        archive,
+        archs: declared.archs.iter().map(|a| a.value.to_string()).collect(),
+        cudart: declared.cudart.word().to_owned(),
+        stubbed: context.stubbed,
+        form: declared.form.word().to_owned(),
+        middle: shared.map(|files| under(&files.middle.value)),
+        last: shared.map(|files| under(&files.r#final.value)),
+        include: declared.include.iter().map(|d| under(&d.value)).collect(),
+        defines: declared
+            .defines
+            .iter()
+            .map(|(name, value)| match value.value.is_empty() {
+                true => name.clone(),
+                false => format!("{name}={}", value.value),
+            })
+            .collect(),
+        flags: declared.flags.iter().map(|f| f.value.clone()).collect(),
+        requires: declared.requires.iter().map(|r| r.value.clone()).collect(),
+    })
+}
+
+/// Refuses a library that requires one which nobody in sight declares.
+fn require(library: &DeviceLink, own: &[Library], foreign: &[Library]) -> Result<(), Error> {
+    for name in &library.requires {
+        let known = |all: &[Library]| all.iter().any(|other| other.name == name.value);
+        if known(own) || known(foreign) {
+            continue;
+        }
+        let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.as_str()).collect();
+        names.sort();
+        names.dedup();
+        return Err(Error::new(
+            &UNKNOWN_NODE,
+            format!(
+                "device-link.{} requires `{}`, which neither this package nor a direct dependency declares",
+                library.name.value, name.value
+            ),
+        )
+        .help(format!(
+            "add the package that declares it to [dependencies], not to [dev-dependencies]; it needs \
+             a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
+            names.join(", ")
+        )));
+    }
+    Ok(())
+}
+
+/// Compiles and archives.
+fn build(
+    context: &Context,
+    nvcc: &Nvcc,
+    wanted: &[&&DeviceLink],
+    own: &mut [Library],
+    foreign: &[Library],
+    dir: &Path,
+    directives: &mut Vec<Directive>,
+) -> Result<(), Error> {
+    let opt_level = context.env.cargo_text("OPT_LEVEL")?;
+    let place = Place {
+        package: context.package,
+        out: dir,
+        nvcc,
+        opt_level: &opt_level,
+        debug: context.env.cargo_text("DEBUG")? == "true",
+    };
+    let mut units = Vec::new();
+    let mut objects = Vec::new();
+    for library in wanted {
+        let DeviceCode::Sources(patterns) = &library.code else {
+            continue;
+        };
+        let patterns: Vec<String> = patterns.iter().map(|p| p.value.clone()).collect();
+        let watched = compile::watched(&patterns);
+        directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
+        let inherited = inherited(&library.name.value, own, foreign);
+        let new = compile::units(&place, library, &patterns, &inherited)?;
+        objects.push(
+            new.iter()
+                .map(|unit| unit.object.clone())
+                .collect::<Vec<_>>(),
+        );
+        units.extend(new);
+    }
+    let jobs = context.env.cargo_text("NUM_JOBS")?.parse().unwrap_or(1);
+    let tokens = Tokens::new(jobs).map_err(|e| {
+        Error::new(
+            &FILE_ERROR,
+            format!("cargo's jobserver cannot be used: {e}"),
+        )
+    })?;
+    for path in compile::run(&place, units, tokens)? {
+        // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
+        let path = path.strip_prefix(context.package).unwrap_or(&path);
+        directives.push(Directive::RerunIfChanged(published::text(path)?));
+    }
+    let tools = (context.tools)()?;
+    for (library, objects) in wanted.iter().zip(objects) {
+        let found = own.iter_mut().find(|l| l.name == library.name.value);
+        if let Some(published) = found {
+            compile::archive(&tools, &published.archive, &objects, Index::Write)?;
+        }
+    }
+    Ok(())
+}
+
+/// The library and all that it requires, itself first; a library that several require once.
+fn inherited<'a>(name: &'a str, own: &'a [Library], foreign: &'a [Library]) -> Vec<&'a Library> {
+    let mut found: Vec<&Library> = Vec::new();
+    let mut waiting = vec![name];
+    while let Some(name) = waiting.pop() {
+        if found.iter().any(|library| library.name == name) {
+            continue;
+        }
+        let mut all = own.iter().chain(foreign);
+        if let Some(library) = all.find(|library| library.name == name) {
+            found.push(library);
+            waiting.extend(library.requires.iter().rev().map(String::as_str));
+        }
+    }
+    found
+}
+
+/// The name after `-l` of a library's archive. One that others have built gets a link in `lib`.
+fn link_name(library: &Library, lib: &Path) -> Result<String, Error> {
+    let package = library.package.split(' ').next().unwrap_or_default();
+    let name = unique(package, &library.name);
+    let path = lib.join(format!("lib{name}.a"));
+    if path != library.archive {
+        files::link(&library.archive, &path)?;
+    }
+    Ok(name)
+}
+
+/// rustc unpacks the archives of all crates into one folder by their names, so no two may share one.
+fn unique(package: &str, library: &str) -> String {
+    format!("gpustub_rdc_{package}_{library}").replace('-', "_")
+}

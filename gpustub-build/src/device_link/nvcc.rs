@@ -1,0 +1,273 @@
+//! Finds nvcc, and a host compiler that it takes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::diag::{COMPILER_MISSING, NVCC_MISSING};
+
+use crate::{Env, Error};
+
+/// A CUDA compiler, and what its files say of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Nvcc {
+    /// The program, or what wraps it, with its first words (`sccache nvcc`).
+    words: Vec<OsString>,
+    /// The toolkit's folder: the one with `bin/nvcc`.
+    pub(crate) root: PathBuf,
+    /// `--compiler-bindir`, where the compiler that nvcc would take is no good.
+    host_compiler: Option<PathBuf>,
+    /// Which caches compiles, for those alone.
+    wrapper: Option<OsString>,
+}
+
+/// Where a toolkit stands that nobody names (CUDA Installation Guide for Linux; Arch packages).
+const USUAL: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
+
+/// Where in Python's `site-packages` wheels of one major put a whole toolkit.
+const WHEEL_ROOTS: &[&str] = &["nvidia/cu14", "nvidia/cu13"];
+
+impl Nvcc {
+    /// The nvcc that NVCC, CUDA_HOME, CUDA_PATH, PATH, the usual folders or the active Python
+    /// environment have, in this order. `triple` is what it compiles for, `host` this machine.
+    pub(crate) fn find(env: &Env, triple: &str, host: &str) -> Result<Self, Error> {
+        let mut tried = Vec::new();
+        let Some(words) = candidates(env, &mut tried) else {
+            return Err(missing(&tried));
+        };
+        let program = words.last().map(PathBuf::from).unwrap_or_default();
+        let root = root_of(&program).unwrap_or_default();
+        let mut nvcc = Self {
+            words,
+            root,
+            host_compiler: None,
+            wrapper: wrapper(env),
+        };
+        nvcc.host_compiler = nvcc.choose_host_compiler(env, triple, host)?;
+        Ok(nvcc)
+    }
+
+    /// A command that compiles: through the compiler cache, if cargo uses one.
+    pub(crate) fn compile(&self) -> Command {
+        self.command(self.wrapper.iter().chain(&self.words))
+    }
+
+    /// A command that links device code. Caches do not know such commands.
+    pub(crate) fn link(&self) -> Command {
+        self.command(self.words.iter())
+    }
+
+    fn command<'a>(&self, mut words: impl Iterator<Item = &'a OsString>) -> Command {
+        let mut command = Command::new(words.next().map(OsString::as_os_str).unwrap_or_default());
+        command.args(words);
+        if let Some(compiler) = &self.host_compiler {
+            command.arg("-ccbin").arg(compiler);
+        }
+        command
+    }
+
+    /// The folders that hold this toolkit's libraries for `arch`, those that exist.
+    pub(crate) fn library_dirs(&self, arch: &str) -> Vec<PathBuf> {
+        let target = match arch {
+            "aarch64" => "targets/sbsa-linux/lib".to_owned(),
+            arch => format!("targets/{arch}-linux/lib"),
+        };
+        let dirs = ["lib64", &target, "lib"].map(|dir| self.root.join(dir));
+        dirs.into_iter().filter(|dir| dir.is_dir()).collect()
+    }
+
+    /// nvcc takes the `gcc` of PATH. One that is too new for the toolkit's headers is refused by
+    /// them with an #error for each source; another one often stands beside it under its version.
+    fn choose_host_compiler(
+        &self,
+        env: &Env,
+        triple: &str,
+        host: &str,
+    ) -> Result<Option<PathBuf>, Error> {
+        // nvcc reads these itself.
+        let flags = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"].map(|name| env.get(name));
+        if env.get("NVCC_CCBIN").is_some() {
+            return Ok(None);
+        }
+        let waived = flags.iter().flatten().any(|flags| {
+            let flags = flags.to_string_lossy();
+            flags.contains("allow-unsupported-compiler") || flags.contains("ccbin")
+        });
+        let named = self.named_compiler(env, triple, host);
+        if waived {
+            return Ok(named);
+        }
+        let Some(most) = self.most_gcc() else {
+            return Ok(named);
+        };
+        let asked = named.clone().unwrap_or_else(|| "gcc".into());
+        let Some(version) = gcc_major(&asked) else {
+            // Not GCC, or not there: nvcc says so.
+            return Ok(named);
+        };
+        if version <= most {
+            return Ok(named);
+        }
+        let prefix = match triple == host {
+            true => String::new(),
+            false => format!("{}-", triple.replace("-unknown", "")),
+        };
+        let older = (7..=most).rev().map(|major| format!("{prefix}g++-{major}"));
+        for name in older {
+            if gcc_major(Path::new(&name)).is_some() {
+                return Ok(Some(name.into()));
+            }
+        }
+        Err(Error::new(
+            &COMPILER_MISSING,
+            format!(
+                "the CUDA toolkit at {} takes GCC up to {most}, and `{}` is {version}",
+                self.root.display(),
+                asked.display()
+            ),
+        )
+        .help(format!(
+            "install an older one beside it (Debian, Ubuntu: apt install g++-{most}), name one with \
+             NVCC_CCBIN, or take a newer toolkit; NVCC_APPEND_FLAGS=-allow-unsupported-compiler \
+             tries it all the same"
+        )))
+    }
+
+    /// The C++ compiler that the user names, or that a target needs which is not this machine.
+    fn named_compiler(&self, env: &Env, triple: &str, host: &str) -> Option<PathBuf> {
+        let underscores = triple.replace(['-', '.'], "_");
+        let names = [
+            format!("CXX_{triple}"),
+            format!("CXX_{underscores}"),
+            "CXX".to_owned(),
+        ];
+        let named = names.iter().find_map(|name| env.get(name));
+        match named {
+            // Several words are a wrapper, which nvcc cannot be given.
+            Some(named) if !named.to_string_lossy().contains(' ') => Some(named.into()),
+            _ if triple != host => Some(format!("{}-g++", triple.replace("-unknown", "")).into()),
+            _ => None,
+        }
+    }
+
+    /// The newest GCC that the toolkit's headers take (`crt/host_config.h`).
+    fn most_gcc(&self) -> Option<u32> {
+        let header = "include/crt/host_config.h";
+        let text = fs::read_to_string(self.root.join(header)).ok()?;
+        let line = text.lines().find_map(|line| {
+            let rest = line.trim().strip_prefix("#if __GNUC__ > ")?;
+            rest.trim().parse().ok()
+        })?;
+        Some(line)
+    }
+}
+
+/// The words of the first nvcc that is there. What was looked at is added to `tried`.
+fn candidates(env: &Env, tried: &mut Vec<String>) -> Option<Vec<OsString>> {
+    if let Some(named) = env.get("NVCC").filter(|named| !named.is_empty()) {
+        // As with CC: the last word is the compiler, those before it wrap it.
+        let text = named.to_string_lossy().into_owned();
+        if Path::new(&named).exists() || !text.contains(' ') {
+            return Some(vec![named]);
+        }
+        return Some(text.split_whitespace().map(OsString::from).collect());
+    }
+    tried.push("NVCC".to_owned());
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        match env.get(name).filter(|root| !root.is_empty()) {
+            Some(root) => dirs.push(Path::new(&root).join("bin")),
+            None => tried.push(name.to_owned()),
+        }
+    }
+    let path = env.peek("PATH").unwrap_or_default();
+    dirs.extend(std::env::split_paths(&path));
+    dirs.extend(USUAL.iter().map(|root| Path::new(root).join("bin")));
+    dirs.extend(python_dirs(env));
+    let found = dirs.iter().find(|dir| dir.join("nvcc").is_file());
+    if found.is_none() {
+        env.remember("PATH");
+        tried.push("PATH".to_owned());
+        tried.extend(USUAL.iter().map(|root| (*root).to_owned()));
+        tried.push("the active Python environment".to_owned());
+    }
+    Some(vec![found?.join("nvcc").into()])
+}
+
+/// `bin` of the toolkits that wheels put into the active Python environment.
+fn python_dirs(env: &Env) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        let Some(prefix) = env.get(name) else {
+            continue;
+        };
+        let lib = Path::new(&prefix).join("lib");
+        let Ok(entries) = fs::read_dir(lib) else {
+            continue;
+        };
+        let mut packages: Vec<_> = entries
+            .flatten()
+            .map(|entry| entry.path().join("site-packages"))
+            .filter(|path| path.is_dir())
+            .collect();
+        packages.sort();
+        for packages in packages {
+            found.extend(
+                WHEEL_ROOTS
+                    .iter()
+                    .map(|root| packages.join(root).join("bin")),
+            );
+        }
+    }
+    found
+}
+
+/// The toolkit's folder of an nvcc: it is often a link elsewhere (`/usr/bin/nvcc`).
+fn root_of(program: &Path) -> Option<PathBuf> {
+    let plain = program.parent()?.parent().map(Path::to_path_buf);
+    let real = fs::canonicalize(program).ok();
+    let real = real.as_deref().and_then(|p| p.parent()?.parent());
+    match real {
+        Some(real) if real.join("include").is_dir() => Some(real.to_path_buf()),
+        _ => plain,
+    }
+}
+
+/// sccache, if rustc is run through it. Other wrappers of rustc know no nvcc.
+fn wrapper(env: &Env) -> Option<OsString> {
+    let wrapper = env.get("RUSTC_WRAPPER")?;
+    let stem = Path::new(&wrapper).file_stem()?;
+    (stem == "sccache").then_some(wrapper)
+}
+
+/// The major of a GCC; `None` if it is something else, or does not run.
+fn gcc_major(program: &Path) -> Option<u32> {
+    let output = Command::new(program)
+        .args(["-dM", "-E", "-x", "c", "/dev/null"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.contains("__clang__") {
+        return None;
+    }
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix("#define __GNUC__ "))?;
+    line.trim().parse().ok()
+}
+
+fn missing(tried: &[String]) -> Error {
+    Error::new(
+        &NVCC_MISSING,
+        format!(
+            "no CUDA compiler (nvcc) is found\n  tried: {}",
+            tried.join(", ")
+        ),
+    )
+    .help(
+        "install the CUDA toolkit (Debian, Ubuntu: apt install nvidia-cuda-toolkit), or its wheels \
+         (pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime \
+         nvidia-cuda-cccl), or set CUDA_HOME; `optional = true` builds without the library",
+    )
+}
