@@ -30,6 +30,31 @@ package is at the root, the file there holds that and `[policy]` only.
     [toolkit]              # in GpuStub.toml at the root of the workspace",
 };
 
+/// A library for C that is a Rust crate, too, and so would be device-linked twice.
+pub static TWO_FINALIZERS: Code = Code {
+    id: "two-finalizers",
+    summary: "a program that would hold two device links of the same CUDA code",
+    explanation: "\
+A library for C (`cdylib`, `staticlib`) has a device link of its own. A Rust program that links the
+same package as a crate would get that one besides its own, and the linker refuses the second
+definition of the kernels' registration.
+
+    [lib]                  # in a package of its own, around the crate
+    crate-type = [\"cdylib\"]",
+};
+
+/// CUDA code that a device link cannot be over.
+pub static UNREACHED: Code = Code {
+    id: "unreached-device-code",
+    summary: "CUDA code that no device link of a program is over",
+    explanation: "\
+A package has one finalizer. If its tests link more CUDA code than its programs, the one device link
+would be either too small for the tests or too large for the programs.
+
+    [dependencies]         # not in [dev-dependencies]
+    geometry = { path = \"../geometry\" }",
+};
+
 /// A cargo feature that the package does not have.
 pub static UNKNOWN_FEATURE: Code = Code {
     id: "unknown-feature",

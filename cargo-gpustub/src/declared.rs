@@ -160,6 +160,11 @@ impl Declared {
     pub fn provides(&self) -> bool {
         self.manifest.stubs.iter().any(|stub| stub.provide)
     }
+
+    /// Whether the package has libraries of relocatable CUDA code.
+    pub fn has_rdc(&self) -> bool {
+        !self.manifest.device_links.is_empty()
+    }
 }
 
 /// A stub that follows a feature which the package does not have would never be built.

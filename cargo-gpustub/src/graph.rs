@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::diag::Origin;
+use gpustub_core::manifest::DeviceLink;
 
 use crate::declared::Declared;
 use crate::error::Result;
@@ -96,6 +97,16 @@ impl<'a> Graph<'a> {
     /// Where a package is in the lists.
     pub fn position(&self, id: &PackageId) -> Option<usize> {
         self.index.get(id).copied()
+    }
+
+    /// The RDC libraries of a package, those that its features are on for.
+    pub fn rdc(&self, at: usize) -> Vec<&DeviceLink> {
+        let features = || self.features[at].iter().map(String::as_str);
+        let declared = self.declared[at].iter();
+        declared
+            .flat_map(|declared| &declared.manifest.device_links)
+            .filter(|library| library.optional.is_on(features()))
+            .collect()
     }
 
     /// The texts that diagnostics may point into.

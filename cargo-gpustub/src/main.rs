@@ -8,6 +8,7 @@ mod compile;
 mod declared;
 mod environment;
 mod error;
+mod finalizer;
 mod graph;
 mod imports;
 mod ops;

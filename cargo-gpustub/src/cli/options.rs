@@ -10,7 +10,7 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderVersion;
 
 /// Which packages, as cargo's own commands take them.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Cargo {
     /// `-p`, `--workspace`, `--exclude`.
     #[command(flatten, next_help_heading = "Package selection")]

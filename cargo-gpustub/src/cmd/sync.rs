@@ -13,6 +13,7 @@ use crate::cli::{self, MessageFormat};
 use crate::codes::{BUILD_SCRIPT, UNLINKABLE_LIB};
 use crate::declared::{self, Declared};
 use crate::error::{Error, Result};
+use crate::finalizer;
 use crate::ops::{self, Operation};
 use crate::report::{self, Sources};
 use crate::shell::Shell;
@@ -58,7 +59,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         .iter()
         .map(|(package, one)| (*package, one))
         .collect();
-    let (more, mut found) = pending(&workspace, &all)?;
+    let (more, mut found) = pending(&workspace, &options.cargo, &all)?;
     let mut sources = Sources::new();
     let shared = Declared::read_shared(&workspace)?;
     if let Some(shared) = &shared {
@@ -91,15 +92,20 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
 /// it.
 pub fn pending(
     workspace: &Workspace,
+    options: &cli::Cargo,
     declared: &[(&Package, &Declared)],
 ) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
     let mut operations = Vec::new();
     let mut found = Vec::new();
     for (package, one) in declared {
-        if one.provides() {
-            operations.extend(edits(workspace, package, &mut found)?);
+        if one.provides() || one.has_rdc() {
+            operations.extend(edits(workspace, package, one, &mut found)?);
         }
     }
+    let selected = workspace.selected()?;
+    operations.extend(finalizer::operations(
+        workspace, options, &selected, &mut found,
+    )?);
     operations.push(lock_file(workspace, declared)?);
     if let Some(shared) = Declared::read_shared(workspace)? {
         let made = toolkit::operations(workspace, &shared, &Headers::new(), &mut found)?;
@@ -184,6 +190,7 @@ fn extract(
 fn edits(
     workspace: &Workspace,
     package: &Package,
+    declared: &Declared,
     found: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Operation>> {
     let mut operations = Vec::new();
@@ -193,25 +200,41 @@ fn edits(
         .dependencies
         .iter()
         .find(|d| d.kind == DependencyKind::Build && d.name == cargo_toml::HELPER);
-    let name = match helper {
-        Some(dependency) => dependency.rename.as_deref().unwrap_or(cargo_toml::HELPER),
-        None => {
-            let root = read(&workspace.root().join("Cargo.toml"))?;
-            let text = cargo_toml::workspace_declares(&root)
-                .and_then(|inherit| cargo_toml::add_helper(&manifest, inherit))
-                .map_err(|e| {
-                    Error::new(format!("could not edit `{}`: {e}", shown(manifest_path)))
-                })?;
-            operations.push(Operation::write(
-                manifest_path.into(),
-                shown(manifest_path),
-                text,
-            )?);
-            cargo_toml::HELPER
+    let root = read(&workspace.root().join("Cargo.toml"))?;
+    let name = helper
+        .and_then(|dependency| dependency.rename.as_deref())
+        .unwrap_or(cargo_toml::HELPER);
+    let edit = || {
+        let mut text = manifest.clone();
+        if helper.is_none() {
+            text = cargo_toml::add_helper(&text, cargo_toml::workspace_declares(&root)?)?;
         }
+        if declared.has_rdc() {
+            let has = helper.is_some_and(|d| d.features.iter().any(|f| f == finalizer::FEATURE));
+            if !has {
+                text = cargo_toml::add_helper_feature(&text, name, finalizer::FEATURE)?;
+            }
+            if package.links.is_none() {
+                text = cargo_toml::add_links(&text, &format!("gpustub-{}", package.name))?;
+            }
+        }
+        Ok::<_, toml_edit::TomlError>(text)
     };
+    let text = edit()
+        .map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(manifest_path))))?;
+    if text != manifest {
+        operations.push(Operation::write(
+            manifest_path.into(),
+            shown(manifest_path),
+            text,
+        )?);
+    }
     let name = name.replace('-', "_");
-    operations.extend(build_script(package, &manifest, &name, found)?);
+    let call = match declared.has_rdc() {
+        true => build_rs::FINALIZE,
+        false => build_rs::BUILD,
+    };
+    operations.extend(build_script(package, &manifest, &name, call, found)?);
     operations.extend(use_lines(workspace, package, found)?);
     Ok(operations)
 }
@@ -221,9 +244,10 @@ fn build_script(
     package: &Package,
     manifest: &str,
     helper: &str,
+    call: &str,
     found: &mut Vec<Diagnostic>,
 ) -> Result<Option<Operation>> {
-    let line = build_rs::line(helper);
+    let line = build_rs::line(helper, call);
     let target = package
         .targets
         .iter()
@@ -243,7 +267,7 @@ fn build_script(
         None => folder(package).join("build.rs"),
     };
     let new = match fs::read_to_string(&path) {
-        Ok(text) => match build_rs::add_call(&text, helper) {
+        Ok(text) => match build_rs::add_call(&text, helper, call) {
             Edit::Same => return Ok(None),
             Edit::Changed(text) => text,
             Edit::Impossible(why) => {
@@ -253,7 +277,7 @@ fn build_script(
                 return Ok(None);
             }
         },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => build_rs::new(helper),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => build_rs::new(helper, call),
         Err(e) => return Err(Error::io("read", &path, &e)),
     };
     Operation::write(path.clone(), shown(&path), new).map(Some)
@@ -295,7 +319,7 @@ fn use_lines(
         if !path.starts_with(workspace.root()) || !path.exists() {
             continue;
         }
-        match use_line::add(&read(path)?, &name, edition) {
+        match use_line::add(&read(path)?, &name, edition, use_line::STUBS) {
             Edit::Same => {}
             Edit::Changed(text) => {
                 operations.push(Operation::write(path.to_owned(), shown(path), text)?);

@@ -6,29 +6,40 @@ use super::{Edit, line_break, rust};
 use crate::templates;
 
 /// A build script for a package that has none. `name`: the helper as this package calls it.
-pub fn new(name: &str) -> String {
-    templates::render("build.rs", &json!({ "helper": name }))
+pub fn new(name: &str, call: &str) -> String {
+    templates::render("build.rs", &json!({ "helper": name, "call": call }))
 }
 
+/// The function for a package with stubs.
+pub const BUILD: &str = "build";
+
+/// The function for one that has RDC libraries: its own programs and tests are linked with them.
+pub const FINALIZE: &str = "finalize";
+
 /// The line that a build script needs.
-pub fn line(name: &str) -> String {
-    templates::render("build-line", &json!({ "helper": name }))
+pub fn line(name: &str, call: &str) -> String {
+    templates::render("build-line", &json!({ "helper": name, "call": call }))
         .trim_end()
         .to_owned()
 }
 
 /// Adds the line as the first statement of `fn main`, unless the helper is mentioned already.
-pub fn add_call(text: &str, name: &str) -> Edit {
+pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("it cannot be read as Rust");
     };
     if file.mentions_crate(name) {
-        return Edit::Same;
+        // A package that had stubs only, and has got RDC libraries.
+        let old = line(name, BUILD);
+        return match call == FINALIZE && text.matches(&old).count() == 1 {
+            true => Edit::Changed(text.replace(&old, &line(name, call))),
+            false => Edit::Same,
+        };
     }
     let Some(body) = file.main_body() else {
         return Edit::Impossible("it has no `fn main()`, or several");
     };
-    let line = line(name);
+    let line = line(name, call);
     let newline = line_break(text);
     let inside = &text[body.clone()];
     let (rest_of_line, more) = match inside.find('\n') {
@@ -79,7 +90,7 @@ mod tests {
     use super::*;
 
     fn changed(text: &str) -> String {
-        match add_call(text, "gpustub_build") {
+        match add_call(text, "gpustub_build", BUILD) {
             Edit::Changed(text) => text,
             other => panic!("{other:?} for {text}"),
         }
@@ -126,7 +137,7 @@ mod tests {
             ),
         ] {
             assert_eq!(changed(before), after);
-            assert_eq!(add_call(after, "gpustub_build"), Edit::Same);
+            assert_eq!(add_call(after, "gpustub_build", BUILD), Edit::Same);
         }
     }
 
@@ -139,29 +150,51 @@ mod tests {
             "use gpustub_build; fn main() {}",
             "fn main() { println!(\"{}\", x!(gpustub_build::VERSION)); }",
         ] {
-            assert_eq!(add_call(same, "gpustub_build"), Edit::Same, "{same}");
+            assert_eq!(add_call(same, "gpustub_build", BUILD), Edit::Same, "{same}");
         }
         assert_eq!(
-            add_call("include!(\"b.rs\");", "x"),
+            add_call("include!(\"b.rs\");", "x", BUILD),
             Edit::Impossible("it has no `fn main()`, or several")
         );
         assert_eq!(
-            add_call("fn main() { ( }", "x"),
+            add_call("fn main() { ( }", "x", BUILD),
             Edit::Impossible("it cannot be read as Rust")
         );
         assert_eq!(
-            add_call("#[cfg(a)] fn main() {} #[cfg(not(a))] fn main() {}", "x"),
+            add_call(
+                "#[cfg(a)] fn main() {} #[cfg(not(a))] fn main() {}",
+                "x",
+                BUILD
+            ),
             Edit::Impossible("it has no `fn main()`, or several")
         );
         assert_eq!(
-            add_call("mod a { fn main() {} }", "x"),
+            add_call("mod a { fn main() {} }", "x", BUILD),
             Edit::Impossible("it has no `fn main()`, or several")
         );
     }
 
     #[test]
+    fn the_call_becomes_the_one_that_links() {
+        let text = new("gpustub_build", BUILD);
+        let linking = new("gpustub_build", FINALIZE);
+        assert_eq!(
+            add_call(&text, "gpustub_build", FINALIZE),
+            Edit::Changed(linking.clone())
+        );
+        for same in [FINALIZE, BUILD] {
+            assert_eq!(add_call(&linking, "gpustub_build", same), Edit::Same);
+        }
+        let own = "fn main() { gpustub_build::Build::new().build(); }";
+        assert_eq!(add_call(own, "gpustub_build", FINALIZE), Edit::Same);
+    }
+
+    #[test]
     fn a_new_script_needs_nothing_more() {
-        assert_eq!(add_call(&new("gpustub_build"), "gpustub_build"), Edit::Same);
+        assert_eq!(
+            add_call(&new("gpustub_build", BUILD), "gpustub_build", BUILD),
+            Edit::Same
+        );
     }
 
     /// Every combination of these parts: one more line, nothing lost, the second time nothing.
@@ -211,7 +244,11 @@ mod tests {
                                 let text = text.replace('\n', newline);
                                 let once = changed(&text);
                                 assert_eq!(once.matches("gpustub_build::build();").count(), 1);
-                                assert_eq!(add_call(&once, "gpustub_build"), Edit::Same, "{once}");
+                                assert_eq!(
+                                    add_call(&once, "gpustub_build", BUILD),
+                                    Edit::Same,
+                                    "{once}"
+                                );
                                 let squeezed = |t: &str| {
                                     t.replace("gpustub_build::build();", "")
                                         .split_whitespace()

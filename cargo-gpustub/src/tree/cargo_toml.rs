@@ -1,7 +1,7 @@
-//! The build-dependency in `Cargo.toml`, its formatting kept.
+//! What `sync` adds to a `Cargo.toml`, its formatting kept.
 
 use super::{as_before, separate};
-use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// The package that build scripts use.
 pub const HELPER: &str = "gpustub-build";
@@ -33,26 +33,107 @@ pub fn build_is_off(manifest: &str) -> Result<bool, toml_edit::TomlError> {
 
 /// Adds the build-dependency. `inherit`: as the workspace declares it.
 pub fn add_helper(manifest: &str, inherit: bool) -> Result<String, toml_edit::TomlError> {
-    let mut document: DocumentMut = manifest.parse()?;
-    let existed = document.contains_key("build-dependencies");
-    let item = document
-        .entry("build-dependencies")
-        .or_insert_with(|| Item::Table(Table::new()));
     let value = if inherit {
         Value::InlineTable(InlineTable::from_iter([("workspace", true)]))
     } else {
         Value::from(REQUIREMENT)
     };
+    add_dependency(manifest, "build-dependencies", HELPER, value)
+}
+
+/// Adds a feature to the build-dependency, which the package calls `name`, unless it is there.
+pub fn add_helper_feature(
+    manifest: &str,
+    name: &str,
+    feature: &str,
+) -> Result<String, toml_edit::TomlError> {
+    let mut document: DocumentMut = manifest.parse()?;
+    let item = document
+        .get_mut("build-dependencies")
+        .and_then(|table| table.get_mut(name));
+    if let Some(item) = item {
+        if let Some(Value::String(version)) = item.as_value() {
+            let mut table = InlineTable::from_iter([("version", version.value().as_str())]);
+            *table.decor_mut() = version.decor().clone();
+            *item = Item::Value(Value::InlineTable(table));
+        }
+        if let Some(table) = item.as_table_like_mut() {
+            let features = table
+                .entry("features")
+                .or_insert_with(|| Item::Value(Value::Array(Array::new())));
+            if let Some(features) = features.as_array_mut()
+                && !features.iter().any(|value| value.as_str() == Some(feature))
+            {
+                features.push(feature);
+            }
+        }
+    }
+    Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Gives the package a `links` key, by which dependents' build scripts hear of it, unless it has
+/// one.
+pub fn add_links(manifest: &str, name: &str) -> Result<String, toml_edit::TomlError> {
+    let mut document: DocumentMut = manifest.parse()?;
+    let package = document
+        .get_mut("package")
+        .and_then(Item::as_table_like_mut);
+    if let Some(package) = package
+        && !package.contains_key("links")
+    {
+        package.insert("links", Item::Value(name.into()));
+    }
+    Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Makes a feature of the package turn on `other` too, unless it does.
+pub fn extend_feature(
+    manifest: &str,
+    feature: &str,
+    other: &str,
+) -> Result<String, toml_edit::TomlError> {
+    let mut document: DocumentMut = manifest.parse()?;
+    let features = document
+        .entry("features")
+        .or_insert_with(|| Item::Table(Table::new()));
+    if let Some(features) = features.as_table_like_mut() {
+        let one = features
+            .entry(feature)
+            .or_insert_with(|| Item::Value(Value::Array(Array::new())));
+        if let Some(list) = one.as_array_mut()
+            && !list.iter().any(|value| value.as_str() == Some(other))
+        {
+            list.push(other);
+        }
+    }
+    Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Adds a dependency to the table `kind`, unless it has one of that name.
+pub fn add_dependency(
+    manifest: &str,
+    kind: &str,
+    name: &str,
+    value: Value,
+) -> Result<String, toml_edit::TomlError> {
+    let mut document: DocumentMut = manifest.parse()?;
+    let existed = document.contains_key(kind);
+    let item = document
+        .entry(kind)
+        .or_insert_with(|| Item::Table(Table::new()));
     // An inline `build-dependencies = { … }` is table-like, too; anything else cargo refuses.
     if let Some(table) = item.as_table_like_mut() {
+        if table.contains_key(name) {
+            return Ok(manifest.to_owned());
+        }
         let sorted = is_sorted(table);
-        table.insert(HELPER, Item::Value(value));
+        table.insert(name, Item::Value(value));
         if let Some(table) = item.as_table_mut() {
             if sorted {
                 table.sort_values();
             }
             if !existed {
-                separate(&mut document, "build-dependencies");
+                separate(&mut document, kind);
             }
         }
     }
@@ -109,6 +190,50 @@ mod tests {
             )
         );
         assert!(add_helper("[", false).is_err());
+    }
+
+    #[test]
+    fn features_of_dependencies_are_added_once() {
+        for (before, after) in [
+            (
+                "\"0.1\" # ours",
+                "{ version = \"0.1\", features = [\"device-link\"] } # ours",
+            ),
+            (
+                "{ path = \"x\" }",
+                "{ path = \"x\" , features = [\"device-link\"] }",
+            ),
+            (
+                "{ workspace = true, features = [\"a\"] }",
+                "{ workspace = true, features = [\"a\", \"device-link\"] }",
+            ),
+        ] {
+            let text = |value: &str| format!("[build-dependencies]\n{HELPER} = {value}\n");
+            let once = add_helper_feature(&text(before), HELPER, "device-link").unwrap();
+            let blank = |text: &str| text.replace([' ', '\n'], "");
+            assert_eq!(blank(&once), blank(&text(after)));
+            assert_eq!(
+                add_helper_feature(&once, HELPER, "device-link").unwrap(),
+                once
+            );
+        }
+    }
+
+    #[test]
+    fn a_links_key_stays() {
+        let once = add_links("[package]\nname = \"x\"\n\n[lib]\n", "gpustub-x").unwrap();
+        assert_eq!(
+            once,
+            "[package]\nname = \"x\"\nlinks = \"gpustub-x\"\n\n[lib]\n"
+        );
+        assert_eq!(add_links(&once, "other").unwrap(), once);
+    }
+
+    #[test]
+    fn features_are_extended_once() {
+        let once = extend_feature("[features]\ngpu = [\"dep:a\"]\n", "gpu", "b/gpu").unwrap();
+        assert_eq!(once, "[features]\ngpu = [\"dep:a\", \"b/gpu\"]\n");
+        assert_eq!(extend_feature(&once, "gpu", "b/gpu").unwrap(), once);
     }
 
     #[test]

@@ -10,16 +10,23 @@ use serde_json::json;
 use super::{Edit, line_break, rust};
 use crate::templates;
 
+/// Why a program names the library of its package.
+pub const STUBS: &str = "its build script has the GPU stubs";
+
+/// Why a program names a finalizer.
+pub const DEVICE_LINK: &str = "the device link of its CUDA code";
+
 /// Adds the line after the inner attributes, before the first item, unless the file names the
 /// library already.
-pub fn add(text: &str, library: &str, edition: Edition) -> Edit {
+pub fn add(text: &str, library: &str, edition: Edition, why: &str) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("it cannot be read as Rust");
     };
     if file.mentions_crate(library) {
         return Edit::Same;
     }
-    let data = json!({ "library": library, "edition_2015": edition == Edition::E2015 });
+    let edition_2015 = edition == Edition::E2015;
+    let data = json!({ "library": library, "edition_2015": edition_2015, "why": why });
     let line = templates::render("use-line", &data);
     let newline = line_break(text);
     let after = file.after_inner_attributes().unwrap_or(file.head());
@@ -77,7 +84,7 @@ mod tests {
     use super::*;
 
     fn changed(text: &str) -> String {
-        match add(text, "hello", Edition::E2024) {
+        match add(text, "hello", Edition::E2024, STUBS) {
             Edit::Changed(text) => text,
             other => panic!("{other:?} for {text}"),
         }
@@ -128,7 +135,7 @@ mod tests {
             );
             let once = changed(before);
             assert_eq!(once, after);
-            assert_eq!(add(&once, "hello", Edition::E2024), Edit::Same);
+            assert_eq!(add(&once, "hello", Edition::E2024, STUBS), Edit::Same);
         }
     }
 
@@ -143,13 +150,17 @@ mod tests {
             "fn main() { ::hello::run() }",
             "fn main() { println!(\"{}\", hello::VERSION) }",
         ] {
-            assert_eq!(add(same, "hello", Edition::E2024), Edit::Same, "{same}");
+            assert_eq!(
+                add(same, "hello", Edition::E2024, STUBS),
+                Edit::Same,
+                "{same}"
+            );
         }
     }
 
     #[test]
     fn the_first_edition_wants_extern_crate() {
-        let Edit::Changed(text) = add("fn main() {}\n", "hello", Edition::E2015) else {
+        let Edit::Changed(text) = add("fn main() {}\n", "hello", Edition::E2015, STUBS) else {
             panic!()
         };
         assert!(text.starts_with("extern crate hello as _;"), "{text}");

@@ -165,7 +165,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
             .and_then(|at| graph.declared[at].as_ref());
         declared.extend(one.map(|one| (package, one)));
     }
-    let (mut operations, _) = sync::pending(&loaded, &declared)?;
+    let (mut operations, _) = sync::pending(&loaded, &options.cargo, &declared)?;
     // What a policy accepts stays.
     operations.retain(|operation| {
         let mut places = stale.iter().filter_map(|d| d.origin.as_ref());

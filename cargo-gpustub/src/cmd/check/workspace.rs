@@ -40,7 +40,7 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
         findings.extend(found);
     }
     if !declared.is_empty() {
-        let (operations, found) = sync::pending(&workspace, &declared)?;
+        let (operations, found) = sync::pending(&workspace, &options.cargo, &declared)?;
         findings.extend(found);
         findings.extend(operations.iter().map(sync::drift));
     }

@@ -1,0 +1,223 @@
+//! Which packages with RDC code a package's programs are linked with, and under which features.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Output};
+
+use cargo_metadata::{DependencyKind, Package};
+
+use super::Programs;
+use crate::cli;
+use crate::environment::variable;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::workspace::Workspace;
+
+/// The packages with RDC code that a package's programs are linked with.
+#[derive(Debug)]
+pub struct Closure {
+    /// As a normal dependency, or for tests alone.
+    pub kind: DependencyKind,
+    /// Indexes of packages in the graph, each with the features of the program's package that
+    /// bring it; empty: it is always there.
+    pub members: BTreeMap<usize, BTreeSet<String>>,
+    /// Names of those that only the tests have, of a package whose programs have others.
+    pub only_in_tests: Vec<String>,
+}
+
+/// The closure of a package; `None` if no program of it has RDC code.
+pub fn of(
+    workspace: &Workspace,
+    graph: &Graph,
+    options: &cli::Cargo,
+    package: &Package,
+    programs: &Programs,
+) -> Result<Option<Closure>> {
+    // The graph of the whole workspace holds more than the package's own: a first look only.
+    if !may_have(graph, package) {
+        return Ok(None);
+    }
+    let tree = |edges, features: Features| {
+        Tree {
+            workspace,
+            graph,
+            options,
+            package,
+        }
+        .members(edges, features)
+    };
+    let all = tree("normal", Features::All)?;
+    let tests = match programs.others.is_empty() {
+        true => BTreeSet::new(),
+        false => tree("normal,dev", Features::All)?,
+    };
+    let edges = if all.is_empty() {
+        "normal,dev"
+    } else {
+        "normal"
+    };
+    let wanted = if all.is_empty() { &tests } else { &all };
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let always = tree(edges, Features::None)?;
+    let mut members: BTreeMap<usize, BTreeSet<String>> =
+        always.iter().map(|at| (*at, BTreeSet::new())).collect();
+    if always != *wanted {
+        for feature in package.features.keys().filter(|name| *name != "default") {
+            for at in tree(edges, Features::Just(feature))? {
+                if !always.contains(&at) {
+                    members.entry(at).or_default().insert(feature.clone());
+                }
+            }
+        }
+    }
+    // What no single feature brings: two together do.
+    for at in wanted {
+        members.entry(*at).or_default();
+    }
+    let only_in_tests = match all.is_empty() {
+        true => Vec::new(),
+        false => tests
+            .difference(&all)
+            .map(|&at| graph.nodes[at].name.clone())
+            .collect(),
+    };
+    Ok(Some(Closure {
+        kind: match all.is_empty() {
+            true => DependencyKind::Development,
+            false => DependencyKind::Normal,
+        },
+        members,
+        only_in_tests,
+    }))
+}
+
+/// Whether any package that this one may be linked with has RDC code.
+fn may_have(graph: &Graph, package: &Package) -> bool {
+    let reachable = graph.reachable(&[package]);
+    reachable.into_iter().any(|at| !graph.rdc(at).is_empty())
+}
+
+#[derive(Clone, Copy)]
+enum Features<'a> {
+    All,
+    None,
+    Just(&'a str),
+}
+
+/// What `cargo tree` says: unlike the workspace's graph it is of one package with given features.
+struct Tree<'a> {
+    workspace: &'a Workspace,
+    graph: &'a Graph<'a>,
+    options: &'a cli::Cargo,
+    package: &'a Package,
+}
+
+impl Tree<'_> {
+    fn members(&self, edges: &str, features: Features) -> Result<BTreeSet<usize>> {
+        // What a finalizer depends on is what this is to find.
+        let mut pruned: Vec<String> = self
+            .graph
+            .reachable(&[self.package])
+            .into_iter()
+            .map(|at| self.graph.packages[at])
+            .filter(|package| super::is_one(package))
+            .map(|package| format!("{}@{}", package.name, package.version))
+            .collect();
+        loop {
+            let output = self.run(edges, features, &pruned)?;
+            if output.status.success() {
+                return Ok(self.read(&String::from_utf8_lossy(&output.stdout)));
+            }
+            let text = String::from_utf8_lossy(&output.stderr);
+            // Cargo wants to find each, also with features that do without it.
+            let before = pruned.len();
+            let absent =
+                |spec: &String| text.contains(&format!("`{spec}` did not match any packages"));
+            pruned.retain(|spec| !absent(spec));
+            if pruned.len() == before {
+                let text = text.trim();
+                return Err(Error::new(text.strip_prefix("error: ").unwrap_or(text)));
+            }
+        }
+    }
+
+    fn run(&self, edges: &str, features: Features, pruned: &[String]) -> Result<Output> {
+        let cargo = variable("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command
+            .arg("tree")
+            .arg("--manifest-path")
+            .arg(self.workspace.root().join("Cargo.toml"))
+            .args([
+                "--package",
+                &format!("{}@{}", self.package.name, self.package.version),
+            ])
+            .args(["--edges", &format!("{edges},no-proc-macro")])
+            .args([
+                "--prefix",
+                "none",
+                "--format",
+                "{p}",
+                "--charset",
+                "ascii",
+                "--color",
+                "never",
+            ]);
+        for spec in pruned {
+            command.args(["--prune", spec]);
+        }
+        match features {
+            Features::All => command.arg("--all-features"),
+            Features::None => command.arg("--no-default-features"),
+            Features::Just(name) => command.args(["--no-default-features", "--features", name]),
+        };
+        for (flag, on) in [
+            ("--locked", self.options.locked),
+            ("--offline", self.options.offline),
+        ] {
+            if on {
+                command.arg(flag);
+            }
+        }
+        command
+            .output()
+            .map_err(|e| Error::new(format!("could not run `cargo tree`: {e}")))
+    }
+
+    fn read(&self, text: &str) -> BTreeSet<usize> {
+        let named: BTreeSet<(&str, &str)> = text.lines().filter_map(name_and_version).collect();
+        let packages = self.graph.packages.iter().enumerate();
+        packages
+            .filter(|(at, package)| {
+                let version = package.version.to_string();
+                named.contains(&(package.name.as_str(), version.as_str()))
+                    && !self.graph.rdc(*at).is_empty()
+            })
+            .map(|(at, _)| at)
+            .collect()
+    }
+}
+
+/// `name v1.2.3 (/folder)`, perhaps with `(*)` behind it.
+fn name_and_version(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split(' ');
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_cargo_tree_are_read() {
+        for (line, found) in [
+            ("app v0.1.0 (/x y/app)", Some(("app", "0.1.0"))),
+            ("cc v1.2.3-rc.1+x (*)", Some(("cc", "1.2.3-rc.1+x"))),
+            ("", None),
+            ("[dev-dependencies]", None),
+        ] {
+            assert_eq!(name_and_version(line), found, "{line}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The files of a finalizer, and the lines about it in the package that it is for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use cargo_metadata::{DependencyKind, Package};
+use serde::Serialize;
+use serde_json::json;
+use toml_edit::{InlineTable, Value};
+
+use super::{Closure, name, place};
+use crate::declared::FILE;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::ops::Operation;
+use crate::templates;
+use crate::tree::cargo_toml;
+use crate::workspace::{Workspace, folder, library, shown};
+
+/// The feature of the helper that RDC libraries need.
+pub const FEATURE: &str = "device-link";
+
+#[derive(Serialize)]
+struct Dependency {
+    key: String,
+    spec: String,
+}
+
+#[derive(Serialize)]
+struct Crate {
+    name: String,
+    condition: String,
+}
+
+#[derive(Serialize)]
+struct Feature {
+    name: String,
+    list: String,
+}
+
+/// Everything that is written for one package.
+pub(super) fn operations(
+    workspace: &Workspace,
+    graph: &Graph,
+    package: &Package,
+    closure: &Closure,
+) -> Result<Vec<Operation>> {
+    let dir = place(package);
+    let write = |file: &str, text: String| {
+        let path = dir.join(file);
+        Operation::write(path.clone(), shown(&path), text)
+    };
+    let mut dependencies = Vec::new();
+    let mut crates = Vec::new();
+    let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (&at, under) in &closure.members {
+        let member = graph.packages[at];
+        let key = member.name.to_string();
+        let lib = library(member)
+            .map_or(&*key, |lib| &*lib.name)
+            .replace('-', "_");
+        dependencies.push(Dependency {
+            spec: spec(&dir, member, !under.is_empty()),
+            key: key.clone(),
+        });
+        let named: Vec<_> = under.iter().map(|f| format!("feature = {f:?}")).collect();
+        crates.push(Crate {
+            name: lib,
+            condition: match named.as_slice() {
+                [] => String::new(),
+                [one] => one.clone(),
+                several => format!("any({})", several.join(", ")),
+            },
+        });
+        for feature in under {
+            features
+                .entry(feature)
+                .or_default()
+                .push(format!("\"dep:{key}\""));
+        }
+    }
+    let features: Vec<_> = features
+        .into_iter()
+        .map(|(name, list)| Feature {
+            name: name.to_owned(),
+            list: list.join(", "),
+        })
+        .collect();
+    let private = package.publish.as_ref().is_some_and(Vec::is_empty);
+    let cargo_toml = templates::render(
+        "finalizer/Cargo.toml",
+        &json!({
+            "name": name(package),
+            "of": package.name,
+            "version": package.version,
+            "private": private,
+            "licence": package.license,
+            "dependencies": dependencies,
+            "helper": helper(workspace, graph, closure, &dir)?,
+            "features": features,
+        }),
+    );
+    let empty = json!({});
+    let mut operations = vec![
+        write("Cargo.toml", cargo_toml)?,
+        write("build.rs", templates::render("finalizer/build.rs", &empty))?,
+        write(
+            "src/lib.rs",
+            templates::render("finalizer/lib.rs", &json!({ "crates": crates })),
+        )?,
+    ];
+    if is_stubbed(graph, package) {
+        let text = templates::render("finalizer/GpuStub.toml", &empty);
+        operations.push(write(FILE, text)?);
+    }
+    operations.extend(manifest(package, closure, &features, private)?);
+    Ok(operations)
+}
+
+/// The package's own `Cargo.toml`, with the finalizer as a dependency.
+fn manifest(
+    package: &Package,
+    closure: &Closure,
+    features: &[Feature],
+    private: bool,
+) -> Result<Option<Operation>> {
+    let path = package.manifest_path.as_std_path();
+    let old = read(path)?;
+    let kind = match closure.kind {
+        DependencyKind::Development => "dev-dependencies",
+        _ => "dependencies",
+    };
+    let mut value = InlineTable::from_iter([("path", super::FOLDER)]);
+    if !private {
+        value.insert("version", format!("={}", package.version).into());
+    }
+    let name = name(package);
+    let edit = || {
+        let mut text = cargo_toml::add_dependency(&old, kind, &name, Value::InlineTable(value))?;
+        for feature in features {
+            let other = format!("{name}/{}", feature.name);
+            text = cargo_toml::extend_feature(&text, &feature.name, &other)?;
+        }
+        Ok::<_, toml_edit::TomlError>(text)
+    };
+    let new = edit().map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(path))))?;
+    if new == old {
+        return Ok(None);
+    }
+    Operation::write(path.into(), shown(path), new).map(Some)
+}
+
+/// How the finalizer depends on a package: with none of its features, which others choose.
+fn spec(dir: &Path, member: &Package, optional: bool) -> String {
+    let mut table = InlineTable::new();
+    match &member.source {
+        None => {
+            let path = relative(folder(member), dir);
+            table.insert("path", path.into());
+            let private = member.publish.as_ref().is_some_and(Vec::is_empty);
+            if !private {
+                table.insert("version", member.version.to_string().into());
+            }
+        }
+        Some(source) if source.repr.starts_with("git+") => {
+            let repr = source.repr.trim_start_matches("git+");
+            let (url, rev) = repr.split_once('#').unwrap_or((repr, ""));
+            table.insert("git", url.split('?').next().unwrap_or(url).into());
+            table.insert("rev", rev.into());
+        }
+        Some(_) => {
+            table.insert("version", member.version.to_string().into());
+        }
+    }
+    table.insert("default-features", false.into());
+    if optional {
+        table.insert("optional", true.into());
+    }
+    table.to_string().trim().to_owned()
+}
+
+/// How the finalizer depends on gpustub-build: as the workspace does, or as a member of the closure.
+fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -> Result<String> {
+    let mut table = InlineTable::new();
+    let root = read(&workspace.root().join("Cargo.toml"))?;
+    if cargo_toml::workspace_declares(&root).unwrap_or(false) {
+        table.insert("workspace", true.into());
+    } else {
+        let mut all = closure
+            .members
+            .keys()
+            .flat_map(|&at| &graph.packages[at].dependencies);
+        let one = all.find(|d| d.name == cargo_toml::HELPER && d.path.is_some());
+        match one.and_then(|dependency| dependency.path.as_ref()) {
+            Some(path) => {
+                table.insert("path", relative(path.as_std_path(), dir).into());
+            }
+            None => {
+                table.insert("version", cargo_toml::REQUIREMENT.into());
+            }
+        }
+    }
+    table.insert("features", toml_edit::Array::from_iter([FEATURE]).into());
+    Ok(table.to_string().trim().to_owned())
+}
+
+/// Whether a package of the program has the stub of the CUDA runtime.
+fn is_stubbed(graph: &Graph, package: &Package) -> bool {
+    let reachable = graph.reachable(&[package]);
+    let is_finalizer = |at: usize| super::is_one(graph.packages[at]);
+    reachable
+        .into_iter()
+        .any(|at| graph.nodes[at].provides.contains_key("cudart") && !is_finalizer(at))
+}
+
+fn relative(to: &Path, from: &Path) -> String {
+    let path = pathdiff::diff_paths(to, from).unwrap_or_else(|| to.to_owned());
+    path.display().to_string().replace('\\', "/")
+}
+
+pub(super) fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))
+}

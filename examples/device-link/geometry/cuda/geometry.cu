@@ -1,0 +1,17 @@
+#include "geometry.cuh"
+
+namespace geometry {
+
+__device__ unsigned long long calls;
+
+__device__ double triangle(double a, double b) {
+    atomicAdd(&calls, 1ull);
+    return a * b / 2;
+}
+
+} // namespace geometry
+
+// The number of calls so far. Status of the CUDA runtime.
+extern "C" int geometry_calls(unsigned long long *count) {
+    return cudaMemcpyFromSymbol(count, geometry::calls, sizeof *count);
+}

@@ -1,0 +1,17 @@
+//! Device functions for other crates' kernels, and what the host asks of them.
+
+#[cfg(gpustub_device_link = "geometry")]
+unsafe extern "C" {
+    fn geometry_calls(count: *mut u64) -> i32;
+}
+
+/// How often device code called `geometry::triangle`; or the CUDA runtime's status.
+#[cfg(gpustub_device_link = "geometry")]
+pub fn calls() -> Result<u64, i32> {
+    let mut count = 0;
+    // SAFETY: writes one number.
+    match unsafe { geometry_calls(&mut count) } {
+        0 => Ok(count),
+        status => Err(status),
+    }
+}

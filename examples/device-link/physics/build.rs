@@ -1,0 +1,5 @@
+//! Builds what `GpuStub.toml` declares.
+
+fn main() {
+    gpustub_build::finalize();
+}
