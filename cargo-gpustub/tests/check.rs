@@ -293,7 +293,8 @@ fn cc(code: &str, flags: &[String], output: &Path) -> Result<()> {
     let source = output.with_extension("case.c");
     fs::write(&source, code)?;
     let result = Command::new("cc")
-        .args(["-w", "-fPIC"])
+        .args(["-w", "-fPIC", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check"))
         .arg(&source)
         .args(flags)
         .arg("-o")

@@ -17,8 +17,8 @@ pub struct Toolkit {
     /// Its version, as in `header`.
     pub version: &'static str,
     compiler: &'static str,
-    /// A component with headers that lie elsewhere.
-    headers: Option<&'static str>,
+    /// A component with headers and libraries that lie elsewhere.
+    runtime: Option<&'static str>,
     flags: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ pub struct Toolkit {
 pub const TOOLKIT_13: Toolkit = Toolkit {
     version: "13.5",
     compiler: "wheels/nvcc-13.5/nvidia/cu13/bin/nvcc",
-    headers: Some("wheels/cudart-13.5/nvidia/cu13/include"),
+    runtime: Some("wheels/cudart-13.5/nvidia/cu13"),
     flags: &["-arch=sm_80"],
 };
 
@@ -34,7 +34,7 @@ pub const TOOLKIT_13: Toolkit = Toolkit {
 pub const TOOLKIT_12: Toolkit = Toolkit {
     version: "12.4",
     compiler: "toolkit-12.4/bin/nvcc",
-    headers: None,
+    runtime: None,
     flags: &["-arch=sm_80"],
 };
 
@@ -42,7 +42,7 @@ pub const TOOLKIT_12: Toolkit = Toolkit {
 pub const TOOLKIT_11: Toolkit = Toolkit {
     version: "11.8",
     compiler: "toolkit-11.8/bin/nvcc",
-    headers: None,
+    runtime: None,
     flags: &["-arch=sm_80", "-allow-unsupported-compiler"],
 };
 
@@ -77,15 +77,27 @@ impl Toolkit {
         Ok(Compiled { folder })
     }
 
+    /// Its compiler, which finds headers and libraries; without architectures.
+    pub fn nvcc(&self) -> Result<Command> {
+        let mut nvcc = Command::new(component(self.compiler)?);
+        if let Some(runtime) = self.runtime {
+            nvcc.arg("-I").arg(component(runtime)?.join("include"));
+            nvcc.arg("-L").arg(component(runtime)?.join("lib"));
+        }
+        Ok(nvcc)
+    }
+
+    /// A program that lies beside its compiler: `nvlink`, `cuobjdump`.
+    pub fn tool(&self, name: &str) -> Result<Command> {
+        Ok(Command::new(component(self.compiler)?.with_file_name(name)))
+    }
+
     fn compile(&self, folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
         for source in ["first", "second", "plugin"] {
-            let mut nvcc = Command::new(component(self.compiler)?);
+            let mut nvcc = self.nvcc()?;
             nvcc.args(["-cudart", "shared", "-Xcompiler", "-fPIC,-g1"]);
             nvcc.args(self.flags);
-            if let Some(headers) = self.headers {
-                nvcc.arg("-I").arg(component(headers)?);
-            }
             nvcc.arg("-c")
                 .arg(sources().join(source).with_extension("cu"))
                 .arg("-o")

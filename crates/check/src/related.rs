@@ -1,7 +1,8 @@
 //! Which images have to do with GPUs. What is wrong with others, and would be with them on any
-//! machine, is not for this tool to say; but a wheel's tag speaks of all that is in it.
+//! machine, is not for this tool to say; but a wheel's tag speaks of all that is in it. And which
+//! images come into a process together.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::evidence::names;
 use crate::gpu::{is_vendors, taken_for};
@@ -58,4 +59,62 @@ fn is_of_gpus(image: &Image<'_>) -> bool {
 fn has_word(name: &str) -> bool {
     name.split(|c: char| !c.is_ascii_alphabetic())
         .any(|word| WORDS.iter().any(|w| word.eq_ignore_ascii_case(w)))
+}
+
+/// Which images of a package the loader brings in together.
+pub struct Together<'a> {
+    images: Vec<Image<'a>>,
+    by_name: BTreeMap<&'a str, BTreeSet<usize>>,
+}
+
+/// How many images are followed from one: more than any process has.
+const MOST: usize = 1000;
+
+impl<'a> Together<'a> {
+    /// Those of a package.
+    pub fn of(package: &'a Package) -> Self {
+        let images: Vec<Image<'a>> = package.images().collect();
+        let mut by_name: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (index, image) in images.iter().enumerate() {
+            for name in names(image) {
+                by_name.entry(name).or_default().insert(index);
+            }
+        }
+        Self { images, by_name }
+    }
+
+    /// All images of the package, sorted by path.
+    pub fn images(&self) -> &[Image<'a>] {
+        &self.images
+    }
+
+    /// The image that another needs by this name: of several with one name the one beside it; which of
+    /// others the loader takes is not known.
+    pub fn find(&self, index: usize, name: &str) -> Option<usize> {
+        let all = self.by_name.get(name)?;
+        let folder = self.images[index].member.folder();
+        let mut beside = (all.iter()).filter(|&&i| self.images[i].member.folder() == folder);
+        match (all.len(), beside.next()) {
+            (1, _) => all.first().copied(),
+            (_, found) => found.copied(),
+        }
+    }
+
+    /// What an image needs of the package.
+    pub fn needed_by(&self, index: usize) -> impl Iterator<Item = usize> {
+        let needed = self.images[index].needed().iter();
+        needed.filter_map(move |name| self.find(index, name))
+    }
+
+    /// An image and all that comes with it, in the loader's order.
+    pub fn with(&self, index: usize) -> Vec<usize> {
+        let mut seen = BTreeSet::from([index]);
+        let mut order = vec![index];
+        let mut at = 0;
+        while at < order.len() && order.len() < MOST {
+            order.extend(self.needed_by(order[at]).filter(|next| seen.insert(*next)));
+            at += 1;
+        }
+        order
+    }
 }

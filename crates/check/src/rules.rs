@@ -2,6 +2,7 @@
 //! `cargo-gpustub/tests/check/<id>` show each of them broken and kept.
 
 mod container;
+mod device_link;
 mod label;
 mod linkage;
 mod load_names;
@@ -80,16 +81,22 @@ pub static RULES: &[&Rule] = &[
     &workspace::BUILD_NEEDS_TOOLKIT,
     &search_path::COMPAT_IN_RUNPATH,
     &container::DAMAGED_IMAGE,
+    &device_link::DEVICE_LINKED_TWICE,
     &workspace::DYLIB_CRATE,
     &symbols::EXPORTED_STUBS,
     &workspace::FORCED_OVERRIDE,
     &stubs::FOREIGN_STUB,
     &workspace::HEADER_MIX,
     &workspace::HEADER_TOO_NEW,
+    &device_link::ISOLATED_COPIES,
+    &device_link::LINK_WITHOUT_OBJECT,
     &workspace::MACHINE_SEARCH_DIR,
+    &device_link::MISSING_ARCH,
     &workspace::MISSING_FALLBACK,
+    &device_link::MIXED_CUDART,
     &linkage::NEEDED_DRIVER,
     &linkage::NEEDED_TOOLKIT,
+    &device_link::NEVER_DEVICE_LINKED,
     &workspace::NO_HEADER,
     &workspace::NO_PROVIDER,
     &packed::NVRTC_WITHOUT_BUILTINS,
@@ -97,6 +104,7 @@ pub static RULES: &[&Rule] = &[
     &workspace::OUT_OF_SYNC,
     &packed::OVERSIZE,
     &packed::PACKED_DRIVER,
+    &device_link::PRELINKED_ARCHIVE,
     &search::RELATIVE_RUNPATH,
     &search::RUNPATH_TO_NOTHING,
     &runtimes::STATIC_CUDART,

@@ -20,7 +20,10 @@ pub fn read_link_facts_file(path: &Path) -> Result<LinkFacts, Error> {
     with_file(path, read_link_facts)
 }
 
-fn with_file<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn with_file<T>(
+    path: &Path,
+    read: impl FnOnce(&[u8]) -> Result<T, Error>,
+) -> Result<T, Error> {
     let unreadable = |reason: String| Error::from(Problem::Unreadable(reason)).in_file(path);
     let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
     let metadata = file.metadata().map_err(|e| unreadable(e.to_string()))?;

@@ -4,8 +4,8 @@ use gpustub_core::diag::has_errors;
 use gpustub_core::symbols::SymbolList;
 
 use crate::{
-    Options, archive_members, code_may_have, read_image, read_link_facts, read_object,
-    read_symbols, read_texts, to_ifs,
+    Options, archive_device_code, archive_members, code_may_have, read_device_code, read_image,
+    read_link_facts, read_object, read_symbols, read_texts, to_ifs,
 };
 
 /// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
@@ -18,6 +18,7 @@ pub fn check(data: &[u8]) -> bool {
     let _ = read_object(data, &|_, _| true);
     let _ = read_texts(data, &[".so"], &|_| true, &|_| ());
     let _ = code_may_have(data, &["libcuda.so"], &|_| ());
+    device(data);
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };
@@ -56,4 +57,22 @@ pub fn archive(data: &[u8]) -> usize {
         ));
     }
     read
+}
+
+/// Reads `data` as an object, an image and an archive with relocatable device code; tells how many
+/// objects and device links it knows of.
+#[doc(hidden)]
+pub fn device(data: &[u8]) -> usize {
+    let found = [read_device_code(data), archive_device_code(data)];
+    let mut ids = 0;
+    for code in found.into_iter().flatten() {
+        assert!(code.interposable.is_subset(&code.exported));
+        assert!(code.exported.is_subset(&code.links));
+        let texts = code.modules.iter().map(|module| &module.id);
+        let texts: usize = texts.chain(&code.links).map(|id| id.len() + 1).sum();
+        // A byte that is not UTF-8 becomes three.
+        assert!(texts <= 3 * data.len() + 1, "no more than the file has");
+        ids += code.modules.len() + code.links.len();
+    }
+    ids
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
 
+use crate::device::{DeviceCode, device_code};
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 use crate::facts::{LinkFacts, Requirements, loader_facts};
@@ -67,6 +68,8 @@ pub struct ImageFacts {
     /// Those of its texts that its reader asked for and found to stand for nothing longer: neither another text
     /// goes on where they end, nor [`code_may_have`](crate::code_may_have) one.
     pub whole_texts: BTreeSet<String>,
+    /// Its relocatable CUDA device code.
+    pub device: DeviceCode,
     /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.
     pub x86_level: u8,
 }
@@ -112,6 +115,7 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
     facts.link.verneed = required.needs;
     facts.x86_level = x86_level(&image);
+    facts.device = device_code(&image);
     sections(&image, keep, &mut facts);
     Ok(facts)
 }

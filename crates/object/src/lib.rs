@@ -1,7 +1,8 @@
 //! Reads symbol lists and link facts out of binaries.
 //!
 //! [`read_symbols`] answers "what does this library export", [`read_link_facts`] "what does this
-//! image need". Both see a file as the dynamic loader does, through its program headers and
+//! image need"; [`read_device_code`] tells what CUDA's device linker
+//! did or has yet to do. The first two see a file as the dynamic loader does, through its program headers and
 //! dynamic section; so they work on files without section headers, and of a library of 750 MB
 //! only a few pages are touched. Whatever the bytes are, they give a value or an [`Error`]: no
 //! panic, and no memory beyond a small multiple of what the file's tables hold.
@@ -14,6 +15,7 @@
 //! }
 //! ```
 
+mod device;
 mod elf;
 mod error;
 mod facts;
@@ -29,6 +31,10 @@ mod strings;
 mod symbols;
 mod texts;
 
+pub use device::{
+    Arch, CodeKind, DeviceCode, Module, Only, REGISTER, archive_device_code,
+    archive_device_code_file, read_device_code,
+};
 pub use error::{Error, Problem};
 pub use facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use file::{read_link_facts_file, read_symbols_file};

@@ -4,6 +4,7 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
+use crate::device::{DeviceCode, device_code};
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 use crate::image::{Import, Keep, is_function};
@@ -18,6 +19,8 @@ pub struct ObjectFacts {
     pub imports: Vec<Import>,
     /// Names of the functions that it has for others, sorted.
     pub defines: Vec<String>,
+    /// Its relocatable CUDA device code.
+    pub device: DeviceCode,
 }
 
 /// Reads the object file in `bytes`, and keeps the names that `keep` wants; `None` for an ELF file
@@ -40,6 +43,7 @@ fn facts<Elf: FileHeader<Endian = Endianness>>(
     }
     let mut facts = ObjectFacts {
         machine: image.machine.clone(),
+        device: device_code(&image),
         ..ObjectFacts::default()
     };
     let Some((table, strings)) = image.full_symbols() else {

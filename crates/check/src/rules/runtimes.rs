@@ -10,6 +10,7 @@ use super::{Findings, Look, Rule};
 use crate::evidence::{has_cudart, is_from_vendor};
 use crate::gpu::gpu_file;
 use crate::package::{Image, Package};
+use crate::related::Together;
 
 pub static STATIC_CUDART: Rule = Rule {
     code: Code {
@@ -96,7 +97,7 @@ fn two_majors(package: &Package, findings: &mut Findings) {
 }
 
 /// Two things that do not belong into one process, in words.
-type Conflict = (String, String);
+pub(super) type Conflict = (String, String);
 
 /// Two CUDA runtimes among images that are loaded together, one of which is a static copy.
 fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
@@ -121,7 +122,7 @@ fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
 
 /// Two libraries of one toolkit among what images that are loaded together need, such that no major
 /// has both.
-fn majors(together: &[Image<'_>]) -> Option<Conflict> {
+pub(super) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
     let mut seen: Vec<(BTreeSet<u32>, String)> = Vec::new();
     for image in together {
         for name in image.needed() {
@@ -162,47 +163,18 @@ fn conflicts(
     look: &dyn Fn(&[Image<'_>]) -> Option<Conflict>,
     mut tell: impl FnMut(&Image<'_>, Conflict),
 ) {
-    let images: Vec<Image<'_>> = package.images().collect();
-    let mut by_name: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-    for (index, image) in images.iter().enumerate() {
-        let soname = image.facts.link.soname.as_deref();
-        for name in soname.into_iter().chain([image.member.file_name()]) {
-            by_name.entry(name).or_default().insert(index);
-        }
-    }
-    // Of several with one name the one beside it; which of others the loader takes is not known.
-    let find = |index: usize, name: &str| {
-        let all = by_name.get(name)?;
-        let folder = images[index].member.folder();
-        let mut beside = all.iter().filter(|&&i| images[i].member.folder() == folder);
-        match (all.len(), beside.next()) {
-            (1, _) => all.first().copied(),
-            (_, found) => found.copied(),
-        }
-    };
-    let next = |index: usize| {
-        let needed = images[index].needed().iter();
-        needed.filter_map(move |name| find(index, name))
-    };
-    let found: BTreeMap<usize, Conflict> = (0..images.len())
+    let all = Together::of(package);
+    let found: BTreeMap<usize, Conflict> = (0..all.images().len())
         .filter_map(|index| {
-            let mut seen = BTreeSet::from([index]);
-            let mut order = vec![index];
-            let mut at = 0;
-            while at < order.len() && order.len() < MOST {
-                order.extend(next(order[at]).filter(|next| seen.insert(*next)));
-                at += 1;
-            }
-            let together: Vec<Image<'_>> = order.iter().map(|&i| images[i]).collect();
+            let together = all.with(index).into_iter();
+            let together: Vec<Image<'_>> = together.map(|i| all.images()[i]).collect();
             Some((index, look(&together)?))
         })
         .collect();
     for (&index, conflict) in &found {
-        if !next(index).any(|next| next != index && found.contains_key(&next)) {
-            tell(&images[index], conflict.clone());
+        let mut needed = all.needed_by(index);
+        if !needed.any(|next| next != index && found.contains_key(&next)) {
+            tell(&all.images()[index], conflict.clone());
         }
     }
 }
-
-/// How many images are followed from one: more than any process has.
-const MOST: usize = 1000;

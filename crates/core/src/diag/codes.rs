@@ -97,7 +97,8 @@ fewer architectures than the others.
         "A library's objects report to the first device link over them that the loader finds. A second one
 in the process never hears of them, so none of its kernels is registered: everything builds, and
 launches fail with \"invalid device function\". Let one device link be over all, or close an image:
-its device link is then its own, with its own copy of the device globals.
+its device link is then its own, with its own copy of the device globals. In built images that is done by hiding
+`__cudaRegisterLinkedBinary*` and `__fatbinwrap*` (https://github.com/Alpine-DAV/ascent/issues/807).
 
     A*:shared -> B; C*:shared -> B
     p1:plugin -> A; p2:plugin -> C
@@ -149,7 +150,8 @@ beside their place and then renamed, so that an interrupted run leaves none half
     ISOLATED_COPIES "isolated-copies": "device code that is in a process more than once",
         "Each closed image (such as a Rust cdylib) has its own copy of the libraries that it reaches. All of
 them work, but device globals and constants are not shared: what one image writes, another does not
-see. If that is not meant, make the library shared and the image open.
+see. If that is not meant, make the library shared and the image open. If it is, allow it
+(https://github.com/NVIDIA/thrust/issues/1737).
 
     A*:static
     cdy:cdylib -> A
@@ -157,7 +159,8 @@ see. If that is not meant, make the library shared and the image open.
     LINK_WITHOUT_OBJECT "link-without-object": "a device link over a library that is not in the process",
         "A device link registers its kernels when all libraries that it was made over have reported. If one
 of them is missing from the process, that never happens, for any of them. Link the library too, or
-make the device link anew without it.
+make the device link anew without it. In built images it is mostly one that is older than the libraries beside it
+(https://github.com/celeritas-project/celeritas/pull/856).
 
     B*:shared
     old:shared prelinked=B     # and nothing links B
@@ -165,7 +168,8 @@ make the device link anew without it.
     MISSING_ARCH "missing-arch": "a device link for an architecture that a library has no code for",
         "nvlink makes code for a GPU from machine code of the same major and no higher minor, or from PTX or
 LTO code that is not newer. If a library of the link has none of these it only warns, makes an empty
-image, and kernels fail at run time. Of PTX alone no machine code is made at all.
+image, and kernels fail at run time. Of PTX alone no machine code is made at all. Without -arch a device link is for the oldest GPUs
+that nvlink knows (https://github.com/deepseek-ai/DeepEP/pull/554).
 
     [device-link.physics]
     archs = [\"sm_80\", \"sm_90\"]       # as in all libraries that it is linked with";
@@ -184,7 +188,8 @@ once from the library itself and committed, so that other machines build without
     MIXED_CUDART "mixed-cudart": "static and shared CUDA runtime in one process",
         "Each copy of the CUDA runtime has its own list of kernels and its own state. With the static one in
 one image and the shared one in another, kernels are registered with one and launched with the
-other: \"invalid device function\". gpustub's stub of cudart counts as shared.
+other: \"invalid device function\". gpustub's stub of cudart counts as shared
+(https://github.com/NVIDIA/thrust/issues/1737).
 
     [device-link.physics]
     cudart = \"shared\"";
@@ -200,7 +205,8 @@ the linker finds. Both must differ between all stubs of a package.
         "The objects of a library with relocatable code call functions that only a device link over them
 defines. A shared library that is opened at run time and was linked with the middle of such a
 library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
-library.
+library. `check` judges programs with what they need, and other images by all that lies with them
+(https://github.com/pytorch/extension-cpp/issues/80).
 
     B*:shared
     plug:shared -> B           # `plugin` has a device link
@@ -254,7 +260,8 @@ A build does not fail for it. Run `sync` and commit what it changes.
     PRELINKED_ARCHIVE "prelinked-archive": "an archive that already holds a device link",
         "nvlink skips an archive with a device link in it, all of it and without a word: its kernels are
 never registered, and what calls them finds no definition. The cc crate makes such archives of CUDA
-code, and CMake does with CUDA_RESOLVE_DEVICE_SYMBOLS. Archive the objects alone.
+code, and CMake does with CUDA_RESOLVE_DEVICE_SYMBOLS. Archive the objects alone. What is only for
+hosts' linkers, as a staticlib, may have one: allow it (https://github.com/llnl/blt/pull/134).
 
     [device-link.physics]
     sources = [\"cuda/*.cu\"]              # instead of cc::Build::new().cuda(true)";

@@ -1,0 +1,237 @@
+//! Relocatable device code of CUDA: whether what was compiled to be linked on the device was, once.
+//!
+//! Each object calls, when its image is loaded, the function that a device link made for it; when all
+//! objects of a link have called, its code is registered. Which image has the one and which the other
+//! is read by [`gpustub_object::DeviceCode`].
+
+mod process;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_core::diag::{self, Code};
+use gpustub_core::manifest::RuleLevel;
+use gpustub_object::{Arch, CodeKind, Module};
+
+use super::{Findings, Look, Rule};
+use crate::evidence::{has_cudart, has_gpustub};
+use crate::gpu::gpu_file;
+use crate::package::{Content, Image, Kind, Package};
+use process::{Ids, Processes};
+
+pub static NEVER_DEVICE_LINKED: Rule = row(
+    &diag::NEVER_DEVICE_LINKED,
+    RuleLevel::Deny,
+    never_device_linked,
+);
+pub static LINK_WITHOUT_OBJECT: Rule = row(
+    &diag::LINK_WITHOUT_OBJECT,
+    RuleLevel::Deny,
+    link_without_object,
+);
+pub static DEVICE_LINKED_TWICE: Rule = row(
+    &diag::DEVICE_LINKED_TWICE,
+    RuleLevel::Deny,
+    device_linked_twice,
+);
+pub static ISOLATED_COPIES: Rule = row(&diag::ISOLATED_COPIES, RuleLevel::Warn, isolated_copies);
+pub static MISSING_ARCH: Rule = row(&diag::MISSING_ARCH, RuleLevel::Deny, missing_arch);
+pub static PRELINKED_ARCHIVE: Rule =
+    row(&diag::PRELINKED_ARCHIVE, RuleLevel::Warn, prelinked_archive);
+pub static MIXED_CUDART: Rule = row(&diag::MIXED_CUDART, RuleLevel::Deny, mixed_cudart);
+
+/// A rule about built images of what `cargo gpustub plan` says of their plan.
+const fn row(code: &Code, level: RuleLevel, look: fn(&Package, &mut Findings)) -> Rule {
+    let code = Code {
+        id: code.id,
+        summary: code.summary,
+        explanation: code.explanation,
+    };
+    let look = Look::Package(look);
+    Rule { code, level, look }
+}
+
+fn objects<'a>(image: &Image<'a>) -> Ids<'a> {
+    let modules = image.facts.device.modules.iter();
+    modules.map(|module| module.id.as_str()).collect()
+}
+
+fn links<'a>(image: &Image<'a>) -> Ids<'a> {
+    let links = image.facts.device.links.iter();
+    links.map(String::as_str).collect()
+}
+
+fn never_device_linked(package: &Package, findings: &mut Findings) {
+    for (image, holder, ids) in Processes::of(package).unmatched(objects, links) {
+        let which = listed(&ids);
+        let message = match holder.member == image.member {
+            true => format!("nothing that is loaded with it device-links {which}"),
+            false => format!(
+                "nothing that is loaded with it device-links {which} of `{}`",
+                holder.member.path
+            ),
+        };
+        let help = "run `nvcc -dlink` over all objects of the process, and link the result into it";
+        findings.of(&NEVER_DEVICE_LINKED, &image, message, help);
+    }
+}
+
+fn link_without_object(package: &Package, findings: &mut Findings) {
+    for (image, holder, ids) in Processes::of(package).unmatched(links, objects) {
+        let which = listed(&ids);
+        let message = match holder.member == image.member {
+            true => format!(
+                "its device link waits for {which}, which is in nothing that is loaded with it"
+            ),
+            false => format!(
+                "the device link in `{}` waits for {which}, which is in nothing that is loaded with it",
+                holder.member.path
+            ),
+        };
+        let help = "device-link the objects that are shipped, and no others";
+        findings.of(&LINK_WITHOUT_OBJECT, &image, message, help);
+    }
+}
+
+fn device_linked_twice(package: &Package, findings: &mut Findings) {
+    for (image, other, ids) in Processes::of(package).shared(false) {
+        findings.of(
+            &DEVICE_LINKED_TWICE,
+            &image,
+            format!(
+                "{} is device-linked in it and in `{}`: a process registers one of them",
+                listed(&ids),
+                other.member.path
+            ),
+            "device-link it once, in what needs both; or hide `__cudaRegisterLinkedBinary*` in each",
+        );
+    }
+}
+
+fn isolated_copies(package: &Package, findings: &mut Findings) {
+    for (image, other, ids) in Processes::of(package).shared(true) {
+        findings.of(
+            &ISOLATED_COPIES,
+            &image,
+            format!(
+                "{} is in it and in `{}`, a copy each: device variables are not shared",
+                listed(&ids),
+                other.member.path
+            ),
+            "",
+        );
+    }
+}
+
+fn missing_arch(package: &Package, findings: &mut Findings) {
+    let processes = Processes::of(package);
+    for (index, image) in processes.linking() {
+        let code = &image.facts.device;
+        for arch in code.linked.iter().filter(|arch| arch.kind == CodeKind::Elf) {
+            let mut without: Vec<&Module> = Vec::new();
+            for id in &code.links {
+                let module = processes.module(index, id);
+                let lacks = |module: &&Module| {
+                    let archs = &module.archs;
+                    !archs.is_empty() && !archs.iter().any(|has| has.gives(arch))
+                };
+                without.extend(module.filter(lacks));
+            }
+            let Some(first) = without.first() else {
+                continue;
+            };
+            let ids: Ids<'_> = without.iter().map(|module| module.id.as_str()).collect();
+            findings.of(
+                &MISSING_ARCH,
+                image,
+                format!(
+                    "it is device-linked for {arch}, without the code of {}, which is for {}",
+                    listed(&ids),
+                    archs(&first.archs)
+                ),
+                "compile and device-link for the same architectures",
+            );
+        }
+    }
+}
+
+fn prelinked_archive(package: &Package, findings: &mut Findings) {
+    // By the archive's path in the package: whether it has objects, and whether a device link.
+    let mut archives: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    let is_archive = [".a", ".rlib"]
+        .iter()
+        .any(|end| package.name.ends_with(end));
+    for member in &package.members {
+        let Content::Object(object) = &member.content else {
+            continue;
+        };
+        let path = match member.path.rsplit_once('!') {
+            Some((path, _)) => path,
+            None if is_archive && package.kind == Kind::Archive => "",
+            None => continue,
+        };
+        let (objects, linked) = archives.entry(path).or_default();
+        *objects += object.device.modules.len();
+        *linked |= !object.device.links.is_empty();
+    }
+    for (path, (objects, linked)) in archives {
+        if objects > 0 && linked {
+            findings.at(
+                &PRELINKED_ARCHIVE,
+                package.shown_path(path),
+                format!("it holds {objects} objects of relocatable device code and a device link"),
+                "leave the device link out: who links a program makes it, over all its archives",
+            );
+        }
+    }
+}
+
+fn mixed_cudart(package: &Package, findings: &mut Findings) {
+    let processes = Processes::of(package);
+    for (image, holder, ids) in processes.apart() {
+        let runtimes = [image, holder].map(|image| runtime(&image));
+        let [Some(first), Some(second)] = runtimes else {
+            continue;
+        };
+        if first == second && first != OWN {
+            continue;
+        }
+        findings.of(
+            &MIXED_CUDART,
+            &image,
+            format!(
+                "it registers {} with {first}, and `{}` launches with {second}",
+                listed(&ids),
+                holder.member.path
+            ),
+            "compile both with `-cudart none`, and link the stubs of cudart",
+        );
+    }
+}
+
+const OWN: &str = "a CUDA runtime of its own";
+
+/// The CUDA runtime that an image calls, if that can be told.
+fn runtime(image: &Image<'_>) -> Option<&'static str> {
+    let is_cudart = |name: &String| gpu_file(name).is_some_and(|gpu| gpu.stem == "cudart");
+    if has_cudart(image) {
+        Some(OWN)
+    } else if image.needed().iter().any(is_cudart) || has_gpustub(image) {
+        // Stubs find the same library.
+        Some("the shared CUDA runtime")
+    } else {
+        None
+    }
+}
+
+fn listed(ids: &BTreeSet<&str>) -> String {
+    let first = ids.first().copied().unwrap_or_default();
+    match ids.len() {
+        0 | 1 => format!("`{first}`"),
+        more => format!("`{first}` and {} more", more - 1),
+    }
+}
+
+fn archs(archs: &BTreeSet<Arch>) -> String {
+    let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
+    names.join(", ")
+}

@@ -1,0 +1,243 @@
+//! Which images of a package are in one process, as far as device links tell.
+//!
+//! A program is one with what it needs. Libraries, which any program may open, may all be in one
+//! process; but not two that take the place of each other: of one name, or for two majors of a toolkit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_object::{ImageKind, Module};
+
+use super::super::runtimes::majors;
+use crate::evidence::names;
+use crate::gpu::{gpu_file, is_system};
+use crate::package::{Image, Kind, Package};
+use crate::related::Together;
+
+/// Ids of objects.
+pub(super) type Ids<'a> = BTreeSet<&'a str>;
+
+/// An image, another that it has to do with, and the objects that are at issue.
+pub(super) type Found<'a> = (Image<'a>, Image<'a>, Ids<'a>);
+
+/// So many images that hold or link one object are looked at.
+const MOST: usize = 64;
+
+/// The images of a package that have to do with device links, and what comes with them.
+pub(super) struct Processes<'a> {
+    together: Together<'a>,
+    is_file: bool,
+    /// Those with objects or links, in order.
+    own: Vec<usize>,
+    /// By program: what comes with it.
+    programs: BTreeMap<usize, BTreeSet<usize>>,
+    /// By object: the images that link it, and those that hold it.
+    linkers: BTreeMap<&'a str, Vec<usize>>,
+    holders: BTreeMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Processes<'a> {
+    pub(super) fn of(package: &'a Package) -> Self {
+        let together = Together::of(package);
+        let mut own = Vec::new();
+        let (mut linkers, mut holders) = (BTreeMap::new(), BTreeMap::new());
+        let add = |map: &mut BTreeMap<&'a str, Vec<usize>>, ids: Ids<'a>, index| {
+            for id in ids {
+                let images = map.entry(id).or_default();
+                if images.len() < MOST {
+                    images.push(index);
+                }
+            }
+        };
+        for (index, image) in together.images().iter().enumerate() {
+            let (linked, held) = (super::links(image), super::objects(image));
+            if !linked.is_empty() || !held.is_empty() {
+                own.push(index);
+            }
+            add(&mut linkers, linked, index);
+            add(&mut holders, held, index);
+        }
+        let mut programs = BTreeMap::new();
+        if !own.is_empty() {
+            for (index, image) in together.images().iter().enumerate() {
+                if image.facts.kind != ImageKind::Library {
+                    programs.insert(index, together.with(index).into_iter().collect());
+                }
+            }
+        }
+        Self {
+            together,
+            is_file: package.kind == Kind::File,
+            own,
+            programs,
+            linkers,
+            holders,
+        }
+    }
+
+    fn image(&self, index: usize) -> Image<'a> {
+        self.together.images()[index]
+    }
+
+    /// The images that hold a device link.
+    pub(super) fn linking(&self) -> impl Iterator<Item = (usize, &Image<'a>)> {
+        let own = self
+            .own
+            .iter()
+            .map(|&index| (index, &self.together.images()[index]));
+        own.filter(|(_, image)| !image.facts.device.links.is_empty())
+    }
+
+    /// The object of this id that an image links: its own, that of a library which comes with it, or
+    /// any other.
+    pub(super) fn module(&self, index: usize, id: &str) -> Option<&'a Module> {
+        let holders = self.holders.get(id)?;
+        let with = match holders[..] {
+            [_] => Vec::new(),
+            _ => self.together.with(index),
+        };
+        let mut near = with.iter().filter(|index| holders.contains(index));
+        let holder = near.next().or(holders.first())?;
+        let mut modules = self.image(*holder).facts.device.modules.iter();
+        modules.find(|module| module.id == id)
+    }
+
+    /// Where something `has` ids of which nothing that comes with it is `wanted` by: the image or
+    /// program, the image that has them, and the ids.
+    pub(super) fn unmatched(
+        &self,
+        has: fn(&Image<'a>) -> Ids<'a>,
+        wanted: fn(&Image<'a>) -> Ids<'a>,
+    ) -> Vec<Found<'a>> {
+        // A single file may be meant to lie beside others.
+        if self.is_file {
+            return Vec::new();
+        }
+        let all: Ids<'a> = (self.own.iter())
+            .flat_map(|&index| wanted(&self.image(index)))
+            .collect();
+        let mut found = Vec::new();
+        for &index in &self.own {
+            let image = self.image(index);
+            let ids: Ids<'a> = has(&image).difference(&all).copied().collect();
+            let with = || self.together.with(index);
+            if !ids.is_empty() && self.is_whole(with()) {
+                found.push((image, image, ids));
+            }
+        }
+        for (&program, with) in &self.programs {
+            let there = |of: fn(&Image<'a>) -> Ids<'a>| {
+                let with = with.iter();
+                with.map(move |&index| (index, of(&self.image(index))))
+            };
+            let matched: Ids<'a> = there(wanted).flat_map(|(_, ids)| ids).collect();
+            for (index, ids) in there(has) {
+                // What nothing has was told of the image itself.
+                let ids = ids.intersection(&all).copied();
+                let ids: Ids<'a> = ids.filter(|id| !matched.contains(id)).collect();
+                if !ids.is_empty() && self.is_whole(with.iter().copied()) {
+                    found.push((self.image(program), self.image(index), ids));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether all that these images need lies in the package, or is known to have no such code.
+    fn is_whole(&self, images: impl IntoIterator<Item = usize>) -> bool {
+        images.into_iter().all(|index| {
+            let mut needed = self.image(index).needed().iter();
+            needed.all(|name| {
+                is_system(name)
+                    || gpu_file(name).is_some()
+                    || self.together.find(index, name).is_some()
+            })
+        })
+    }
+
+    /// Pairs of images of one process that device-link the same objects: those in which each keeps to
+    /// its own copy, or the others.
+    pub(super) fn shared(&self, isolated: bool) -> Vec<Found<'a>> {
+        let mut found: BTreeMap<(usize, usize), Ids<'a>> = BTreeMap::new();
+        for (id, linkers) in &self.linkers {
+            for (at, &first) in linkers.iter().enumerate() {
+                for &second in &linkers[at + 1..] {
+                    if self.is_isolated(id, first, second) == isolated {
+                        found.entry((first, second)).or_default().insert(id);
+                    }
+                }
+            }
+        }
+        found.retain(|&(first, second), ids| self.may_meet(first, second, ids));
+        let found = found.into_iter();
+        found
+            .map(|((first, second), ids)| (self.image(first), self.image(second), ids))
+            .collect()
+    }
+
+    /// Whether each of two images holds the object, and calls its own function for it.
+    fn is_isolated(&self, id: &str, first: usize, second: usize) -> bool {
+        let holds = |index| {
+            let holders = self.holders.get(id);
+            holders.is_some_and(|holders| holders.contains(&index))
+        };
+        holds(first) && holds(second) && !self.may_take(id, first, second)
+    }
+
+    /// Whether one of two images may call the other's function.
+    fn may_take(&self, id: &str, first: usize, second: usize) -> bool {
+        let code = [first, second].map(|index| &self.image(index).facts.device);
+        let takes = |of: usize, from: usize| {
+            code[of].interposable.contains(id) && code[from].exported.contains(id)
+        };
+        takes(0, 1) || takes(1, 0)
+    }
+
+    /// Whether two images may be in one process.
+    fn may_meet(&self, first: usize, second: usize, ids: &Ids<'a>) -> bool {
+        let is_program = |index| self.programs.contains_key(&index);
+        let mut programs = self.programs.values();
+        if programs.any(|with| with.contains(&first) && with.contains(&second)) {
+            return true;
+        }
+        match (is_program(first), is_program(second)) {
+            (true, true) => false,
+            // Whether the program opens the library is not known; it does harm only where the
+            // program's functions are seen.
+            (true, false) | (false, true) => ids.iter().any(|id| self.may_take(id, first, second)),
+            (false, false) => !self.are_alternatives(first, second),
+        }
+    }
+
+    fn are_alternatives(&self, first: usize, second: usize) -> bool {
+        let pair = [self.image(first), self.image(second)];
+        let of_first: BTreeSet<&str> = names(&pair[0]).collect();
+        names(&pair[1]).any(|name| of_first.contains(name)) || majors(&pair).is_some()
+    }
+
+    /// Pairs of images of one process of which the first device-links objects that only the second has.
+    pub(super) fn apart(&self) -> Vec<Found<'a>> {
+        let mut found: BTreeMap<(usize, usize), Ids<'a>> = BTreeMap::new();
+        for (id, linkers) in &self.linkers {
+            let Some(holders) = self.holders.get(id) else {
+                continue;
+            };
+            for &linker in linkers.iter().filter(|index| !holders.contains(index)) {
+                for &holder in holders.iter().filter(|index| !linkers.contains(index)) {
+                    found.entry((linker, holder)).or_default().insert(id);
+                }
+            }
+        }
+        found.retain(|&(linker, holder), _| {
+            let with = self.together.with(linker);
+            let is_program = |index| self.programs.contains_key(&index);
+            with.contains(&holder)
+                || !(is_program(linker)
+                    || is_program(holder)
+                    || self.are_alternatives(linker, holder))
+        });
+        let found = found.into_iter();
+        found
+            .map(|((first, second), ids)| (self.image(first), self.image(second), ids))
+            .collect()
+    }
+}

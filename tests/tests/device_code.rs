@@ -1,0 +1,254 @@
+//! What is read of relocatable device code, in images that a C compiler makes with the sections and
+//! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. What nvcc itself writes is
+//! held against NVIDIA's tools in `device_link.rs`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use gpustub_object::{
+    DeviceCode, archive_device_code, archive_device_code_file, fuzz, read_device_code,
+};
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, repository, scratch};
+use proptest::prelude::*;
+
+/// Two objects, a device link of both, and code that needs none, in between.
+const ALL: &str = "OBJECT(_a, SM(80), PTX(90)) WHOLE(SM(120)) OBJECT(_b, SM_A(90)) \
+    LINK(SM(80), SM(90)) LINKS(_a) LINKS(_b)";
+
+fn compile(dir: &Path, code: &str, flags: &[&str], name: &str) -> Result<PathBuf> {
+    let (source, output) = (dir.join("code.c"), dir.join(name));
+    fs::write(&source, format!("#include \"device-code.h\"\n{code}\n"))?;
+    let mut cc = Command::new("cc");
+    cc.arg("-I")
+        .arg(repository().join("cargo-gpustub/tests/check"));
+    succeed(cc.args(flags).arg(&source).arg("-o").arg(&output))?;
+    Ok(output)
+}
+
+fn read(path: &Path) -> Result<DeviceCode> {
+    Ok(read_device_code(&fs::read(path)?)?)
+}
+
+/// A line of all that was found.
+fn told(code: &DeviceCode) -> String {
+    let archs = |archs: &std::collections::BTreeSet<gpustub_object::Arch>| {
+        let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
+        names.join("+")
+    };
+    let modules = code.modules.iter();
+    let modules: Vec<String> = modules
+        .map(|m| format!("{}:{}", m.id, archs(&m.archs)))
+        .collect();
+    format!(
+        "{modules:?} links {:?} for {} exports {:?} takes {:?}",
+        code.links,
+        archs(&code.linked),
+        code.exported,
+        code.interposable
+    )
+}
+
+const FOUND: &str =
+    r#"["_a:sm_80+compute_90", "_b:sm_90a"] links {"_a", "_b"} for sm_80+sm_90 exports"#;
+
+#[test]
+fn every_kind_of_image_tells_the_same() -> Result<()> {
+    let dir = scratch()?;
+    let main = format!("{ALL} int main(void) {{ return 0; }}");
+    let both = r#"{"_a", "_b"}"#;
+    for (flags, code, seen) in [
+        (&["-shared", "-fPIC"][..], ALL, [both, both]),
+        // The addresses stand in the file, not among the relocations.
+        (
+            &["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"],
+            ALL,
+            [both, both],
+        ),
+        (&["-no-pie"], &main, ["{}", "{}"]),
+        (&["-pie", "-fPIE"], &main, ["{}", "{}"]),
+        (&["-pie", "-fPIE", "-rdynamic"], &main, [both, "{}"]),
+        (&["-static"], &main, ["{}", "{}"]),
+        (
+            &["-shared", "-fPIC", "-fvisibility=hidden"],
+            ALL,
+            ["{}", "{}"],
+        ),
+        (
+            &["-shared", "-fPIC", "-fvisibility=protected"],
+            ALL,
+            [both, "{}"],
+        ),
+        (&["-shared", "-fPIC", "-Wl,-Bsymbolic"], ALL, [both, "{}"]),
+    ] {
+        let image = compile(dir.path(), code, flags, "image")?;
+        let expected = format!("{FOUND} {} takes {}", seen[0], seen[1]);
+        assert_eq!(told(&read(&image)?), expected, "{flags:?}");
+        succeed(Command::new("strip").arg(&image))?;
+        assert_eq!(told(&read(&image)?), expected, "{flags:?}, stripped");
+    }
+    Ok(())
+}
+
+#[test]
+fn archives_tell_what_their_objects_have() -> Result<()> {
+    let dir = scratch()?;
+    let archive = |name: &str, objects: &[(&str, &str)]| -> Result<PathBuf> {
+        let path = dir.path().join(name);
+        let mut ar = Command::new("ar");
+        ar.arg("rc").arg(&path);
+        for (name, code) in objects {
+            ar.arg(compile(dir.path(), code, &["-c"], name)?);
+        }
+        succeed(&mut ar)?;
+        Ok(path)
+    };
+    let a = ("a.o", "OBJECT(_a, SM(80), PTX(90))");
+    let b = ("b.o", "OBJECT(_b, SM(80), SM_A(90))");
+    let link = ("link.o", "LINK(SM(80)) LINKS(_a) LINKS(_b)");
+    let host = ("host.o", "int host;");
+    let objects = archive_device_code_file(&archive("objects.a", &[a, host, b])?)?;
+    let all = r#"["_a:sm_80+compute_90", "_b:sm_80+sm_90a"] links"#;
+    assert_eq!(
+        told(&objects),
+        format!("{all} {{}} for  exports {{}} takes {{}}")
+    );
+    assert!(!objects.is_prelinked());
+    let common: Vec<String> = objects.archs().iter().map(ToString::to_string).collect();
+    assert_eq!(common, ["sm_80"]);
+    let linked = archive_device_code_file(&archive("linked.a", &[a, b, link])?)?;
+    assert!(told(&linked).starts_with(&format!(r#"{all} {{"_a", "_b"}} for sm_80"#)));
+    assert!(linked.is_prelinked());
+    let alone = archive_device_code_file(&archive("link.a", &[link, host])?)?;
+    assert!(!alone.is_prelinked() && alone.archs().is_empty());
+    let missing = archive_device_code_file(&dir.path().join("missing.a")).unwrap_err();
+    assert!(missing.to_string().contains("missing.a"), "{missing}");
+    Ok(())
+}
+
+#[test]
+fn more_code_than_ids_is_not_told_apart() -> Result<()> {
+    let dir = scratch()?;
+    let code = "OBJECT(_a, SM(80)) CONTAINER(other, \"__nv_relfatbin\", SM(90))";
+    let image = compile(dir.path(), code, &["-shared", "-fPIC"], "image")?;
+    assert!(told(&read(&image)?).starts_with(r#"["_a:"] "#));
+    Ok(())
+}
+
+/// All sections of a hostile file may be its longest one.
+#[test]
+fn sections_that_lie_over_one_another_are_counted() -> Result<()> {
+    let dir = scratch()?;
+    let ids: String = (0..200)
+        .map(|n| format!("id_of_some_object_{n}\\0"))
+        .collect();
+    let sections: String = (0..50)
+        .map(|n| format!("__attribute__((used, section(\"part{n}\"))) static int s{n} = 1;"))
+        .collect();
+    let code = format!("ID(ids, \"{ids}\") {sections}");
+    let object = compile(dir.path(), &code, &["-c"], "object.o")?;
+    let mut bytes = fs::read(&object)?;
+    assert_eq!(read_device_code(&bytes)?.modules.len(), 200);
+    // ELF64: e_shoff at 40; of a section header sh_name at 0, sh_offset at 24, sh_size at 32.
+    let number = |bytes: &[u8], at: usize, size: usize| {
+        bytes[at..at + size]
+            .iter()
+            .rev()
+            .fold(0, |n, b| n << 8 | usize::from(*b))
+    };
+    let headers = number(&bytes, 40, 8);
+    let count = number(&bytes, 60, 2);
+    let names = headers + number(&bytes, 62, 2) * 64;
+    let (names, length) = (number(&bytes, names + 24, 8), number(&bytes, names + 32, 8));
+    let name = bytes[names..names + length]
+        .windows(15)
+        .position(|w| w == b"__nv_module_id\0");
+    let name = name.ok_or("no such section")?;
+    let from = (0..count).map(|n| headers + n * 64);
+    let own = from
+        .clone()
+        .find(|&at| number(&bytes, at, 4) == name)
+        .ok_or("no header")?;
+    let (own, all) = (bytes[own..own + 64].to_vec(), from);
+    let strings = number(&bytes, 62, 2);
+    for (index, at) in all.enumerate().skip(1) {
+        if index != strings {
+            bytes[at..at + 64].copy_from_slice(&own);
+        }
+    }
+    let found = read_device_code(&bytes)?.modules.len();
+    assert!((200..1000).contains(&found), "{found}");
+    Ok(())
+}
+
+/// An image, an object and an archive, undamaged.
+fn seeds() -> &'static [Vec<u8>; 3] {
+    static SEEDS: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
+    SEEDS.get_or_init(|| {
+        let make = || -> Result<[Vec<u8>; 3]> {
+            let dir = scratch()?;
+            let flags = ["-shared", "-fPIC", "-nostdlib", "-s"];
+            let image = compile(dir.path(), ALL, &flags, "image")?;
+            let object = compile(dir.path(), ALL, &["-c"], "object.o")?;
+            let archive = dir.path().join("archive.a");
+            succeed(Command::new("ar").arg("rc").args([&archive, &object]))?;
+            Ok([fs::read(image)?, fs::read(object)?, fs::read(archive)?])
+        };
+        make().unwrap_or_else(|failure| panic!("{failure:?}"))
+    })
+}
+
+#[test]
+fn seeds_are_read() {
+    assert!(seeds().iter().all(|seed| fuzz::device(seed) == 4));
+    assert!(archive_device_code(&seeds()[0]).is_err());
+}
+
+/// Values that break arithmetic more often than random ones do.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::from(u32::MAX)),
+        Just(u64::MAX),
+        Just(1 << 63),
+        0..0x1_0000_u64,
+        any::<u64>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        seed in 0_usize..3,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, value()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = seeds()[seed].clone();
+        for (at, size, value) in changes {
+            let size = 1 << size;
+            let at = at.index(bytes.len() - size);
+            bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        fuzz::device(&bytes);
+    }
+}
+
+/// Each byte of the containers, wrappers and ids, and of all headers, at its extremes.
+#[test]
+fn each_byte_at_its_extremes() {
+    let mut bytes = seeds()[1].clone();
+    for at in 0..bytes.len() {
+        let was = bytes[at];
+        for value in [0, 1, 0x7f, 0xff, was.wrapping_add(1)] {
+            bytes[at] = value;
+            fuzz::device(&bytes);
+        }
+        bytes[at] = was;
+    }
+}

@@ -1,0 +1,448 @@
+//! What real device links look like: nvcc's own objects, links and images, as `check` and NVIDIA's
+//! tools have them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_object::{
+    Arch, CodeKind, DeviceCode, Only, archive_device_code_file, read_device_code,
+};
+use gpustub_tests::cargo::gpustub;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::wheel_libraries;
+use gpustub_tests::elf::{readelf, symbols};
+use gpustub_tests::nvcc::{TOOLKIT_13, runtime};
+use gpustub_tests::{Result, scratch};
+
+/// `b` has a device function that `a` and `c` call.
+const SOURCES: [(&str, &str); 3] = [
+    (
+        "a",
+        "extern __device__ int twice(int); __global__ void ka(int *p) { *p = twice(*p); }\n\
+         extern \"C\" void a_run(int *p) { ka<<<1, 1>>>(p); }",
+    ),
+    (
+        "b",
+        "__device__ int twice(int x) { return 2 * x; } __global__ void kb(int *p) { *p = twice(*p); }\n\
+         extern \"C\" void b_run(int *p) { kb<<<1, 1>>>(p); }",
+    ),
+    (
+        "c",
+        "extern __device__ int twice(int); __global__ void kc(int *p) { *p = twice(*p); }\n\
+         extern \"C\" void c_run(int *p) { kc<<<1, 1>>>(p); }",
+    ),
+];
+
+/// Where objects and links are made, and what they are made for.
+struct Work {
+    folder: tempfile::TempDir,
+}
+
+impl Work {
+    fn new() -> Result<Self> {
+        let work = Self { folder: scratch()? };
+        for (name, code) in SOURCES {
+            fs::write(work.at(&format!("{name}.cu")), code)?;
+        }
+        Ok(work)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// An object of relocatable device code.
+    fn compile(&self, source: &str, archs: &str, output: &str) -> Result<PathBuf> {
+        let mut nvcc = TOOLKIT_13.nvcc()?;
+        nvcc.args(["-dc", "-Xcompiler", "-fPIC"])
+            .args(archs.split(' '));
+        nvcc.arg(self.at(source).with_extension("cu"));
+        succeed(nvcc.arg("-o").arg(self.at(output)))?;
+        Ok(self.at(output))
+    }
+
+    /// A device link of objects.
+    fn device_link(&self, objects: &[&str], archs: &str, output: &str) -> Result<PathBuf> {
+        let mut nvcc = TOOLKIT_13.nvcc()?;
+        nvcc.args(["-dlink", "-Xcompiler", "-fPIC"])
+            .args(archs.split(' '));
+        nvcc.args(objects.iter().map(|name| self.at(name)));
+        succeed(nvcc.arg("-o").arg(self.at(output)))?;
+        Ok(self.at(output))
+    }
+
+    /// Links an image in a folder; all libraries that are named are needed.
+    fn link(&self, folder: &str, words: &str, output: &str) -> Result<()> {
+        let folder = self.at(folder);
+        fs::create_dir_all(&folder)?;
+        let library = folder.join("libcudart.so.13");
+        if !library.exists() {
+            fs::copy(runtime("13.5")?, &library)?;
+        }
+        let mut link = Command::new("c++");
+        link.current_dir(self.folder.path())
+            .arg("-Wl,--no-as-needed");
+        for word in words.split(' ') {
+            match word.ends_with(".so") {
+                true => link.arg(folder.join(word)),
+                false => link.arg(word),
+            };
+        }
+        link.arg("-Wl,-rpath-link").arg(&folder).arg(library);
+        if output.ends_with(".so") {
+            link.arg("-shared").arg(format!("-Wl,-soname,{output}"));
+        }
+        succeed(
+            link.args(["-pthread", "-ldl", "-o"])
+                .arg(folder.join(output)),
+        )?;
+        Ok(())
+    }
+
+    /// The libraries in the middle: objects without a device link.
+    fn middles(&self, folder: &str, names: &[&str]) -> Result<()> {
+        self.link(folder, "b.o", "libb.so")?;
+        for name in names {
+            self.link(
+                folder,
+                &format!("{name}.o libb.so"),
+                &format!("lib{name}.so"),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What `check` says of a folder, with names for ids.
+    fn check(&self, folder: &str) -> Result<Vec<String>> {
+        let mut command = gpustub(&["check", "--message-format", "short", "."])?;
+        let ran = run(command.current_dir(self.at(folder)))?;
+        let mut text = ran.stderr;
+        for (name, _) in SOURCES {
+            let id = &read(&self.at(&format!("{name}.o")))?.modules[0].id;
+            text = text.replace(id, name);
+        }
+        let lines = text.lines().map(|line| line.trim_start_matches("./"));
+        Ok(lines.map(str::to_owned).collect())
+    }
+}
+
+fn read(path: &Path) -> Result<DeviceCode> {
+    Ok(read_device_code(&fs::read(path)?)
+        .map_err(|error| format!("{}: {error}", path.display()))?)
+}
+
+/// Eight sets of images, and what is wrong with each.
+const SETS: [(&str, &[&str]); 8] = [
+    ("objects", &[]),
+    ("chain", &[]),
+    (
+        "two-finals",
+        &[
+            "liba_final.so: error[device-linked-twice]: `b` is device-linked in it and in `libc_final.so`: a process registers one of them",
+        ],
+    ),
+    ("own-link", &[]),
+    (
+        "middles",
+        &[
+            "liba.so: error[never-device-linked]: nothing that is loaded with it device-links `a`",
+            "libb.so: error[never-device-linked]: nothing that is loaded with it device-links `b`",
+        ],
+    ),
+    (
+        "wrong-arch",
+        &[
+            "app: error[missing-arch]: it is device-linked for sm_90, without the code of `b`, which is for sm_80",
+        ],
+    ),
+    (
+        "isolated",
+        &[
+            "plugin_a.so: warning[isolated-copies]: `b` is in it and in `plugin_c.so`, a copy each: device variables are not shared",
+        ],
+    ),
+    (
+        "exporting",
+        &[
+            "plugin_a.so: error[device-linked-twice]: `b` is device-linked in it and in `plugin_c.so`: a process registers one of them",
+        ],
+    ),
+];
+
+/// Makes the images of all sets.
+fn sets(work: &Work) -> Result<()> {
+    let machine_code = "-gencode arch=compute_80,code=sm_80";
+    for (name, _) in SOURCES {
+        work.compile(name, machine_code, &format!("{name}.o"))?;
+    }
+    for objects in ["ab", "cb", "abc"] {
+        let inputs: Vec<String> = objects.chars().map(|c| format!("{c}.o")).collect();
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        work.device_link(&inputs, "-arch=sm_80", &format!("{objects}.link.o"))?;
+    }
+    // nvlink only warns.
+    work.device_link(&["b.o"], "-arch=sm_90", "b.90.link.o")?;
+    fs::write(
+        work.at("local"),
+        "{ local: __cudaRegisterLinkedBinary*; __fatbinwrap*; };\n",
+    )?;
+    for calls in ["ab", "ac", "abc", "b"] {
+        let name = format!("main_{calls}");
+        let mut code = String::new();
+        let mut body = String::new();
+        for call in calls.chars() {
+            code += &format!("void {call}_run(int *);\n");
+            body += &format!("{call}_run(&x); ");
+        }
+        code += &format!("int main(void) {{ int x = 1; {body}return 0; }}\n");
+        fs::write(work.at(&name).with_extension("c"), code)?;
+        let mut cc = Command::new("cc");
+        cc.args(["-c", "-fPIC"])
+            .arg(work.at(&name).with_extension("c"));
+        succeed(cc.arg("-o").arg(work.at(&name).with_extension("o")))?;
+    }
+
+    work.link("objects", "main_ab.o ab.link.o a.o b.o", "app")?;
+
+    work.middles("chain", &["a"])?;
+    work.link("chain", "ab.link.o liba.so libb.so", "liba_final.so")?;
+    work.link("chain", "main_ab.o liba_final.so liba.so libb.so", "app")?;
+
+    work.middles("two-finals", &["a", "c"])?;
+    for (name, link) in [("a", "ab"), ("c", "cb")] {
+        let words = format!("{link}.link.o lib{name}.so libb.so");
+        work.link("two-finals", &words, &format!("lib{name}_final.so"))?;
+    }
+    let words = "main_ac.o liba_final.so libc_final.so liba.so libc.so";
+    work.link("two-finals", words, "app")?;
+
+    work.middles("own-link", &["a", "c"])?;
+    work.link(
+        "own-link",
+        "main_abc.o abc.link.o liba.so libc.so libb.so",
+        "app",
+    )?;
+
+    work.middles("middles", &["a"])?;
+
+    work.link("wrong-arch", "main_b.o b.90.link.o b.o", "app")?;
+
+    for (set, flags) in [
+        ("isolated", " -Wl,--version-script=local"),
+        ("exporting", ""),
+    ] {
+        for (name, link) in [("a", "ab"), ("c", "cb")] {
+            let words = format!("{name}.o b.o {link}.link.o{flags}");
+            work.link(set, &words, &format!("plugin_{name}.so"))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs nvcc 13.5: ./tests/run"]
+fn findings_are_those_of_each_set_stripped_or_not() -> Result<()> {
+    let work = Work::new()?;
+    sets(&work)?;
+    for (set, expected) in SETS {
+        assert_eq!(work.check(set)?, expected, "{set}");
+        for entry in fs::read_dir(work.at(set))? {
+            let path = entry?.path();
+            let before = fs::metadata(&path)?.len();
+            succeed(Command::new("strip").arg(&path))?;
+            let is_ours = !path.ends_with("libcudart.so.13");
+            assert!(
+                !is_ours || fs::metadata(&path)?.len() < before,
+                "{set}: {path:?}"
+            );
+        }
+        assert_eq!(work.check(set)?, expected, "{set}, stripped");
+    }
+    Ok(())
+}
+
+/// A wheel is one process, too; a static library is told by itself.
+#[test]
+#[ignore = "needs nvcc 13.5: ./tests/run"]
+fn archives_that_hold_a_device_link_are_found() -> Result<()> {
+    let work = Work::new()?;
+    work.compile("b", "-arch=sm_80", "b.o")?;
+    work.device_link(&["b.o"], "-arch=sm_80", "b.link.o")?;
+    let archive = |name: &str, objects: &[&str]| -> Result<PathBuf> {
+        let mut ar = Command::new("ar");
+        ar.arg("rc")
+            .arg(work.at(name))
+            .args(objects.iter().map(|o| work.at(o)));
+        succeed(&mut ar)?;
+        Ok(work.at(name))
+    };
+    let good = archive("libgood.a", &["b.o"])?;
+    let bad = archive("libbad.a", &["b.o", "b.link.o"])?;
+    assert!(!archive_device_code_file(&good)?.is_prelinked());
+    assert!(archive_device_code_file(&bad)?.is_prelinked());
+    let check = |path: &Path| -> Result<String> {
+        Ok(run(gpustub(&["check", "--message-format", "short"])?.arg(path))?.stderr)
+    };
+    assert_eq!(check(&good)?, "");
+    assert!(check(&bad)?.contains("libbad.a: warning[prelinked-archive]: it holds 1 object"));
+    // What nvlink makes of each: nothing says that the second is left out.
+    for (library, registers) in [("libgood.a", 1), ("libbad.a", 0)] {
+        let link = work.device_link(&[library], "-arch=sm_80", "again.o")?;
+        assert_eq!(read(&link)?.links.len(), registers, "{library}");
+    }
+    Ok(())
+}
+
+/// What cuobjdump lists: of an image its device links, and with `-all` objects too.
+fn listed(file: &Path, flags: &[&str]) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for (option, head) in [("--list-elf", "sm_"), ("--list-ptx", "compute_")] {
+        let mut tool = TOOLKIT_13.tool("cuobjdump")?;
+        let text = run(tool.args(flags).arg(option).arg(file))?.stdout;
+        let names = text.lines().filter(|line| line.contains(" file "));
+        for name in names {
+            let arch = name
+                .rsplit('.')
+                .nth(1)
+                .and_then(|arch| arch.strip_prefix("sm_"));
+            let arch = arch.ok_or_else(|| format!("cuobjdump says {name}"))?;
+            found.insert(format!("{head}{arch}"));
+        }
+    }
+    Ok(found)
+}
+
+/// As cuobjdump tells them, which does not know families: `sm_100f` is `sm_100`.
+fn names<'a>(archs: impl IntoIterator<Item = &'a Arch>) -> BTreeSet<String> {
+    let archs = archs.into_iter();
+    let names = archs.map(|arch| arch.to_string().trim_end_matches('f').to_owned());
+    names.collect()
+}
+
+/// The texts of `__nv_module_id`, by readelf.
+fn ids(file: &Path) -> Result<Vec<String>> {
+    let text = readelf(&["-p", "__nv_module_id"], file)?;
+    let lines = text
+        .lines()
+        .filter_map(|line| Some(line.split_once("]  ")?.1.to_owned()));
+    Ok(lines.collect())
+}
+
+#[test]
+#[ignore = "needs nvcc 13.5: ./tests/run"]
+fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
+    let work = Work::new()?;
+    for archs in [
+        "-arch=sm_80",
+        "-arch=all-major",
+        "-arch=sm_80 -no-compress",
+        "-arch=sm_86 -G",
+        "-gencode arch=compute_90a,code=[sm_90a,compute_90a] -gencode arch=compute_80,code=sm_80",
+        "-gencode arch=compute_100f,code=sm_100f -gencode arch=compute_75,code=compute_75",
+    ] {
+        let object = work.compile("b", archs, "b.o")?;
+        let code = read(&object)?;
+        assert_eq!(code.modules.len(), 1, "{archs}");
+        assert_eq!(
+            names(&code.modules[0].archs),
+            listed(&object, &[])?,
+            "{archs}"
+        );
+        assert_eq!(ids(&object)?, [code.modules[0].id.clone()], "{archs}");
+        let mut own = code.modules[0].archs.iter();
+        let last = own.rfind(|arch| arch.kind == CodeKind::Elf);
+        let arch = format!("-arch={}", last.ok_or("no machine code")?);
+        work.device_link(&["b.o"], &arch, "link.o")?;
+        work.link("image", "b.o link.o", "image.so")?;
+        let image = work.at("image/image.so");
+        let linked = read(&image)?;
+        assert_eq!(names(&linked.linked), listed(&image, &[])?, "{archs}");
+        let all = linked.linked.iter().chain(&linked.modules[0].archs);
+        assert_eq!(names(all), listed(&image, &["-all"])?, "{archs}");
+        let mut expected: Vec<String> = linked.links.iter().map(|id| format!("def {id}")).collect();
+        expected.extend(linked.modules.iter().map(|module| module.id.clone()));
+        let mut found = ids(&image)?;
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected, "{archs}");
+        let rows = symbols("--dyn-syms", &image)?.into_iter();
+        let exported = rows.filter(|row| row.section != "UND");
+        let exported = exported
+            .filter_map(|row| Some(row.name.strip_prefix(gpustub_object::REGISTER)?.to_owned()));
+        assert_eq!(linked.exported, exported.collect(), "{archs}");
+    }
+    Ok(())
+}
+
+/// A library that was device-linked by others: stripped, of hundreds of objects, with code that needs no
+/// device link between them.
+#[test]
+#[ignore = "needs NCCL and nvcc 13.5: ./tests/run"]
+fn a_real_library_is_read_as_nvidias_tools_say() -> Result<()> {
+    let library = wheel_libraries("nccl")?.join("libnccl.so.2");
+    let code = read(&library)?;
+    let ids = ids(&library)?;
+    let (links, others): (Vec<&String>, Vec<_>) = ids.iter().partition(|id| id.starts_with("def "));
+    assert!(links.len() > 100, "{}", links.len());
+    assert_eq!(code.links.len(), links.len());
+    let modules = others.iter().filter(|id| **id != "__NV_MODULE_ID");
+    assert_eq!(code.modules.len(), modules.count());
+    assert!(names(&code.linked).is_subset(&listed(&library, &[])?));
+    for module in code.modules.iter().filter(|m| code.links.contains(&m.id)) {
+        let linked = code.linked.iter().filter(|arch| arch.kind == CodeKind::Elf);
+        for arch in linked {
+            let serves = module.archs.iter().any(|has| has.gives(arch));
+            assert!(serves, "{}: {arch} of {:?}", module.id, module.archs);
+        }
+    }
+    assert!(!code.linked.is_empty());
+    Ok(())
+}
+
+/// For every pair of what an object has and what a link asks for, nvlink warns or does not.
+#[test]
+#[ignore = "needs nvcc 13.5: ./tests/run"]
+fn what_serves_a_device_link_is_what_nvlink_takes() -> Result<()> {
+    let work = Work::new()?;
+    let archs = [
+        "75", "80", "86", "90", "90a", "100", "100a", "100f", "103", "103f", "120",
+    ];
+    let of = |name: &str, kind| Arch {
+        number: name
+            .trim_end_matches(['a', 'f'])
+            .parse()
+            .unwrap_or_default(),
+        only: match name.chars().last() {
+            Some('a') => Some(Only::Arch),
+            Some('f') => Some(Only::Family),
+            _ => None,
+        },
+        kind,
+    };
+    let (mut taken, mut left) = (0, 0);
+    for has in archs {
+        for (kind, head) in [(CodeKind::Elf, "sm"), (CodeKind::Ptx, "compute")] {
+            let flags = format!("-gencode arch=compute_{has},code={head}_{has}");
+            let object = work.compile("b", &flags, "b.o")?;
+            let own = &read(&object)?.modules[0].archs;
+            assert_eq!(own, &BTreeSet::from([of(has, kind)]));
+            for wanted in archs {
+                let mut nvlink = TOOLKIT_13.tool("nvlink")?;
+                nvlink.args(["-m64", &format!("--arch=sm_{wanted}"), "-cpu-arch=X86_64"]);
+                let ran = succeed(nvlink.arg(&object).arg("-o").arg(work.at("linked")))?;
+                let takes = !ran.stderr.contains("not found in");
+                let serves = of(has, kind).gives(&of(wanted, CodeKind::Elf));
+                assert_eq!(
+                    serves, takes,
+                    "{head}_{has} for sm_{wanted}: {}",
+                    ran.stderr
+                );
+                if takes { taken += 1 } else { left += 1 }
+            }
+        }
+    }
+    assert!(taken > 50 && left > 50, "{taken} {left}");
+    Ok(())
+}
