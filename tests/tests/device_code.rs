@@ -92,6 +92,31 @@ fn every_kind_of_image_tells_the_same() -> Result<()> {
     Ok(())
 }
 
+/// Where the loader writes addresses, lld leaves zeros in the file.
+#[test]
+fn addresses_are_those_that_the_loader_writes() -> Result<()> {
+    let dir = scratch()?;
+    let image = compile(dir.path(), ALL, &["-shared", "-fPIC"], "image")?;
+    let mut bytes = fs::read(&image)?;
+    let head = [0xb1, 0x43, 0x62, 0x46, 2, 0, 0, 0];
+    let at = bytes.windows(8).position(|window| window == head);
+    let field = at.ok_or("no wrapper of a device link")? + head.len();
+    bytes[field..field + 8].fill(0);
+    assert!(told(&read_device_code(&bytes)?).starts_with(FOUND));
+    Ok(())
+}
+
+/// A container of no length would be read forever.
+#[test]
+fn containers_have_a_length() -> Result<()> {
+    let dir = scratch()?;
+    let code = "__attribute__((section(\"__nv_relfatbin\"))) unsigned long long empty[8] = { 0xBA55ED50 };\n\
+        ID(id, \"_a\")";
+    let image = compile(dir.path(), code, &["-c"], "object.o")?;
+    assert!(told(&read(&image)?).starts_with(r#"["_a:"] "#));
+    Ok(())
+}
+
 #[test]
 fn archives_tell_what_their_objects_have() -> Result<()> {
     let dir = scratch()?;
