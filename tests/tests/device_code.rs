@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use gpustub_object::{
     DeviceCode, archive_device_code, archive_device_code_file, fuzz, read_device_code,
 };
-use gpustub_tests::command::succeed;
+use gpustub_tests::cargo::gpustub;
+use gpustub_tests::command::{run, succeed};
 use gpustub_tests::{Result, repository, scratch};
 use proptest::prelude::*;
 
@@ -150,6 +151,26 @@ fn archives_tell_what_their_objects_have() -> Result<()> {
     assert!(!alone.is_prelinked() && alone.archs().is_empty());
     let missing = archive_device_code_file(&dir.path().join("missing.a")).unwrap_err();
     assert!(missing.to_string().contains("missing.a"), "{missing}");
+    Ok(())
+}
+
+/// It may be meant to lie beside what device-links it.
+#[test]
+fn a_single_library_is_not_judged() -> Result<()> {
+    let dir = scratch()?;
+    let folder = dir.path().join("folder");
+    fs::create_dir(&folder)?;
+    let code = "OBJECT(_a, SM(80))";
+    let library = compile(dir.path(), code, &["-shared", "-fPIC"], "folder/liba.so")?;
+    for (path, expected) in [(&library, 0), (&folder, 1)] {
+        let mut check = gpustub(&["check", "--message-format", "short"])?;
+        let printed = run(check.arg(path))?.stderr;
+        assert_eq!(
+            printed.matches("[never-device-linked]").count(),
+            expected,
+            "{printed}"
+        );
+    }
     Ok(())
 }
 
