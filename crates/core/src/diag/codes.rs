@@ -97,8 +97,9 @@ fewer architectures than the others.
         "A library's objects report to the first device link over them that the loader finds. A second one
 in the process never hears of them, so none of its kernels is registered: everything builds, and
 launches fail with \"invalid device function\". Let one device link be over all, or close an image:
-its device link is then its own, with its own copy of the device globals. In built images that is done by hiding
-`__cudaRegisterLinkedBinary*` and `__fatbinwrap*` (https://github.com/Alpine-DAV/ascent/issues/807).
+its device link is then its own, with its own copy of the device globals. In built images that is
+done by hiding `__cudaRegisterLinkedBinary*` and `__fatbinwrap*`
+(https://github.com/Alpine-DAV/ascent/issues/807).
 
     A*:shared -> B; C*:shared -> B
     p1:plugin -> A; p2:plugin -> C
@@ -159,17 +160,18 @@ see. If that is not meant, make the library shared and the image open. If it is,
     LINK_WITHOUT_OBJECT "link-without-object": "a device link over a library that is not in the process",
         "A device link registers its kernels when all libraries that it was made over have reported. If one
 of them is missing from the process, that never happens, for any of them. Link the library too, or
-make the device link anew without it. In built images it is mostly one that is older than the libraries beside it
-(https://github.com/celeritas-project/celeritas/pull/856).
+make the device link anew without it. In built images it is mostly one that is older than the
+libraries beside it (https://github.com/celeritas-project/celeritas/pull/856).
 
     B*:shared
     old:shared prelinked=B     # and nothing links B
     exe:bin -> old";
     MISSING_ARCH "missing-arch": "a device link for an architecture that a library has no code for",
         "nvlink makes code for a GPU from machine code of the same major and no higher minor, or from PTX or
-LTO code that is not newer. If a library of the link has none of these it only warns, makes an empty
-image, and kernels fail at run time. Of PTX alone no machine code is made at all. Without -arch a device link is for the oldest GPUs
-that nvlink knows (https://github.com/deepseek-ai/DeepEP/pull/554).
+LTO code that is not newer. If a library of the link has none of these it only warns, makes an
+empty image, and kernels fail at run time. Of PTX alone no machine code is made at all. Without
+-arch a device link is for the oldest GPUs that nvlink knows
+(https://github.com/deepseek-ai/DeepEP/pull/554).
 
     [device-link.physics]
     archs = [\"sm_80\", \"sm_90\"]       # as in all libraries that it is linked with";
