@@ -119,9 +119,10 @@ fn planned(program: &str, closure: &[Library]) -> (Planned, Vec<Diagnostic>) {
 }
 
 fn node(library: &Library) -> Node {
-    let kind = match library.archive.as_os_str().is_empty() {
-        true => Kind::Interface,
-        false => Kind::Rdc,
+    // One that was left out, as there is no nvcc, has nothing to link.
+    let kind = match library.built && !library.archive.as_os_str().is_empty() {
+        true => Kind::Rdc,
+        false => Kind::Interface,
     };
     let form = match library.form == Form::Shared.word() {
         true => NodeForm::Shared,
