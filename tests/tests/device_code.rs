@@ -1,6 +1,6 @@
 //! What is read of relocatable device code, in images that a C compiler makes with the sections and
 //! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. What nvcc itself writes is
-//! held against NVIDIA's tools in `device_link.rs`.
+//! held against NVIDIA's tools in `device_images.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn read(path: &Path) -> Result<DeviceCode> {
 
 /// A line of all that was found.
 fn told(code: &DeviceCode) -> String {
-    let archs = |archs: &std::collections::BTreeSet<gpustub_object::Arch>| {
+    let archs = |archs: &std::collections::BTreeSet<gpustub_core::arch::Arch>| {
         let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
         names.join("+")
     };

@@ -15,7 +15,6 @@
 //! The names are those of `crt/link.stub` of the toolkit. A file without section headers has no
 //! device code for us.
 
-mod arch;
 mod fatbin;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +24,7 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader as _, Rela, SectionHeader, Sym};
 use object::{Endianness, ReadRef};
 
-pub use arch::{Arch, CodeKind, Only};
+use gpustub_core::arch::Arch;
 
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};

@@ -32,8 +32,7 @@ mod symbols;
 mod texts;
 
 pub use device::{
-    Arch, CodeKind, DeviceCode, Module, Only, REGISTER, archive_device_code,
-    archive_device_code_file, read_device_code,
+    DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
 };
 pub use error::{Error, Problem};
 pub use facts::{LinkFacts, VersionNeed, read_link_facts};

@@ -8,9 +8,10 @@ mod process;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::diag::{self, Code};
 use gpustub_core::manifest::RuleLevel;
-use gpustub_object::{Arch, CodeKind, Module};
+use gpustub_object::Module;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::{has_cudart, has_gpustub};
@@ -126,13 +127,17 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
     let processes = Processes::of(package);
     for (index, image) in processes.linking() {
         let code = &image.facts.device;
-        for arch in code.linked.iter().filter(|arch| arch.kind == CodeKind::Elf) {
+        for arch in code
+            .linked
+            .iter()
+            .filter(|arch| arch.kind == ArchKind::Real)
+        {
             let mut without: Vec<&Module> = Vec::new();
             for id in &code.links {
                 let module = processes.module(index, id);
                 let lacks = |module: &&Module| {
                     let archs = &module.archs;
-                    !archs.is_empty() && !archs.iter().any(|has| has.gives(arch))
+                    !archs.is_empty() && !archs.iter().any(|has| has.serves(*arch))
                 };
                 without.extend(module.filter(lacks));
             }

@@ -1,5 +1,5 @@
 //! The container of device code. No header of the toolkit describes it; this is what `fatbinary` of
-//! 13.5 writes, and `cuobjdump` agrees (`tests/tests/device_link.rs`):
+//! 13.5 writes, and `cuobjdump` agrees (`tests/tests/device_images.rs`):
 //!
 //! | of a container | bytes | | of an entry | bytes |
 //! |---|---|---|---|---|
@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use super::arch::{Arch, CodeKind, Only};
+use gpustub_core::arch::{Arch, ArchKind, ArchSuffix};
 
 const MAGIC: u32 = 0xBA55_ED50;
 /// The least size of a container's header, and of an entry's.
@@ -51,31 +51,38 @@ pub(super) fn containers<'d>(
     })
 }
 
+/// What there is code for. Nothing, if there is code of a kind that is not known here: it may be for
+/// anything.
 fn entries(body: &[u8]) -> BTreeSet<Arch> {
     let mut rest = body;
-    std::iter::from_fn(|| {
+    let all: Option<BTreeSet<Arch>> = std::iter::from_fn(|| {
         let kind = u16::from_le_bytes(*rest.first_chunk()?);
         let header = usize::try_from(word(rest, 4)?)
             .ok()
             .filter(|h| *h >= ENTRY)?;
         let end = header.checked_add(size(rest, 8)?)?;
         let flags = word(rest, 40)?;
-        let only = match (flags & 1 << 20, flags & 1 << 21) {
+        let suffix = match (flags & 1 << 20, flags & 1 << 21) {
             (0, 0) => None,
-            (_, 0) => Some(Only::Arch),
-            _ => Some(Only::Family),
+            (_, 0) => Some(ArchSuffix::Accelerated),
+            _ => Some(ArchSuffix::Family),
         };
         let kind = match kind {
-            1 => CodeKind::Ptx,
-            2 => CodeKind::Elf,
-            8 => CodeKind::Lto,
-            other => CodeKind::Other(other),
+            1 => Some(ArchKind::Virtual),
+            2 => Some(ArchKind::Real),
+            8 => Some(ArchKind::Lto),
+            _ => None,
         };
-        let number = word(rest, 28)?;
+        let number = word(rest, 28)?.try_into().ok();
         rest = rest.get(end..).unwrap_or_default();
-        Some(Arch { number, only, kind })
+        Some(kind.zip(number).map(|(kind, number)| Arch {
+            number,
+            suffix,
+            kind,
+        }))
     })
-    .collect()
+    .collect();
+    all.unwrap_or_default()
 }
 
 fn word(data: &[u8], at: usize) -> Option<u32> {

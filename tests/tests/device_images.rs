@@ -6,9 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_object::{
-    Arch, CodeKind, DeviceCode, Only, archive_device_code_file, read_device_code,
-};
+use gpustub_core::arch::{Arch, ArchKind, ArchSuffix};
+use gpustub_object::{DeviceCode, archive_device_code_file, read_device_code};
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::wheel_libraries;
@@ -352,7 +351,7 @@ fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
         );
         assert_eq!(ids(&object)?, [code.modules[0].id.clone()], "{archs}");
         let mut own = code.modules[0].archs.iter();
-        let last = own.rfind(|arch| arch.kind == CodeKind::Elf);
+        let last = own.rfind(|arch| arch.kind == ArchKind::Real);
         let arch = format!("-arch={}", last.ok_or("no machine code")?);
         work.device_link(&["b.o"], &arch, "link.o")?;
         work.link("image", "b.o link.o", "image.so")?;
@@ -391,9 +390,12 @@ fn a_real_library_is_read_as_nvidias_tools_say() -> Result<()> {
     assert_eq!(code.modules.len(), modules.count());
     assert!(names(&code.linked).is_subset(&listed(&library, &[])?));
     for module in code.modules.iter().filter(|m| code.links.contains(&m.id)) {
-        let linked = code.linked.iter().filter(|arch| arch.kind == CodeKind::Elf);
+        let linked = code
+            .linked
+            .iter()
+            .filter(|arch| arch.kind == ArchKind::Real);
         for arch in linked {
-            let serves = module.archs.iter().any(|has| has.gives(arch));
+            let serves = module.archs.iter().any(|has| has.serves(*arch));
             assert!(serves, "{}: {arch} of {:?}", module.id, module.archs);
         }
     }
@@ -414,16 +416,16 @@ fn what_serves_a_device_link_is_what_nvlink_takes() -> Result<()> {
             .trim_end_matches(['a', 'f'])
             .parse()
             .unwrap_or_default(),
-        only: match name.chars().last() {
-            Some('a') => Some(Only::Arch),
-            Some('f') => Some(Only::Family),
+        suffix: match name.chars().last() {
+            Some('a') => Some(ArchSuffix::Accelerated),
+            Some('f') => Some(ArchSuffix::Family),
             _ => None,
         },
         kind,
     };
     let (mut taken, mut left) = (0, 0);
     for has in archs {
-        for (kind, head) in [(CodeKind::Elf, "sm"), (CodeKind::Ptx, "compute")] {
+        for (kind, head) in [(ArchKind::Real, "sm"), (ArchKind::Virtual, "compute")] {
             let flags = format!("-gencode arch=compute_{has},code={head}_{has}");
             let object = work.compile("b", &flags, "b.o")?;
             let own = &read(&object)?.modules[0].archs;
@@ -433,7 +435,7 @@ fn what_serves_a_device_link_is_what_nvlink_takes() -> Result<()> {
                 nvlink.args(["-m64", &format!("--arch=sm_{wanted}"), "-cpu-arch=X86_64"]);
                 let ran = succeed(nvlink.arg(&object).arg("-o").arg(work.at("linked")))?;
                 let takes = !ran.stderr.contains("not found in");
-                let serves = of(has, kind).gives(&of(wanted, CodeKind::Elf));
+                let serves = of(has, kind).serves(of(wanted, ArchKind::Real));
                 assert_eq!(
                     serves, takes,
                     "{head}_{has} for sm_{wanted}: {}",
