@@ -38,6 +38,8 @@ pub enum FlawKind {
     /// A name that leads out of the place that the archive is unpacked to, or means another file on
     /// another system.
     Path,
+    /// No fault: a file that no rule looks at, although somebody may expect it.
+    Skipped,
 }
 
 /// What holds the files of a package.

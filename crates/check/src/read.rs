@@ -59,10 +59,14 @@ const RECORD: u64 = 16 << 20;
 /// each as a package of its own.
 pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
     let mut reader = Reader::new(LIMITS);
-    if fs::metadata(path)?.is_dir() {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_dir() {
         let mut package = Package::new(name, Kind::Directory);
         reader.directory(path, "", &mut package)?;
         reader.add(package);
+    } else if !kind.is_file() {
+        // A pipe may never end, nor a device.
+        return Err(io::Error::other("it is neither a file nor a directory"));
     } else {
         reader.named(File::open(path)?, path, name)?;
     }
@@ -89,6 +93,8 @@ enum Format {
     TarGz(Kind),
     Tar,
     Text(u64),
+    /// What Windows or macOS load; why it was not looked at.
+    Foreign(&'static str),
     Other,
 }
 
@@ -123,9 +129,29 @@ fn format(head: &[u8], path: &str, named: bool) -> Format {
             _ => Format::Other,
         }
     } else {
-        Format::Other
+        foreign(head).map_or(Format::Other, Format::Foreign)
     }
 }
+
+/// Whether a file that begins like this is a program or library of another system.
+fn foreign(head: &[u8]) -> Option<&'static str> {
+    let four = |at: usize| -> Option<[u8; 4]> { head.get(at..at + 4)?.try_into().ok() };
+    match four(0)? {
+        // IMAGE_DOS_HEADER has the place of the header proper at 60 (e_lfanew).
+        [b'M', b'Z', ..] => {
+            let at = usize::try_from(u32::from_le_bytes(four(60)?)).ok()?;
+            (four(at)? == *b"PE\0\0").then_some("programs and libraries of Windows are not judged")
+        }
+        // mach-o/loader.h: MH_MAGIC and MH_MAGIC_64, in either order of bytes.
+        [0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe] => Some(MACOS),
+        // mach-o/fat.h: FAT_MAGIC and the number of machines. Java's classes begin alike, and have
+        // their version there, 45 or more.
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf] if u32::from_be_bytes(four(4)?) < 45 => Some(MACOS),
+        _ => None,
+    }
+}
+
+const MACOS: &str = "programs and libraries of macOS are not judged";
 
 /// Where reading stands.
 struct Reader {
@@ -182,9 +208,13 @@ impl Reader {
             what @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
                 self.archive(source, what, name);
             }
-            _ => {
+            what => {
                 let mut package = Package::new(name, Kind::File);
                 package.size = source.size();
+                if what == Format::Other {
+                    let message = "it is no ELF file, wheel, crate, zip or tar.gz archive";
+                    package.flaw("", FlawKind::Skipped, message.into());
+                }
                 self.member(&mut package, file.to_owned(), source)?;
                 self.add(package);
             }
@@ -245,6 +275,10 @@ impl Reader {
             }
             Format::Text(most) => self.text(source, most, &path, package)?,
             Format::Other => Content::Other,
+            Format::Foreign(message) => {
+                package.flaw(&path, FlawKind::Skipped, message.into());
+                Content::Other
+            }
             what => {
                 let name = package.shown_path(&path);
                 match self.depth < self.left.depth {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use archive::{Entry, entry, gzip, library, static_library, tar, tar_member, zip};
 use gpustub_check::read::{Zip, read, read_bytes};
-use gpustub_check::{Content, Kind, Package, check};
+use gpustub_check::{Content, FlawKind, Kind, Package, check};
 use gpustub_core::manifest::Policy;
 use tar::EntryType;
 
@@ -79,6 +79,7 @@ fn a_wheel_is_read() {
             "  demo/_stored.so image cudaMalloc",
             "  demo/x.dylib other",
             "  demo/x.pyd other",
+            "  ! demo/x.dylib: programs and libraries of macOS are not judged",
         ]
     );
 }
@@ -166,6 +167,48 @@ fn a_directory_is_read_in_order_and_links_are_not_followed() {
     );
     assert_eq!(packages, read(folder.path(), "d").unwrap());
     assert!(read(Path::new("/no/such/file"), "x").is_err());
+    for named in [at("pipe"), "/dev/zero".into()] {
+        let error = read(&named, "x").unwrap_err().to_string();
+        assert_eq!(error, "it is neither a file nor a directory");
+    }
+}
+
+#[test]
+fn files_of_other_systems_and_unknown_ones_are_told_as_skipped() {
+    let mut windows = [0; 128];
+    windows[..2].copy_from_slice(b"MZ");
+    windows[60] = 100;
+    let dos = windows;
+    windows[100..104].copy_from_slice(b"PE\0\0");
+    let macos = b"\xcf\xfa\xed\xfe\x0c\0\0\x01".as_slice();
+    let universal = b"\xca\xfe\xba\xbe\0\0\0\x02".as_slice();
+    let java = b"\xca\xfe\xba\xbe\0\0\0\x41".as_slice();
+    let unknown = "it is no ELF file, wheel, crate, zip or tar.gz archive";
+    let of_windows = "programs and libraries of Windows are not judged";
+    let of_macos = "programs and libraries of macOS are not judged";
+    for (bytes, expected) in [
+        (&windows[..], Some(of_windows)),
+        (&dos, Some(unknown)),
+        (macos, Some(of_macos)),
+        (universal, Some(of_macos)),
+        (java, Some(unknown)),
+        (b"", Some(unknown)),
+        (&library(), None),
+    ] {
+        let skipped = |packages: &[Package]| -> Vec<String> {
+            let flaws = packages.iter().flat_map(|package| &package.flaws);
+            let skipped = flaws.filter(|flaw| flaw.kind == FlawKind::Skipped);
+            skipped.map(|flaw| flaw.message.clone()).collect()
+        };
+        let packages = read_bytes(bytes, "x.so");
+        assert_eq!(skipped(&packages), Vec::from_iter(expected));
+        let found = check(&packages[0], &Policy::default());
+        assert_eq!(found.is_empty(), expected.is_some());
+        // Nobody expects anything of other files of a package.
+        let packages = read_bytes(&zip(&[entry("x/x.so", bytes)]), "x.whl");
+        let inside = expected.filter(|what| *what != unknown);
+        assert_eq!(skipped(&packages), Vec::from_iter(inside));
+    }
 }
 
 #[test]
@@ -212,8 +255,9 @@ fn a_zip_that_tools_would_disagree_on_is_told() {
             change(|e| e.local_size = Some(7)),
         ),
         ("it is encrypted", change(|e| e.flags = 1)),
-        ("packed with ", change(|e| e.method = 93)),
-        ("packed with ", change(|e| e.method = 12)),
+        ("packed with zstd, ", change(|e| e.method = 93)),
+        ("packed with bzip2, ", change(|e| e.method = 12)),
+        ("packed with method 11, ", change(|e| e.method = 11)),
         (
             "stored with two different sizes",
             change(|e| (e.method, e.size) = (0, Some(9))),

@@ -261,7 +261,9 @@ fn unpacked<'a>(
             Ok(Box::new(body.verifying_reader(DeflateDecoder::new(once))))
         }
         other => {
-            let message = format!("it is packed with {other:?}, and was not looked at");
+            let number = || format!("method {}", other.as_u16());
+            let method = other.name().map_or_else(number, str::to_ascii_lowercase);
+            let message = format!("it is packed with {method}, and was not looked at");
             Err(io::Error::other(message))
         }
     }

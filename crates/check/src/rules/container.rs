@@ -71,7 +71,7 @@ fn bad_archive(package: &Package, findings: &mut Findings) {
                     .at(shown, 0..0)
                     .help("check the permissions"),
             ),
-            FlawKind::Path => {}
+            FlawKind::Path | FlawKind::Skipped => {}
         }
     }
 }
