@@ -13,7 +13,7 @@ use crate::package::Image;
 /// because not all are kept of a file with thousands.
 pub const TEXTS: &[&str] = &[GPUSTUB, CUDART[0], CUDART[1], ".so"];
 
-/// What gpustub's run time has to say of a malformed variable.
+/// What gpustub's run time has to say of a malformed variable begins like this.
 const GPUSTUB: &str = "gpustub: GPUSTUB_FAIL is ";
 
 /// Texts that are in libcudart and in libcudart_static alike, in 11.8 as in 13.5, and neither in
@@ -25,7 +25,14 @@ const IMPLIB: &str = "implib-gen: ";
 
 /// Whether a text tells something of GPU libraries.
 pub fn is_kept(text: &str) -> bool {
-    TEXTS[..3].iter().any(|mark| text.contains(mark)) || names_gpu_file(text)
+    is_gpustubs(text) || CUDART.contains(&text) || names_gpu_file(text)
+}
+
+/// Whether it is the run time's, and goes on as there. In programs of Rust or Go that only know the mark, as
+/// this one, other texts stand around it.
+fn is_gpustubs(text: &str) -> bool {
+    let rest = text.strip_prefix(GPUSTUB);
+    rest.is_some_and(|rest| rest.starts_with("name["))
 }
 
 /// The file names, without folders, by which an image of this file name may open GPU libraries that have
@@ -75,12 +82,15 @@ pub fn names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
 /// Whether stubs of gpustub are in the image.
 pub fn has_gpustub(image: &Image<'_>) -> bool {
     let hidden = &image.facts.hidden;
-    hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_text(image, GPUSTUB)
+    hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_text(image, is_gpustubs)
 }
 
 /// Whether the image has a CUDA runtime of its own: libcudart_static.
 pub fn has_cudart(image: &Image<'_>) -> bool {
-    !is_from_vendor(image) && CUDART.iter().all(|text| has_text(image, text))
+    !is_from_vendor(image)
+        && CUDART
+            .iter()
+            .all(|mark| has_text(image, |text| text == *mark))
 }
 
 /// The library that stubs made by Implib.so stand for.
@@ -113,6 +123,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::
         .collect()
 });
 
-fn has_text(image: &Image<'_>, mark: &str) -> bool {
-    image.facts.texts.iter().any(|text| text.contains(mark))
+fn has_text(image: &Image<'_>, is_it: impl Fn(&str) -> bool) -> bool {
+    image.facts.texts.iter().any(|text| is_it(text))
 }
