@@ -339,10 +339,15 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     let location = table.get("where").and_then(|value| decoder.string(&value));
     let day = "a day such as \"2027-01-31\"";
     let until = version(decoder, &table, "until", day, Date::parse);
+    let reason = decoder.string(&reason?)?;
+    if reason.value.trim().is_empty() {
+        let message = "`policy.allow.reason` is empty, and says nothing to those who read it later";
+        decoder.error(&BAD_VALUE, reason.span, message);
+    }
     Some(Allow {
         rule: decoder.string(&rule?)?,
         location,
-        reason: decoder.string(&reason?)?.value,
+        reason: reason.value,
         until,
     })
 }
