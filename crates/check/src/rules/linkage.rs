@@ -55,7 +55,7 @@ fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
     });
 }
 
-/// Tells of needed libraries that the package does not carry. Vendors' own are left alone:
+/// Tells of needed libraries that the package does not carry, once of each image. Vendors' own are left alone:
 /// whoever gets libcublas gets libcublasLt with it.
 fn missing(
     rule: &'static Rule,
@@ -66,23 +66,32 @@ fn missing(
     if is_from_vendor(image) {
         return;
     }
-    let needed = image.needed().iter();
-    for name in needed.filter(|name| gpu_file(name).is_some_and(|gpu| of_rule(&gpu))) {
-        let carried = || {
-            image
-                .package
-                .images()
-                .any(|other| is_found_as(&other, name))
-        };
-        if !carried() {
-            findings.of(
-                rule,
-                image,
-                format!("it starts only where `{name}` is installed"),
-                "link the stubs of gpustub in its stead",
-            );
-        }
-    }
+    let carried = |name: &str| {
+        image
+            .package
+            .images()
+            .any(|other| is_found_as(&other, name))
+    };
+    let needed = image.needed().iter().map(String::as_str);
+    // All of them: each wants a table in GpuStub.toml.
+    let missing: Vec<String> = needed
+        .filter(|name| gpu_file(name).is_some_and(|gpu| of_rule(&gpu)) && !carried(name))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let (are, stead) = match missing.len() {
+        0 => return,
+        1 => ("is", "its"),
+        _ => ("are", "their"),
+    };
+    findings.of(
+        rule,
+        image,
+        format!(
+            "it starts only where {} {are} installed",
+            missing.join(", ")
+        ),
+        &format!("link the stubs of gpustub in {stead} stead"),
+    );
 }
 
 /// Whether a file of the package is what the loader finds by a name: its own, or its soname's where a
