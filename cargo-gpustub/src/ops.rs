@@ -60,6 +60,18 @@ impl Operation {
         self.before.is_none()
     }
 
+    /// Refuses to write into a folder of somebody else: `is_ours` says that gpustub has written the folder.
+    pub fn refuse_to_replace(all: &[Self], is_ours: bool, help: &str) -> Result<()> {
+        let replaces = |one: &&Self| one.before.as_ref().is_some_and(|old| *old != one.after);
+        match all.iter().find(replaces) {
+            Some(one) if !is_ours => {
+                let message = format!("`{}` is there already, and not of gpustub", one.shown);
+                Err(Error::new(message).help(help))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// `Created` or `Updated`, for a status line.
     pub fn verb(&self) -> &'static str {
         if self.before.is_none() {

@@ -84,6 +84,9 @@ pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
     ) {
         files.add(&path, text.as_bytes())?;
     }
+    let is_ours = options.out.join("src/gpustub_table.inc").exists();
+    let help = "name a folder for the stubs alone, such as `--out stubs`";
+    Operation::refuse_to_replace(&files.operations, is_ours, help)?;
     let out = options.out.display();
     files.operations.retain(|operation| !operation.is_done());
     ops::apply(&files.operations, |o| shell.detail(o.verb(), &o.shown))?;

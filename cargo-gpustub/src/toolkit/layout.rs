@@ -14,6 +14,9 @@ use crate::templates;
 pub const MARK: &str =
     "/* Written by cargo gpustub: stands where a build script looks for a header.";
 
+/// How the tree's `README.md` begins.
+pub const TITLE: &str = "# A stand-in for a GPU toolkit";
+
 /// What linkers take for an archive without members.
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
@@ -257,7 +260,8 @@ mod tests {
         let cuda = files("cuda = '13.0'");
         assert!(text(&cuda, "bin/nvcc").contains("release 13.0, V13.0.0'"));
         assert!(text(&cuda, "include/cuda.h").contains("#define CUDA_VERSION 13000\n"));
-        assert!(text(&cuda, "README.md").contains("as CUDA 13.0.\n"));
+        let readme = text(&cuda, "README.md");
+        assert!(readme.contains("as CUDA 13.0.\n") && readme.starts_with(TITLE));
         assert!(cuda.iter().all(|file| !file.path.contains("hip")));
         let hip = files("hip = '6.4'");
         assert_eq!(text(&hip, ".info/version"), "6.4.0\n");

@@ -74,6 +74,10 @@ fn tree(
         let path = folder.join(name);
         operations.push(Operation::write(path.clone(), shown(&path), bytes.clone())?);
     }
+    let readme = fs::read(folder.join("README.md"));
+    let is_ours = readme.is_ok_and(|text| text.starts_with(layout::TITLE.as_bytes()));
+    let help = "choose another folder: `path` in `[toolkit]` of GpuStub.toml, or `--out`";
+    Operation::refuse_to_replace(&operations, is_ours, help)?;
     Ok(operations)
 }
 

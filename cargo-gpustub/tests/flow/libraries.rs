@@ -188,6 +188,28 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
+fn generate_leaves_the_files_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let generate = ["generate", "cuda", "--sources-only", "--out", "."];
+    write(folder, "meson.build", "project('ours')\n");
+    let (_, err) = ends(101, folder, &generate);
+    assert!(
+        err.contains("meson.build` is there already, and not of gpustub"),
+        "{err}"
+    );
+    assert!(!folder.join("src").exists());
+    fs::remove_file(folder.join("meson.build")).unwrap();
+    ends(0, folder, &generate);
+    write(folder, "meson.build", "changed\n");
+    ends(0, folder, &generate);
+    assert_ne!(
+        fs::read_to_string(folder.join("meson.build")).unwrap(),
+        "changed\n"
+    );
+}
+
+#[test]
 fn generated_archives_link() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -254,6 +254,15 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         assert!(!folder.join("gpustub-toolkit").exists() && !folder.join(".cargo").exists());
         assert!(!read(folder, "GpuStub.toml").contains("toolkit"));
     }
+    // A folder of somebody else, with a file of a name that is in the tree.
+    write(folder, "docs/README.md", "ours\n");
+    let (_, err) = ends(101, folder, &["toolkit", "--cuda", "12.8", "--out", "docs"]);
+    assert!(
+        err.contains("`docs/README.md` is there already, and not of gpustub"),
+        "{err}"
+    );
+    assert_eq!(read(folder, "docs/README.md"), "ours\n");
+    assert!(!folder.join("docs/lib").exists() && !read(folder, "GpuStub.toml").contains("toolkit"));
     write(folder, CONFIG, "[env]\nCUDA_PATH = \"/opt/cuda\"\n");
     let (_, err) = ends(1, folder, &["toolkit", "--cuda", "12.8"]);
     assert!(err.contains("remove `env.CUDA_PATH` there"), "{err}");
