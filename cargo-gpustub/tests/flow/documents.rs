@@ -158,6 +158,12 @@ fn recipes_for_ci_run() {
     }
     let sarif = fs::read_to_string(folder.join("gpustub.sarif")).unwrap();
     assert!(sarif.contains("\"version\": \"2.1.0\""), "{sarif}");
+    // What stands after a step that may fail, and does not want to be left out.
+    let text = fs::read_to_string(repository().join("docs/ci/github.yml")).unwrap();
+    for step in ["> gpustub.sarif\n", "upload-sarif@v3\n"] {
+        let (_, after) = text.split_once(step).unwrap();
+        assert!(after.trim_start().starts_with("if: always()"), "{step}");
+    }
     // And they fail when there is something to fail for.
     write(&folder, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
     for line in [&commands[0], &hook[0]] {
