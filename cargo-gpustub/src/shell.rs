@@ -96,15 +96,20 @@ impl Shell {
     /// Findings, in the form that was asked for. Those for people go to standard error, those
     /// for programs to standard output.
     pub fn diagnostics(&mut self, diagnostics: &[Diagnostic], sources: &Sources) -> Result<()> {
-        for diagnostic in diagnostics {
-            if self.verbosity == Verbosity::Quiet && !report::is_error(diagnostic) {
-                continue;
+        let shown = diagnostics.iter();
+        let shown: Vec<&Diagnostic> = shown
+            .filter(|one| self.verbosity != Verbosity::Quiet || report::is_error(one))
+            .collect();
+        if self.format == MessageFormat::Human {
+            for group in report::human::grouped(&shown, sources) {
+                let text = report::human::render(group[0], &group[1..], sources, self.styled);
+                let _ = writeln!(self.err, "{text}\n");
             }
+            return Ok(());
+        }
+        for diagnostic in shown {
             match self.format {
-                MessageFormat::Human => {
-                    let text = report::human::render(diagnostic, sources, self.styled);
-                    let _ = writeln!(self.err, "{text}\n");
-                }
+                MessageFormat::Human => {}
                 MessageFormat::Short => {
                     let _ = writeln!(self.err, "{}", report::short::render(diagnostic, sources));
                 }

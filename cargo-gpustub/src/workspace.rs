@@ -189,6 +189,9 @@ fn no_such_package(name: &str, members: &[&Package]) -> Error {
     }
 }
 
+/// What to do where there is no package.
+pub const NO_PACKAGE: &str = "run this inside a package, or name one with `--manifest-path`";
+
 /// Cargo's own words, without its `error:`.
 fn from_cargo(error: cargo_metadata::Error) -> Error {
     match error {
@@ -202,7 +205,7 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
             let text = text.strip_prefix("error: ").unwrap_or(text);
             let error = Error::new(text);
             if text.starts_with("could not find `Cargo.toml`") {
-                error.help("run this inside a package, or name one with `--manifest-path`")
+                error.help(NO_PACKAGE)
             } else {
                 error
             }

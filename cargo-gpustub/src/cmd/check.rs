@@ -6,6 +6,7 @@ mod fix;
 mod policies;
 mod workspace;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,6 +19,7 @@ use crate::cli::{self, MessageFormat};
 use crate::error::{Error, Result};
 use crate::report::Sources;
 use crate::shell::Shell;
+use crate::workspace::NO_PACKAGE;
 
 use policies::Policies;
 
@@ -31,6 +33,8 @@ struct Report {
     what: String,
     /// For those who asked for more: which rules looked at what.
     details: Vec<String>,
+    /// For people: files that were named, or may load elsewhere, and that no rule looks at.
+    skipped: Vec<String>,
 }
 
 /// Runs the command. Clean is: nothing that a rule denies.
@@ -41,7 +45,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         fix::run(options, &here, shell)?;
     }
     let (report, policies) = match options.paths.as_slice() {
-        [] => workspace::look(options)?,
+        [] => workspace::look(options).map_err(or_files)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
             (files::look(&options.paths, &policies), policies)
@@ -54,11 +58,25 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     let mut sources = report.sources;
     sources.extend(policies.sources());
     shell.diagnostics(&found, &sources)?;
-    // A line for people, that the formats for programs have no place for.
+    // Lines for people, that the formats for programs have no place for.
     if shell.format() == MessageFormat::Human {
+        for skipped in &report.skipped {
+            shell.status("Skipped", skipped);
+        }
         shell.status("Checked", format!("{}: {}", report.what, count(&found)));
     }
     Ok(!has_errors(&found))
+}
+
+/// Who has no workspace may have come for files.
+fn or_files(error: Error) -> Error {
+    match error.help.as_deref() {
+        Some(NO_PACKAGE) => {
+            let help = format!("{NO_PACKAGE}; or name programs, libraries, wheels or directories");
+            error.help(help)
+        }
+        _ => error,
+    }
 }
 
 /// The findings as the policies and the command line have them, sorted.
@@ -85,8 +103,20 @@ fn judged(
             .help("remove the allowance")
     });
     found.extend(judge.apply(unused.collect()));
-    found.extend(policies.unknown_rules());
-    sorted(found)
+    found.extend(policies.mistakes());
+    once(sorted(found))
+}
+
+/// Each finding once: what is wrong with a file that cannot be read is told by all who need it, and a
+/// file may be named twice.
+fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    found.retain(|one| {
+        let origin = one.origin.as_ref();
+        let place = origin.map(|origin| (origin.file.clone(), origin.span.clone()));
+        seen.insert((one.code.id, place, one.message.clone()))
+    });
+    found
 }
 
 /// The day in UTC. A clock before 1970 has not been set; then nothing has ended.

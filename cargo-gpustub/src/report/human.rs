@@ -1,12 +1,43 @@
 //! As cargo and rustc print: the place in the file, marked, and what to do next.
 
+use std::collections::BTreeMap;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use gpustub_core::diag::{self, Diagnostic};
 
 use super::Sources;
 
-/// The diagnostic as text, without a line break at its end.
-pub fn render(diagnostic: &Diagnostic, sources: &Sources, styled: bool) -> String {
+/// Diagnostics that differ in nothing but the file that each is about, which has no text to show: one
+/// and the same thing to mend.
+pub fn grouped<'a>(diagnostics: &[&'a Diagnostic], sources: &Sources) -> Vec<Vec<&'a Diagnostic>> {
+    let mut groups = Vec::<Vec<&Diagnostic>>::new();
+    let mut places = BTreeMap::<_, usize>::new();
+    for &one in diagnostics {
+        let of_file = one
+            .origin
+            .as_ref()
+            .is_some_and(|o| !sources.contains_key(&o.file));
+        let same = (one.level, one.code.id, &one.message, &one.help);
+        match places.get(&same).filter(|_| of_file) {
+            Some(&at) => groups[at].push(one),
+            None => {
+                if of_file {
+                    places.insert(same, groups.len());
+                }
+                groups.push(vec![one]);
+            }
+        }
+    }
+    groups
+}
+
+/// The diagnostic as text, without a line break at its end; it is about the files `more`, too.
+pub fn render(
+    diagnostic: &Diagnostic,
+    more: &[&Diagnostic],
+    sources: &Sources,
+    styled: bool,
+) -> String {
     let level = match diagnostic.level {
         diag::Level::Note => Level::NOTE,
         diag::Level::Warning => Level::WARNING,
@@ -34,6 +65,9 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, styled: bool) -> Strin
             }
             None => group = group.element(Origin::path(origin.file.as_str())),
         }
+    }
+    for origin in more.iter().filter_map(|one| one.origin.as_ref()) {
+        group = group.element(Origin::path(origin.file.as_str()));
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help.as_str()));

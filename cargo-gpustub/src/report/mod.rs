@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn human_points_into_the_file() {
         let (diagnostic, sources) = finding();
-        let text = human::render(&diagnostic, &sources, false);
+        let text = human::render(&diagnostic, &[], &sources, false);
         assert_eq!(
             text,
             "error[unknown-key]: unknown key `headr` in `stub`\n --> a/GpuStub.toml:3:1\n  |\n\
@@ -72,12 +72,12 @@ mod tests {
     fn human_does_without_a_place_or_with_a_wrong_one() {
         let (mut diagnostic, sources) = finding();
         diagnostic.origin.as_mut().unwrap().span = 4000..5000;
-        assert!(human::render(&diagnostic, &sources, false).contains("a/GpuStub.toml"));
-        let text = human::render(&diagnostic, &Sources::new(), false);
+        assert!(human::render(&diagnostic, &[], &sources, false).contains("a/GpuStub.toml"));
+        let text = human::render(&diagnostic, &[], &Sources::new(), false);
         assert!(text.contains(" --> a/GpuStub.toml"), "{text}");
         diagnostic.origin = None;
         assert_eq!(
-            human::render(&diagnostic, &sources, false),
+            human::render(&diagnostic, &[], &sources, false),
             "error[unknown-key]: unknown key `headr` in `stub`\n  |\n  = help: did you mean `header`?"
         );
     }

@@ -144,6 +144,74 @@ fn the_last_line_is_for_people() {
     fs::remove_file(folder.join("GpuStub.toml")).unwrap();
     let (_, err) = ends(0, folder, &["check", "other"]);
     assert_eq!(err, "     Checked 1 file: nothing found\n");
+    // What was named is meant to be looked at.
+    let (_, err) = ends(0, folder, &["check", "other/text"]);
+    let skipped =
+        "     Skipped other/text: it is no ELF file, wheel, crate, zip or tar.gz archive\n";
+    assert_eq!(
+        err,
+        format!("{skipped}     Checked 1 file: nothing found\n")
+    );
+    let (_, err) = ends(
+        0,
+        folder,
+        &["check", "--message-format", "short", "other/text"],
+    );
+    assert_eq!(err, "");
+    for name in ["a.dylib", "b.dylib"] {
+        fs::write(
+            folder.join("other").join(name),
+            b"\xcf\xfa\xed\xfe\x0c\0\0\x01",
+        )
+        .unwrap();
+    }
+    let (_, err) = ends(0, folder, &["check", "other"]);
+    let skipped = "other/a.dylib and 1 more: programs and libraries of macOS are not judged";
+    assert!(
+        err.starts_with(&format!("     Skipped {skipped}\n")),
+        "{err}"
+    );
+}
+
+/// Copies and siblings of a file have the same fault, which is mended once.
+#[test]
+fn one_fault_of_several_files_is_told_once_to_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["a.so", "b.so", "c.so"] {
+        write(folder, &format!("lib/{name}"), "\x7fELF");
+    }
+    // A header of ELF alone, with segments behind it (e_phoff, e_phentsize, e_phnum).
+    let mut header = [0; 64];
+    header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    (header[16], header[18], header[20]) = (3, 62, 1);
+    (header[32], header[52], header[54], header[56]) = (64, 64, 56, 5);
+    fs::write(folder.join("lib/c.so"), header).unwrap();
+    let (_, err) = ends(1, folder, &["check", "lib"]);
+    let both = " --> lib/a.so\n ::: lib/b.so\n  = help: ";
+    assert!(err.contains(both), "{err}");
+    assert!(err.contains(" --> lib/c.so\n"), "{err}");
+    assert!(err.ends_with("Checked 3 files: 3 errors\n"), "{err}");
+    let (_, err) = ends(1, folder, &["check", "--message-format", "short", "lib"]);
+    assert_eq!(err.lines().count(), 3, "{err}");
+    // A file that is named twice is one.
+    let (_, err) = ends(
+        1,
+        folder,
+        &["check", "--message-format", "short", "lib", "lib"],
+    );
+    assert_eq!(err.lines().count(), 3, "{err}");
+}
+
+/// The texts by which a CUDA runtime and stubs are known are in this program, too.
+#[test]
+fn nothing_is_said_of_this_program() {
+    let (_, err) = ends(
+        0,
+        Path::new("."),
+        &["check", env!("CARGO_BIN_EXE_cargo-gpustub")],
+    );
+    assert_eq!(err, "     Checked 1 file: nothing found\n");
 }
 
 /// A file without a line is named by itself.

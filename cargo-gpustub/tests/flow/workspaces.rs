@@ -183,6 +183,28 @@ fn policies_of_root_and_package() {
     );
 }
 
+#[test]
+fn mistakes_in_a_policy_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    package(folder, "demo", "");
+    let text = "schema = 1\n[policy]\nwheel-tag = \"manylinux_9\"\n[policy.rules]\nno-header = \"forbid\"\n";
+    write(folder, "GpuStub.toml", text);
+    let wrong = [
+        "GpuStub.toml:3:13: error[bad-value]: `policy.wheel-tag` takes no \"manylinux_9\"",
+        "GpuStub.toml:5:13: error[bad-value]: `policy.rules.no-header` does not take \"forbid\"",
+    ];
+    for paths in [&[][..], &["src"]] {
+        let words = [&["check", "--message-format", "short"], paths].concat();
+        let (_, err) = ends(1, folder, &words);
+        let told: Vec<&str> = err
+            .lines()
+            .filter(|line| line.contains("bad-value"))
+            .collect();
+        assert_eq!(told, wrong, "{err}");
+    }
+}
+
 /// An allowance that has ended is no allowance, and says so.
 #[test]
 fn allowances_end() {

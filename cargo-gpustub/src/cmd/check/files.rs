@@ -1,11 +1,12 @@
 //! Files, looked at: programs, libraries, wheels and directories that were named.
 
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use gpustub_check::{Look, Package, RULES, check, gpu_images, read};
+use gpustub_check::{FlawKind, Look, Package, RULES, check, gpu_images, read};
 use gpustub_core::diag::{Diagnostic, FILE_ERROR};
 
 use super::policies::Policies;
@@ -28,6 +29,7 @@ pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
         };
         for package in packages {
             report.details.extend(details(&package));
+            report.skipped.extend(skipped(&package));
             report.findings.extend(check(&package, &policy));
             for (library, header) in &headers {
                 report.findings.extend(misfits(&package, library, *header));
@@ -42,6 +44,7 @@ pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
     for one in on_two_threads(paths, one) {
         report.findings.extend(one.findings);
         report.details.extend(one.details);
+        report.skipped.extend(one.skipped);
         report.looked.files.extend(one.looked.files);
     }
     report.what = number(report.looked.files.len(), "file");
@@ -83,6 +86,23 @@ fn on_two_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, made)| made).collect()
+}
+
+/// What somebody may take for looked at, a line for each reason.
+fn skipped(package: &Package) -> Vec<String> {
+    let flaws = package.flaws.iter();
+    let mut reasons = BTreeMap::<&str, Vec<&str>>::new();
+    for flaw in flaws.filter(|flaw| flaw.kind == FlawKind::Skipped) {
+        reasons.entry(&flaw.message).or_default().push(&flaw.path);
+    }
+    let line = |(reason, paths): (&str, Vec<&str>)| {
+        let first = package.shown_path(paths.iter().min()?);
+        Some(match paths.len() - 1 {
+            0 => format!("{first}: {reason}"),
+            more => format!("{first} and {more} more: {reason}"),
+        })
+    };
+    reasons.into_iter().filter_map(line).collect()
 }
 
 /// Which rules look at what.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use gpustub_check::RULES;
 use gpustub_check::policy::{Layer, rule};
-use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_check::tag::Tag;
+use gpustub_core::diag::{BAD_VALUE, Diagnostic, Level};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
 use gpustub_core::suggest::nearest;
@@ -106,8 +107,8 @@ impl Policies {
         layers.collect()
     }
 
-    /// What speaks of rules that there are not, and files that cannot be read.
-    pub fn unknown_rules(&self) -> Vec<Diagnostic> {
+    /// What speaks of rules or tags that there are not, and files that cannot be read.
+    pub fn mistakes(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for file in &self.files {
             let wrong = file.declared.diagnostics.iter();
@@ -115,6 +116,16 @@ impl Policies {
             let Some(policy) = &file.declared.manifest.policy else {
                 continue;
             };
+            if let Some(tag) = &policy.value.wheel_tag
+                && Tag::parse(&tag.value).is_none()
+            {
+                let message = format!("`policy.wheel-tag` takes no {:?}", tag.value);
+                found.push(
+                    Diagnostic::error(&BAD_VALUE, message)
+                        .at(&file.declared.shown, tag.span.clone())
+                        .help("name a tag that promises something: \"manylinux_2_28\", \"musllinux_1_2\""),
+                );
+            }
             let of_levels = (policy.value.rules.iter()).map(|(id, level)| (id, &level.span));
             let allowed = policy.value.allow.iter();
             let of_allow = allowed.map(|allow| (&allow.rule.value, &allow.rule.span));

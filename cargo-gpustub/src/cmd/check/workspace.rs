@@ -1,7 +1,6 @@
 //! A workspace, looked at: what is declared, planned, written and depended on.
 
 use gpustub_check::{Look, RULES, check_workspace};
-use gpustub_core::diag::Diagnostic;
 
 use super::facts::{self, Texts};
 use super::policies::Policies;
@@ -54,7 +53,6 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     let rules: Vec<&str> = rules.map(|rule| rule.code.id).collect();
     details.push(format!("the workspace: {}", rules.join(", ")));
     findings.extend(check_workspace(&seen));
-    findings = once(findings);
 
     let mut sources = graph.sources();
     sources.extend(texts.sources());
@@ -67,15 +65,4 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     };
     report.looked.workspace = selected.len() == workspace.members().len();
     Ok((report, policies))
-}
-
-/// Each finding once: what is wrong with a file that cannot be read is told by all who need it.
-fn once(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut kept: Vec<Diagnostic> = Vec::new();
-    for finding in findings {
-        if !kept.contains(&finding) {
-            kept.push(finding);
-        }
-    }
-    kept
 }
