@@ -99,9 +99,11 @@ pub fn all() -> Vec<&'static Code> {
     all.extend([
         &BUILD_SCRIPT,
         &MISPLACED_TABLE,
+        &TWO_FINALIZERS,
         &UNKNOWN_FEATURE,
         &UNKNOWN_RULE,
         &UNLINKABLE_LIB,
+        &UNREACHED,
     ]);
     all.extend(gpustub_check::RULES.iter().map(|rule| &rule.code));
     all.sort_by_key(|code| code.id);

@@ -22,6 +22,8 @@ pub struct Graph<'a> {
     pub features: Vec<Vec<String>>,
     /// What each provides and links.
     pub nodes: Vec<Node>,
+    /// What cargo resolved the dependencies of each to, and of which kinds they are.
+    pub edges: Vec<Vec<(usize, Vec<DependencyKind>)>>,
     index: HashMap<&'a PackageId, usize>,
 }
 
@@ -39,6 +41,7 @@ impl<'a> Graph<'a> {
             declared: Vec::with_capacity(packages.len()),
             features: vec![Vec::new(); packages.len()],
             nodes: Vec::with_capacity(packages.len()),
+            edges: vec![Vec::new(); packages.len()],
             packages,
             index,
         };
@@ -59,6 +62,8 @@ impl<'a> Graph<'a> {
                 let Some(&to) = graph.index.get(&dependency.pkg) else {
                     continue;
                 };
+                let kinds = dependency.dep_kinds.iter().map(|info| info.kind);
+                graph.edges[at].push((to, kinds.collect()));
                 // A procedural macro runs in the compiler and is in no image.
                 let is_macro = library(graph.packages[to])
                     .is_some_and(|target| target.is_kind(TargetKind::ProcMacro));

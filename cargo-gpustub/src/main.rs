@@ -6,6 +6,7 @@ mod cmd;
 mod codes;
 mod compile;
 mod declared;
+mod device_graph;
 mod environment;
 mod error;
 mod finalizer;

@@ -138,9 +138,18 @@ pub struct Toolkit {
 /// `plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// How the plan is written: text, json
+    /// How the plan is written: text, json, dot (device links, for Graphviz)
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: PlanFormat,
+    /// Say by which rule a library or program with CUDA device code is linked, and why
+    #[arg(long, value_name = "NODE", conflicts_with = "format")]
+    pub explain: Option<String>,
+    /// Plan the device links of a graph in a file, or `-`, and look at no package
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["target", "package", "workspace", "all", "exclude", "features"])]
+    #[arg(conflicts_with_all = ["all_features", "no_default_features", "PATH"])]
+    #[arg(conflicts_with_all = ["locked", "offline"])]
+    pub graph: Option<PathBuf>,
     /// The target triple [default: the host]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
@@ -152,6 +161,17 @@ pub struct Plan {
 /// `plan --format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// Device links alone, in Graphviz' language
+    Dot,
+}
+
+/// `diff --format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
     /// For people
     Text,
     /// For programs
@@ -194,7 +214,7 @@ pub struct Diff {
     pub new: String,
     /// How the differences are written: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
-    pub format: PlanFormat,
+    pub format: DiffFormat,
     /// What the headers are compared with.
     #[command(flatten, next_help_heading = "Headers")]
     pub headers: DiffHeaders,

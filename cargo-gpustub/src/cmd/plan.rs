@@ -1,9 +1,12 @@
 //! `cargo gpustub plan`: what will be built, and who provides stubs to whom.
 
+mod device_link;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use cargo_metadata::Package;
+use gpustub_core::device_link::LinkPlan;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::Form;
@@ -13,6 +16,7 @@ use serde::Serialize;
 
 use crate::cli::{self, PlanFormat};
 use crate::declared::{Declared, FILE};
+use crate::device_graph::DeviceGraph;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::providers::analyse;
@@ -22,6 +26,9 @@ use crate::workspace::{Depth, Workspace, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
+    if let Some(file) = &options.graph {
+        return device_link::of_file(options, file, shell);
+    }
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let selected = workspace.selected()?;
@@ -52,16 +59,24 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         return Err(Error::new(message).help("write one with `cargo gpustub init`"));
     }
 
-    let found = analyse(&graph.nodes, &graph.images(&selected));
+    let mut found = analyse(&graph.nodes, &graph.images(&selected));
+    let device = DeviceGraph::read(&graph, &selected);
+    let (links, refused) = device.plan();
+    found.extend(refused);
     shell.diagnostics(&found, &graph.sources())?;
     clean &= !has_errors(&found);
 
+    if let Some(node) = &options.explain {
+        shell.data(device_link::explain(&links, node)?)?;
+        return Ok(clean);
+    }
     match options.format {
         PlanFormat::Text => {
             let mut text = String::new();
             for (package, declared, plan) in &packages {
                 describe(&mut text, package, declared, plan);
             }
+            device_links(&mut text, &links);
             shell.data(text)?;
         }
         PlanFormat::Json => shell.json(&Document {
@@ -72,9 +87,21 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
                 .iter()
                 .map(|(p, d, plan)| PackageJson::new(p, d, plan))
                 .collect(),
+            device_link: device_link::Json::new(&links, Some((&device.of, &graph))),
         })?,
+        PlanFormat::Dot => shell.data(links.to_dot())?,
     }
     Ok(clean)
+}
+
+/// A line for each library, crate and program with relocatable code.
+fn device_links(text: &mut String, links: &LinkPlan<'_>) {
+    if !links.nodes().is_empty() {
+        text.push_str("device links\n");
+    }
+    for line in links.to_text().lines() {
+        let _ = writeln!(text, "  {line}");
+    }
 }
 
 fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Plan) {
@@ -167,6 +194,7 @@ struct Document<'a> {
     format_version: u32,
     target: &'a str,
     packages: Vec<PackageJson<'a>>,
+    device_link: device_link::Json<'a>,
 }
 
 #[derive(Serialize)]

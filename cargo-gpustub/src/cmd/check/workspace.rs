@@ -7,6 +7,7 @@ use super::policies::Policies;
 use super::{Report, number};
 use crate::cli;
 use crate::cmd::sync;
+use crate::device_graph::DeviceGraph;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::providers::analyse;
@@ -44,6 +45,7 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
         findings.extend(operations.iter().map(sync::drift));
     }
     findings.extend(analyse(&graph.nodes, &graph.images(&selected)));
+    findings.extend(DeviceGraph::read(&graph, &selected).plan().1);
 
     let texts = Texts::read(&workspace, &selected)?;
     let seen = facts::gather(&workspace, &graph, &selected, &texts);

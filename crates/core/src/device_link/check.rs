@@ -27,7 +27,7 @@ pub(super) fn nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
         if node.prelinked.is_some() {
             continue;
         }
-        found.extend(unreached(plan, at, &inputs));
+        links.unseen(plan, at, &inputs);
         links.archs(plan, at, &inputs);
         links.duplicates(plan, &inputs);
     }
@@ -87,29 +87,11 @@ fn host(plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) -> Option<Diagnostic> 
     Some(node.placed(Diagnostic::error(&DEVICE_CODE_IN_BUILD_SCRIPT, message).help(help)))
 }
 
-fn unreached(plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) -> Option<Diagnostic> {
-    let sees = plan.walk.net.sees[at].as_ref()?;
-    let unseen = |&&input: &&usize| input != at && !sees.contains(&input);
-    let missing: Vec<usize> = inputs.iter().filter(unseen).copied().collect();
-    if missing.is_empty() {
-        return None;
-    }
-    let node = &plan.nodes()[at];
-    let message = format!(
-        "the build of `{}` does not see {}",
-        node.name,
-        listing(&plan.walk.net.names(&missing))
-    );
-    let help = format!(
-        "add gpustub-final-{}, or a direct dependency on each",
-        node.name
-    );
-    Some(node.placed(Diagnostic::error(&UNREACHED_LIBRARY, message).help(help)))
-}
-
 /// What is wrong in device links, each thing told once for all links that have it.
 #[derive(Default)]
 struct Links {
+    /// By libraries: the nodes whose builds are not told of them.
+    unseen: BTreeMap<Vec<usize>, Vec<usize>>,
     /// By library and what it lacks: the device links.
     archs: BTreeMap<(usize, Vec<Arch>), Vec<usize>>,
     /// Device links without any machine code.
@@ -124,6 +106,17 @@ enum Same {
 }
 
 impl Links {
+    fn unseen(&mut self, plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) {
+        let Some(sees) = &plan.walk.net.sees[at] else {
+            return;
+        };
+        let unseen = |&&input: &&usize| input != at && !sees.contains(&input);
+        let missing: Vec<usize> = inputs.iter().filter(unseen).copied().collect();
+        if !missing.is_empty() {
+            self.unseen.entry(missing).or_default().push(at);
+        }
+    }
+
     fn archs(&mut self, plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) {
         let asked = plan.asked(at, inputs);
         let known = |&&input: &&usize| !plan.nodes()[input].archs.is_empty();
@@ -164,6 +157,17 @@ impl Links {
     fn tell(self, plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
         let nodes = plan.nodes();
         let mut found = Vec::new();
+        for (missing, at) in self.unseen {
+            let message = format!(
+                "the device link of {} is not told of {}",
+                listing(&plan.walk.net.names(&at)),
+                listing(&plan.walk.net.names(&missing))
+            );
+            let help = "run `cargo gpustub sync`, which writes a crate that depends on each, or add \
+                        direct dependencies on the packages that declare them";
+            let error = Diagnostic::error(&UNREACHED_LIBRARY, message).help(help);
+            found.extend(at.first().map(|&first| nodes[first].placed(error)));
+        }
         for ((first, second), same) in self.duplicates {
             let (a, b) = (&nodes[first].name, &nodes[second].name);
             let (message, help) = match same {

@@ -343,7 +343,7 @@ and reaches a library through others does not get to know its archive. `cargo gp
 package that does, or depend on the library directly.
 
     [dependencies]
-    gpustub-final-app = { path = \"gpustub-final-app\" }";
+    gpustub-final-app = { path = \"gpustub-final\" }";
     UNSUPPORTED_TARGET "unsupported-target": "a target without trampolines",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
 are none for this target. Build the stubs only where they exist, for example with an optional

@@ -1,0 +1,216 @@
+//! The part of a plan about relocatable CUDA code.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, Node, Planned, Role, plan};
+use gpustub_core::diag::has_errors;
+use gpustub_core::suggest::nearest;
+use serde::Serialize;
+
+use crate::cli::{self, PlanFormat};
+use crate::device_graph::Of;
+use crate::error::{Error, Result};
+use crate::graph::Graph as Packages;
+use crate::report::Sources;
+use crate::report::json::FORMAT_VERSION;
+use crate::shell::Shell;
+use crate::workspace::shown;
+
+/// The longest graph that is read.
+const LONGEST: u64 = 16 << 20;
+
+/// `--graph`: plans what a file says. Cargo has no part in it.
+pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bool> {
+    let (name, text) = read(file)?;
+    let (graph, mut found) = Graph::parse(&name, &text);
+    let readable = !has_errors(&found);
+    let (plan, more) = plan(&graph);
+    if readable {
+        found.extend(more);
+    }
+    shell.diagnostics(&found, &Sources::from([(name, text)]))?;
+    if readable {
+        match (&options.explain, options.format) {
+            (Some(node), _) => shell.data(explain(&plan, node)?)?,
+            (None, PlanFormat::Text) => shell.data(plan.to_text())?,
+            (None, PlanFormat::Dot) => shell.data(plan.to_dot())?,
+            (None, PlanFormat::Json) => shell.json(&Document {
+                reason: "plan",
+                format_version: FORMAT_VERSION,
+                device_link: Json::new(&plan, None),
+            })?,
+        }
+    }
+    Ok(!has_errors(&found))
+}
+
+/// The file's name for messages, and its text; `-` is standard input.
+fn read(file: &Path) -> Result<(String, String)> {
+    let wrong = |e: &io::Error| Error::io("read", file, e);
+    let (name, mut input): (String, Box<dyn Read>) = match file.to_str() {
+        Some("-") => ("<stdin>".to_owned(), Box::new(io::stdin())),
+        _ => (
+            shown(file),
+            Box::new(File::open(file).map_err(|e| wrong(&e))?),
+        ),
+    };
+    let mut text = String::new();
+    let mut part = input.by_ref().take(LONGEST + 1);
+    part.read_to_string(&mut text).map_err(|e| wrong(&e))?;
+    if text.len() as u64 > LONGEST {
+        let message = format!("`{name}` is longer than {} MiB", LONGEST >> 20);
+        return Err(Error::new(message).help("plan the graph in parts"));
+    }
+    Ok((name, text))
+}
+
+/// What is planned for one node, and why.
+pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
+    let nodes = plan.nodes();
+    if let Some(at) = nodes.iter().position(|node| node.name == name) {
+        return Ok(plan.explain(at));
+    }
+    let error = Error::new(format!("there is no node `{name}`"));
+    let parts: Vec<&str> = nodes
+        .iter()
+        .map(|node| node.name.as_str())
+        .filter(|known| known.split('/').any(|part| part == name))
+        .collect();
+    let all = || nodes.iter().map(|node| node.name.as_str());
+    Err(match (parts.as_slice(), nearest(name, all())) {
+        ([_, ..], _) => error.help(format!("of that name are: {}", parts.join(", "))),
+        ([], Some(near)) => error.help(format!("did you mean `{near}`?")),
+        ([], None) if nodes.is_empty() => error.help("no relocatable CUDA code is in the graph"),
+        ([], None) => error.help("`cargo gpustub plan` shows all"),
+    })
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    reason: &'static str,
+    format_version: u32,
+    device_link: Json<'a>,
+}
+
+/// The device links of a plan.
+#[derive(Serialize)]
+pub struct Json<'a> {
+    nodes: Vec<NodeJson<'a>>,
+}
+
+impl<'a> Json<'a> {
+    /// Of a plan; `cargo`: what its nodes are there.
+    pub fn new(plan: &LinkPlan<'a>, cargo: Option<(&'a [Of], &'a Packages<'a>)>) -> Self {
+        let nodes = plan.all().map(|planned| {
+            let place = cargo.map(|(of, packages)| {
+                let of = &of[planned.node];
+                let package = packages.packages[of.package];
+                Place {
+                    package: package.name.as_str(),
+                    version: package.version.to_string(),
+                    what: of.what,
+                    target: of.target.as_deref(),
+                }
+            });
+            NodeJson::new(plan.nodes(), &planned, place)
+        });
+        Self {
+            nodes: nodes.collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct NodeJson<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cargo: Option<Place<'a>>,
+    kind: &'static str,
+    form: &'static str,
+    links: Vec<&'a str>,
+    opens: Vec<&'a str>,
+    rule: &'static str,
+    artifacts: Vec<&'static str>,
+    device_link: Option<DeviceLinkJson<'a>>,
+    uses_final: Option<&'a str>,
+    host_link: Vec<Item<'a>>,
+    final_host_link: Vec<Item<'a>>,
+}
+
+/// What a node is to cargo.
+#[derive(Serialize)]
+struct Place<'a> {
+    package: &'a str,
+    version: String,
+    what: &'static str,
+    target: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct DeviceLinkJson<'a> {
+    inputs: Vec<&'a str>,
+    archs: Vec<String>,
+    lto: bool,
+}
+
+/// A part of a host link.
+#[derive(Serialize)]
+struct Item<'a> {
+    item: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<&'a str>,
+}
+
+impl<'a> NodeJson<'a> {
+    fn new(nodes: &'a [Node], planned: &Planned, cargo: Option<Place<'a>>) -> Self {
+        let name = |at: usize| nodes[at].name.as_str();
+        let node = &nodes[planned.node];
+        let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(nodes, item)).collect();
+        Self {
+            name: &node.name,
+            cargo,
+            kind: match node.kind {
+                Kind::Rdc => "rdc",
+                Kind::Plain => "plain",
+                Kind::Interface => "interface",
+            },
+            form: node.form.word(),
+            links: node.links.iter().map(|link| link.to.as_str()).collect(),
+            opens: node.opens.iter().map(|open| open.to.as_str()).collect(),
+            rule: planned.role.rule(),
+            artifacts: planned.artifacts.iter().map(|a| a.word()).collect(),
+            device_link: (!planned.inputs.is_empty()).then(|| DeviceLinkJson {
+                inputs: planned.inputs.iter().map(|&at| name(at)).collect(),
+                archs: planned.archs.iter().map(ToString::to_string).collect(),
+                lto: planned.lto,
+            }),
+            uses_final: match planned.role {
+                Role::UseFinal(of) => Some(name(of)),
+                _ => None,
+            },
+            host_link: items(&planned.line),
+            final_host_link: items(&planned.final_line),
+        }
+    }
+}
+
+impl<'a> Item<'a> {
+    fn new(nodes: &'a [Node], item: &LinkItem) -> Self {
+        let (item, of) = match item {
+            LinkItem::Objects => ("objects", None),
+            LinkItem::LinkObject => ("device-link", None),
+            LinkItem::Final(of) => ("final", Some(*of)),
+            LinkItem::Archive(of) => ("archive", Some(*of)),
+            LinkItem::WholeArchive(of) => ("whole-archive", Some(*of)),
+            LinkItem::Middle(of) => ("middle", Some(*of)),
+            LinkItem::Cudart(kind) => {
+                let of = Some(kind.word());
+                return Self { item: "cudart", of };
+            }
+        };
+        let of = of.map(|at| nodes[at].name.as_str());
+        Self { item, of }
+    }
+}

@@ -1,0 +1,72 @@
+//! What packages and libraries are called in the graph.
+
+use std::collections::HashMap;
+
+use crate::graph::Graph as Packages;
+
+/// Short names where they are unique, with the version or the package where they are not.
+pub struct Names {
+    packages: HashMap<usize, String>,
+    /// How many packages have a library of this name.
+    libraries: HashMap<String, usize>,
+}
+
+impl Names {
+    /// Of the packages `reached`.
+    pub fn new(packages: &Packages, reached: &[usize]) -> Self {
+        let mut libraries: HashMap<String, usize> = HashMap::new();
+        // Shorter names first; what several packages share is told apart by more.
+        let all = |at: usize| {
+            let package = packages.packages[at];
+            let (name, version) = (&package.name, &package.version);
+            [name.to_string(), format!("{name}@{version}")]
+        };
+        let mut count: HashMap<String, usize> = HashMap::new();
+        for &at in reached {
+            for name in all(at) {
+                *count.entry(name).or_default() += 1;
+            }
+            for declared in packages.rdc(at) {
+                *libraries.entry(declared.name.value.clone()).or_default() += 1;
+            }
+        }
+        let mut same: HashMap<String, usize> = HashMap::new();
+        let mut names = HashMap::new();
+        for &at in reached {
+            let [short, long] = all(at);
+            let name = if count[&short] == 1 {
+                short
+            } else if count[&long] == 1 {
+                long
+            } else {
+                // From two places, with one name and version.
+                let number = same.entry(long.clone()).or_default();
+                *number += 1;
+                format!("{long}.{number}")
+            };
+            names.insert(at, name);
+        }
+        Self {
+            packages: names,
+            libraries,
+        }
+    }
+
+    /// What a package is called.
+    pub fn package(&self, at: usize) -> &str {
+        self.packages.get(&at).map_or("?", String::as_str)
+    }
+
+    /// What a library of a package is called.
+    pub fn library(&self, at: usize, id: &str) -> String {
+        match self.is_shared(id) {
+            true => format!("{}/{id}", self.package(at)),
+            false => id.to_owned(),
+        }
+    }
+
+    /// Whether several packages have a library of this name.
+    pub fn is_shared(&self, id: &str) -> bool {
+        self.libraries.get(id).is_some_and(|&count| count > 1)
+    }
+}
