@@ -2,6 +2,7 @@
 
 mod documents;
 mod formats;
+mod graphs;
 mod headers;
 mod libraries;
 mod sync;

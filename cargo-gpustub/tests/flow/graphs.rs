@@ -1,0 +1,164 @@
+//! `plan --graph`: graphs in files, which need neither cargo nor a package.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{ends, gpustub, repository, write};
+
+/// The graphs that core is tested with, each with its expected plan.
+fn graphs() -> Vec<PathBuf> {
+    let folder = repository().join("crates/core/tests/device_link");
+    let entries = fs::read_dir(folder).unwrap();
+    let mut graphs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    graphs.sort();
+    assert!(graphs.len() >= 69, "only {} graphs", graphs.len());
+    graphs
+}
+
+/// What a run showed, the diagnostics as core's own tests write them, and its exit code.
+fn planned(folder: &Path, graph: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let json = ["plan", "--graph", "-", "--message-format", "json"];
+    let mut child = gpustub(folder, &[&json[..], arguments].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(graph.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let (mut shown, mut found) = (String::new(), String::new());
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        if !line.starts_with("{\"reason\":\"diagnostic\"") {
+            writeln!(shown, "{line}").unwrap();
+            continue;
+        }
+        let one: Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| one[key].as_str().unwrap();
+        let place = &one["location"];
+        assert_eq!(place["file"], "<stdin>");
+        let (line, column) = (&place["line"], &place["column"]);
+        let (level, code, message) = (text("level"), text("code"), text("message"));
+        writeln!(found, "{line}:{column}: {level}[{code}]: {message}").unwrap();
+        if let Some(help) = one["help"].as_str() {
+            writeln!(found, "  help: {help}").unwrap();
+        }
+    }
+    assert!(output.stderr.is_empty());
+    (shown, found, output.status.code())
+}
+
+/// Every graph that core is tested with is planned by the command as core says.
+#[test]
+fn every_graph_gives_the_plan_of_core() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut explained, mut drawn) = (0, 0);
+    for file in graphs() {
+        let text = fs::read_to_string(&file).unwrap();
+        let (graph, expected) = text.split_once("---\n").unwrap();
+        let (mut shown, found, code) = planned(folder.path(), graph, &[]);
+        shown += &found;
+        let fails = expected.contains(": error[");
+        assert_eq!(code, Some(i32::from(fails)), "{}", file.display());
+        for line in graph.lines() {
+            let (more, found_again, code_again) = if let Some(node) = line.strip_prefix("# explain ") {
+                explained += 1;
+                planned(folder.path(), graph, &["--explain", node])
+            } else if line == "# dot" {
+                drawn += 1;
+                planned(folder.path(), graph, &["--format", "dot"])
+            } else {
+                continue;
+            };
+            assert_eq!((found_again, code_again), (found.clone(), code));
+            write!(shown, "\n{more}").unwrap();
+        }
+        assert_eq!(shown, expected, "{}", file.display());
+    }
+    assert!(explained >= 2 && drawn >= 1);
+}
+
+#[test]
+fn a_graph_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = "B*:shared archs=sm_80 cudart=shared; A*:static -> B; p:plugin -> B; \
+                 exe:bin -> A opens p\n";
+    let (text, found, code) = planned(folder.path(), graph, &["--format", "json"]);
+    assert_eq!(code, Some(1));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["reason"], "plan");
+    assert_eq!(document["format_version"], 1);
+    let nodes = document["device_link"]["nodes"].as_array().unwrap();
+    let keys = |value: &Value| {
+        let keys = value.as_object().unwrap().keys();
+        keys.cloned().collect::<Vec<_>>().join(" ")
+    };
+    for node in nodes {
+        assert_eq!(
+            keys(node),
+            "artifacts device_link final_host_link form host_link kind links name opens rule \
+             uses_final"
+        );
+    }
+    let archive = serde_json::json!({"item": "archive", "of": "A"});
+    assert_eq!(
+        nodes[3]["device_link"],
+        serde_json::json!({"inputs": ["A", "B"], "archs": ["sm_80"], "lto": false})
+    );
+    assert_eq!(nodes[3]["host_link"][1], archive);
+    assert_eq!(nodes[3]["opens"], serde_json::json!(["p"]));
+    assert_eq!(nodes[2]["uses_final"], "B");
+    assert_eq!(nodes[0]["rule"], "K2");
+    assert!(found.contains("error[device-linked-twice]"), "{found}");
+}
+
+#[test]
+fn bad_graphs_say_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "g.txt", "B*:shared\napp:bin -> B\n");
+    let plan = |more: &[&'static str]| [&["plan", "--graph", "g.txt"][..], more].concat();
+    let (out, _) = ends(0, folder, &plan(&[]));
+    assert!(out.ends_with("app: USE-FINAL B_final, then middles B\n"), "{out}");
+
+    let (out, err) = ends(101, folder, &plan(&["--explain", "ap"]));
+    assert!(out.is_empty() && err.contains("did you mean `app`?"), "{err}");
+    let (_, err) = ends(101, folder, &plan(&["--explain", "nothing-like-it"]));
+    assert!(err.contains("no node `nothing-like-it`"), "{err}");
+    for more in [
+        &["-p", "x"][..],
+        &["--target", "x"],
+        &["--offline"],
+        &["--manifest-path", "x"],
+        &["--all-features"],
+    ] {
+        let (_, err) = ends(2, folder, &plan(more));
+        assert!(err.contains("cannot be used with"), "{err}");
+    }
+    let (_, err) = ends(2, folder, &plan(&["--explain", "B", "--format", "dot"]));
+    assert!(err.contains("cannot be used with"), "{err}");
+    let (_, err) = ends(101, folder, &["plan", "--graph", "none.txt"]);
+    assert!(err.contains("could not read `none.txt`"), "{err}");
+
+    write(folder, "g.txt", "B*:shard\n");
+    let (out, err) = ends(1, folder, &plan(&[]));
+    assert!(out.is_empty(), "{out}");
+    assert!(err.contains("--> g.txt:1:4") && err.contains("did you mean `shared`?"), "{err}");
+    // As with a graph that is read and cannot be planned.
+    write(folder, "g.txt", "B*:shared -> C\n");
+    let (_, err) = ends(1, folder, &plan(&[]));
+    assert!(err.contains("error[unknown-node]: `B` names `C`"), "{err}");
+    fs::write(folder.join("g.txt"), b"B*:shared \xff").unwrap();
+    let (_, err) = ends(101, folder, &plan(&[]));
+    assert!(err.contains("UTF-8"), "{err}");
+    let long = "# a comment of sixteen\n".repeat((16 << 20) / 23 + 1);
+    fs::write(folder.join("g.txt"), long).unwrap();
+    let (_, err) = ends(101, folder, &plan(&[]));
+    assert!(err.contains("`g.txt` is longer than 16 MiB"), "{err}");
+}
