@@ -133,10 +133,11 @@ fn reached(packages: &Packages, selected: &BTreeSet<usize>) -> Vec<usize> {
     let mut seen = selected.clone();
     let mut open: Vec<usize> = selected.iter().copied().collect();
     while let Some(at) = open.pop() {
-        for (to, kinds) in &packages.edges[at] {
-            let tests_only = kinds.iter().all(|kind| *kind == DependencyKind::Development);
-            if (!tests_only || selected.contains(&at)) && seen.insert(*to) {
-                open.push(*to);
+        for edge in &packages.edges[at] {
+            let kinds = [DependencyKind::Normal, DependencyKind::Build];
+            let always = kinds.into_iter().any(|kind| edge.is(kind));
+            if (always || selected.contains(&at)) && seen.insert(edge.to) {
+                open.push(edge.to);
             }
         }
     }
@@ -316,8 +317,8 @@ impl Builder<'_> {
     fn depends(&self, at: usize, kind: DependencyKind) -> Vec<Link> {
         let edges = self.packages.edges[at].iter();
         edges
-            .filter(|(_, kinds)| kinds.contains(&kind))
-            .filter_map(|(to, _)| self.rlib(*to).map(link))
+            .filter(|edge| edge.is(kind))
+            .filter_map(|edge| self.rlib(edge.to).map(link))
             .collect()
     }
 

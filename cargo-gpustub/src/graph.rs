@@ -12,6 +12,22 @@ use crate::providers::{Image, Node};
 use crate::report::Sources;
 use crate::workspace::{Workspace, library};
 
+/// What cargo resolved a package's dependency to.
+#[derive(Debug)]
+pub struct Edge {
+    /// The index of that package.
+    pub to: usize,
+    /// Each kind, and for which targets: as in `[target.….dependencies]`, or all.
+    pub kinds: Vec<(DependencyKind, Option<String>)>,
+}
+
+impl Edge {
+    /// Whether it is, besides others, of this kind.
+    pub fn is(&self, kind: DependencyKind) -> bool {
+        self.kinds.iter().any(|(one, _)| *one == kind)
+    }
+}
+
 /// The dependency graph, and what each package of it declares.
 pub struct Graph<'a> {
     /// The packages, in the order of `cargo metadata`.
@@ -22,8 +38,8 @@ pub struct Graph<'a> {
     pub features: Vec<Vec<String>>,
     /// What each provides and links.
     pub nodes: Vec<Node>,
-    /// What cargo resolved the dependencies of each to, and of which kinds they are.
-    pub edges: Vec<Vec<(usize, Vec<DependencyKind>)>>,
+    /// What cargo resolved the dependencies of each to.
+    pub edges: Vec<Vec<Edge>>,
     index: HashMap<&'a PackageId, usize>,
 }
 
@@ -41,7 +57,7 @@ impl<'a> Graph<'a> {
             declared: Vec::with_capacity(packages.len()),
             features: vec![Vec::new(); packages.len()],
             nodes: Vec::with_capacity(packages.len()),
-            edges: vec![Vec::new(); packages.len()],
+            edges: packages.iter().map(|_| Vec::new()).collect(),
             packages,
             index,
         };
@@ -62,8 +78,13 @@ impl<'a> Graph<'a> {
                 let Some(&to) = graph.index.get(&dependency.pkg) else {
                     continue;
                 };
-                let kinds = dependency.dep_kinds.iter().map(|info| info.kind);
-                graph.edges[at].push((to, kinds.collect()));
+                let kinds = dependency.dep_kinds.iter();
+                graph.edges[at].push(Edge {
+                    to,
+                    kinds: kinds
+                        .map(|info| (info.kind, info.target.as_ref().map(ToString::to_string)))
+                        .collect(),
+                });
                 // A procedural macro runs in the compiler and is in no image.
                 let is_macro = library(graph.packages[to])
                     .is_some_and(|target| target.is_kind(TargetKind::ProcMacro));

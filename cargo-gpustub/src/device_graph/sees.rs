@@ -69,15 +69,12 @@ impl<'a> Sight<'a> {
     fn finalizer(&self, at: usize, tests: bool) -> Option<usize> {
         let name = finalizer::name(self.packages.packages[at]);
         let mut edges = self.packages.edges[at].iter();
-        let (last, _) = edges.find(|(to, kinds)| {
-            self.packages.packages[*to].name.as_str() == name
-                && kinds.iter().any(|kind| match kind {
-                    DependencyKind::Normal => true,
-                    DependencyKind::Development => tests,
-                    _ => false,
-                })
+        let last = edges.find(|edge| {
+            let in_tests = tests && edge.is(DependencyKind::Development);
+            self.packages.packages[edge.to].name.as_str() == name
+                && (in_tests || edge.is(DependencyKind::Normal))
         })?;
-        Some(*last)
+        Some(last.to)
     }
 
     fn own(&self, at: usize) -> Vec<Library> {
@@ -92,13 +89,13 @@ impl<'a> Sight<'a> {
         }
         let mut all: Vec<Library> = Vec::new();
         let packages = self.packages;
-        for (to, kinds) in &packages.edges[at] {
-            let publishes = packages.packages[*to].links.is_some();
-            let own = self.own(*to);
-            if !kinds.contains(&DependencyKind::Normal) || !publishes || own.is_empty() {
+        for edge in &packages.edges[at] {
+            let publishes = packages.packages[edge.to].links.is_some();
+            let own = self.own(edge.to);
+            if !edge.is(DependencyKind::Normal) || !publishes || own.is_empty() {
                 continue;
             }
-            for library in own.into_iter().chain(self.visible(*to)) {
+            for library in own.into_iter().chain(self.visible(edge.to)) {
                 if !all.contains(&library) {
                     all.push(library);
                 }

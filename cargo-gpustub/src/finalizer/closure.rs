@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use cargo_metadata::{DependencyKind, Package};
 
-use super::Programs;
+use super::{Programs, platform};
 use crate::cli;
 use crate::environment::variable;
 use crate::error::{Error, Result};
@@ -17,11 +17,19 @@ use crate::workspace::Workspace;
 pub struct Closure {
     /// As a normal dependency, or for tests alone.
     pub kind: DependencyKind,
-    /// Indexes of packages in the graph, each with the features of the program's package that
-    /// bring it; empty: it is always there.
-    pub members: BTreeMap<usize, BTreeSet<String>>,
+    /// Indexes of packages in the graph, and when each is there.
+    pub members: BTreeMap<usize, When>,
     /// Names of those that only the tests have, of a package whose programs have others.
     pub only_in_tests: Vec<String>,
+}
+
+/// When a member is there.
+#[derive(Debug, Default)]
+pub struct When {
+    /// With one of these features of the program's package; empty: with any.
+    pub features: BTreeSet<String>,
+    /// What stands in `cfg(…)`, for targets; `None`: for all.
+    pub target: Option<String>,
 }
 
 /// The closure of a package; `None` if no program of it has RDC code.
@@ -50,32 +58,40 @@ pub fn of(
         true => BTreeSet::new(),
         false => tree("normal,dev", Features::All)?,
     };
-    let edges = if all.is_empty() {
-        "normal,dev"
-    } else {
-        "normal"
-    };
-    let wanted = if all.is_empty() { &tests } else { &all };
+    // Programs that are there for tests alone are none of the package's users.
+    let for_tests = all.is_empty() || programs.shipped.is_empty();
+    let wanted = if for_tests { &tests } else { &all };
     if wanted.is_empty() {
         return Ok(None);
     }
+    let edges = if for_tests { "normal,dev" } else { "normal" };
     let always = tree(edges, Features::None)?;
-    let mut members: BTreeMap<usize, BTreeSet<String>> =
-        always.iter().map(|at| (*at, BTreeSet::new())).collect();
+    let mut members: BTreeMap<usize, When> =
+        wanted.iter().map(|at| (*at, When::default())).collect();
     if always != *wanted {
         for feature in package.features.keys().filter(|name| *name != "default") {
             for at in tree(edges, Features::Just(feature))? {
-                if !always.contains(&at) {
-                    members.entry(at).or_default().insert(feature.clone());
+                if let Some(when) = members.get_mut(&at).filter(|_| !always.contains(&at)) {
+                    when.features.insert(feature.clone());
                 }
             }
         }
     }
-    // What no single feature brings: two together do.
-    for at in wanted {
-        members.entry(*at).or_default();
+    let root = graph.position(&package.id).unwrap_or_default();
+    let ways = platform::ways(graph, root, for_tests);
+    for (at, when) in &mut members {
+        let Some(ways) = ways.get(at) else { continue };
+        when.target = platform::condition(ways).map_err(|target| {
+            let name = &graph.nodes[*at].name;
+            let message = format!(
+                "`{}` is linked with `{name}`, which has CUDA code, for the target `{target}` only",
+                package.name
+            );
+            let help = "write the target as a condition: `[target.'cfg(target_os = \"linux\")'.dependencies]`";
+            Error::new(message).help(help)
+        })?;
     }
-    let only_in_tests = match all.is_empty() {
+    let only_in_tests = match for_tests {
         true => Vec::new(),
         false => tests
             .difference(&all)
@@ -83,7 +99,7 @@ pub fn of(
             .collect(),
     };
     Ok(Some(Closure {
-        kind: match all.is_empty() {
+        kind: match for_tests {
             true => DependencyKind::Development,
             false => DependencyKind::Normal,
         },

@@ -7,8 +7,9 @@ use std::path::Path;
 use cargo_metadata::{DependencyKind, Package};
 use serde::Serialize;
 use serde_json::json;
-use toml_edit::{InlineTable, Value};
+use toml_edit::InlineTable;
 
+use super::closure::When;
 use super::{Closure, name, place};
 use crate::declared::FILE;
 use crate::error::{Error, Result};
@@ -25,6 +26,12 @@ pub const FEATURE: &str = "device-link";
 struct Dependency {
     key: String,
     spec: String,
+}
+
+#[derive(Serialize)]
+struct Table {
+    condition: String,
+    dependencies: Vec<Dependency>,
 }
 
 #[derive(Serialize)]
@@ -51,35 +58,41 @@ pub(super) fn operations(
         let path = dir.join(file);
         Operation::write(path.clone(), shown(&path), text)
     };
-    let mut dependencies = Vec::new();
+    // Sorted: those for all targets first.
+    let mut tables: BTreeMap<Option<&str>, Vec<Dependency>> = BTreeMap::from([(None, Vec::new())]);
     let mut crates = Vec::new();
     let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (&at, under) in &closure.members {
+    for (&at, when) in &closure.members {
         let member = graph.packages[at];
         let key = member.name.to_string();
         let lib = library(member)
             .map_or(&*key, |lib| &*lib.name)
             .replace('-', "_");
-        dependencies.push(Dependency {
-            spec: spec(&dir, member, !under.is_empty()),
-            key: key.clone(),
-        });
-        let named: Vec<_> = under.iter().map(|f| format!("feature = {f:?}")).collect();
+        tables
+            .entry(when.target.as_deref())
+            .or_default()
+            .push(Dependency {
+                spec: spec(&dir, member, !when.features.is_empty()),
+                key: key.clone(),
+            });
         crates.push(Crate {
             name: lib,
-            condition: match named.as_slice() {
-                [] => String::new(),
-                [one] => one.clone(),
-                several => format!("any({})", several.join(", ")),
-            },
+            condition: condition(when),
         });
-        for feature in under {
+        for feature in &when.features {
             features
                 .entry(feature)
                 .or_default()
                 .push(format!("\"dep:{key}\""));
         }
     }
+    let tables: Vec<Table> = tables
+        .into_iter()
+        .map(|(target, dependencies)| Table {
+            condition: target.unwrap_or_default().to_owned(),
+            dependencies,
+        })
+        .collect();
     let features: Vec<_> = features
         .into_iter()
         .map(|(name, list)| Feature {
@@ -96,7 +109,7 @@ pub(super) fn operations(
             "version": package.version,
             "private": private,
             "licence": package.license,
-            "dependencies": dependencies,
+            "tables": tables,
             "helper": helper(workspace, graph, closure, &dir)?,
             "features": features,
         }),
@@ -118,6 +131,24 @@ pub(super) fn operations(
     Ok(operations)
 }
 
+/// What stands in `#[cfg(…)]`; empty: nothing.
+fn condition(when: &When) -> String {
+    let named: Vec<_> = when
+        .features
+        .iter()
+        .map(|f| format!("feature = {f:?}"))
+        .collect();
+    let features = match named.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("any({})", several.join(", "))),
+    };
+    match (features, &when.target) {
+        (Some(features), Some(target)) => format!("all({features}, {target})"),
+        (one, other) => one.or(other.clone()).unwrap_or_default(),
+    }
+}
+
 /// The package's own `Cargo.toml`, with the finalizer as a dependency.
 fn manifest(
     package: &Package,
@@ -137,11 +168,12 @@ fn manifest(
     }
     let name = name(package);
     let edit = || {
-        let mut text = cargo_toml::add_dependency(&old, kind, &name, Value::InlineTable(value))?;
-        for feature in features {
-            let other = format!("{name}/{}", feature.name);
-            text = cargo_toml::extend_feature(&text, &feature.name, &other)?;
-        }
+        let mut text = cargo_toml::set_dependency(&old, kind, &name, &value)?;
+        let wanted = features.iter().map(|feature| {
+            let own = package.features.get(&feature.name).map_or(&[][..], Vec::as_slice);
+            (feature.name.as_str(), own)
+        });
+        text = cargo_toml::pass_features(&text, &name, wanted)?;
         Ok::<_, toml_edit::TomlError>(text)
     };
     let new = edit().map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(path))))?;

@@ -7,9 +7,12 @@
 
 mod closure;
 mod files;
+mod platform;
+
+use std::collections::BTreeMap;
 
 use cargo_metadata::{CrateType, DependencyKind, Package, TargetKind};
-use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+use gpustub_core::diag::{DUPLICATE_DEVICE_CODE, Diagnostic, OUT_OF_SYNC};
 
 use crate::cli;
 use crate::codes::{TWO_FINALIZERS, UNREACHED};
@@ -17,7 +20,7 @@ use crate::declared::Declared;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ops::Operation;
-use crate::tree::{Edit, use_line};
+use crate::tree::{Edit, cargo_toml, use_line};
 use crate::workspace::{Depth, Workspace, folder, host_triple, library, shown};
 
 use closure::Closure;
@@ -44,12 +47,7 @@ pub fn operations(
     selected: &[&Package],
     found: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Operation>> {
-    let mut any = false;
-    for member in workspace.members() {
-        let declared = Declared::read(workspace, member)?;
-        any |= declared.is_some_and(|one| !one.manifest.device_links.is_empty());
-    }
-    if !any {
+    if !may_be_needed(workspace)? {
         return Ok(Vec::new());
     }
     let mut all = options.clone();
@@ -70,17 +68,77 @@ pub fn operations(
             continue;
         }
         let targets = Programs::of(package);
-        if targets.is_empty() {
-            continue;
-        }
-        let Some(closure) = closure::of(&full, &graph, options, package, &targets)? else {
+        let closure = match targets.is_empty() {
+            true => None,
+            false => closure::of(&full, &graph, options, package, &targets)?,
+        };
+        let Some(closure) = closure else {
+            found.extend(left_over(package));
             continue;
         };
+        if let Some(twice) = twice(&graph, &closure) {
+            found.push(twice);
+            continue;
+        }
         found.extend(stands_against(&graph, package, &targets, &closure));
         operations.extend(files::operations(&full, &graph, package, &closure)?);
         operations.extend(use_lines(package, &targets, &closure, found)?);
     }
     Ok(operations)
+}
+
+/// Whether any package has RDC libraries, or a finalizer: asked before cargo resolves anything. A
+/// dependency from elsewhere that has some uses the helper, and stands in `Cargo.lock` with it.
+fn may_be_needed(workspace: &Workspace) -> Result<bool> {
+    let members = workspace.members();
+    for member in &members {
+        let declared = Declared::read(workspace, member)?;
+        if is_one(member) || declared.is_some_and(|one| one.has_rdc()) {
+            return Ok(true);
+        }
+    }
+    let lock = std::fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
+    let users = cargo_toml::users_of_helper(&lock);
+    Ok(users
+        .iter()
+        .any(|user| !members.iter().any(|member| member.name.as_str() == user)))
+}
+
+/// What an earlier run has written for a package that needs none any more.
+fn left_over(package: &Package) -> Option<Diagnostic> {
+    let name = name(package);
+    let depends = package.dependencies.iter().any(|d| d.name == name);
+    let dir = place(package);
+    if !depends && !dir.join("Cargo.toml").exists() {
+        return None;
+    }
+    let message = format!(
+        "no program of `{}` has CUDA device code any more, and its finalizer is still there",
+        package.name
+    );
+    let help = format!(
+        "remove the folder `{}`, and `{name}` from Cargo.toml and from the `use` lines of the \
+         programs",
+        shown(&dir)
+    );
+    let file = shown(package.manifest_path.as_std_path());
+    let warning = Diagnostic::warning(&OUT_OF_SYNC, message).at(&file, 0..0);
+    Some(warning.help(help))
+}
+
+/// Two packages of one name, which no crate can depend on by it, and no device link can hold.
+fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
+    let mut seen = BTreeMap::new();
+    let packages = closure.members.keys().map(|&at| graph.packages[at]);
+    packages.into_iter().find_map(|package| {
+        let other = seen.insert(package.name.as_str(), &package.version)?;
+        let message = format!(
+            "one program links two versions of `{}`, {other} and {}, with one device code",
+            package.name, package.version
+        );
+        let help = "let all depend on one version: `cargo tree --duplicates`";
+        Some(Diagnostic::error(&DUPLICATE_DEVICE_CODE, message).help(help))
+    })
 }
 
 fn has_rdc(graph: &Graph, package: &Package) -> bool {
@@ -95,6 +153,8 @@ pub struct Programs {
     shipped: Vec<(std::path::PathBuf, cargo_metadata::Edition)>,
     /// Tests, examples and benchmarks.
     others: Vec<(std::path::PathBuf, cargo_metadata::Edition)>,
+    /// The library, for its unit tests.
+    unit_tests: Option<(std::path::PathBuf, cargo_metadata::Edition)>,
     /// Whether a library for C is a crate for Rust, too.
     mixed: bool,
 }
@@ -116,6 +176,8 @@ impl Programs {
                 .any(|kind| target.is_kind(kind))
             {
                 programs.others.push(root);
+            } else if is_lib && target.test && !has(&[CrateType::ProcMacro]) {
+                programs.unit_tests = Some(root);
             }
         }
         programs
@@ -184,12 +246,16 @@ fn use_lines(
         _ => &programs.shipped,
     };
     let mut operations = Vec::new();
-    for (path, edition) in shipped.iter().chain(&programs.others) {
+    let roots = shipped.iter().chain(&programs.others);
+    let roots = roots.map(|root| (root, use_line::DEVICE_LINK));
+    let tests = programs.unit_tests.iter();
+    let tests = tests.map(|root| (root, use_line::UNIT_TESTS));
+    for ((path, edition), line) in roots.chain(tests) {
         if !path.exists() {
             continue;
         }
         let text = files::read(path)?;
-        match use_line::add(&text, &crate_name, *edition, use_line::DEVICE_LINK) {
+        match use_line::add(&text, &crate_name, *edition, line) {
             Edit::Same => {}
             Edit::Changed(text) => {
                 operations.push(Operation::write(path.clone(), shown(path), text)?);

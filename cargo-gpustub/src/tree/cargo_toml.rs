@@ -31,6 +31,23 @@ pub fn build_is_off(manifest: &str) -> Result<bool, toml_edit::TomlError> {
     Ok(build.and_then(Item::as_bool) == Some(false))
 }
 
+/// The packages of a `Cargo.lock` that depend on the helper; none, if it cannot be read.
+pub fn users_of_helper(lock: &str) -> Vec<String> {
+    let document: DocumentMut = lock.parse().unwrap_or_default();
+    let packages = document.get("package").and_then(Item::as_array_of_tables);
+    let packages = packages.into_iter().flatten();
+    let uses = |package: &&Table| {
+        let needs = package.get("dependencies").and_then(Item::as_array);
+        let mut names = needs.into_iter().flatten().filter_map(Value::as_str);
+        // With the version behind it, if there are several.
+        names.any(|name| name.split(' ').next() == Some(HELPER))
+    };
+    let names = packages.filter(uses).map(|package| package.get("name"));
+    names
+        .filter_map(|name| Some(name?.as_str()?.to_owned()))
+        .collect()
+}
+
 /// Adds the build-dependency. `inherit`: as the workspace declares it.
 pub fn add_helper(manifest: &str, inherit: bool) -> Result<String, toml_edit::TomlError> {
     let value = if inherit {
@@ -86,27 +103,83 @@ pub fn add_links(manifest: &str, name: &str) -> Result<String, toml_edit::TomlEr
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Makes a feature of the package turn on `other` too, unless it does.
-pub fn extend_feature(
+/// Lets features of the package turn on those of the same name of its dependency `name`, and no
+/// others: each with what the package's feature does, should it have no line in `[features]`.
+pub fn pass_features<'a>(
     manifest: &str,
-    feature: &str,
-    other: &str,
+    name: &str,
+    wanted: impl Iterator<Item = (&'a str, &'a [String])>,
 ) -> Result<String, toml_edit::TomlError> {
     let mut document: DocumentMut = manifest.parse()?;
-    let features = document
-        .entry("features")
-        .or_insert_with(|| Item::Table(Table::new()));
-    if let Some(features) = features.as_table_like_mut() {
-        let one = features
-            .entry(feature)
-            .or_insert_with(|| Item::Value(Value::Array(Array::new())));
-        if let Some(list) = one.as_array_mut()
-            && !list.iter().any(|value| value.as_str() == Some(other))
-        {
-            list.push(other);
+    let wanted: Vec<(&str, &[String])> = wanted.collect();
+    let ours = |value: &Value| {
+        let text = value.as_str()?;
+        text.strip_prefix(name)?.strip_prefix('/').map(str::to_owned)
+    };
+    let existed = document.contains_key("features");
+    if !wanted.is_empty() && !existed {
+        document.insert("features", Item::Table(Table::new()));
+    }
+    let features = document.get_mut("features");
+    if let Some(features) = features.and_then(Item::as_table_like_mut) {
+        for (feature, item) in features.iter_mut() {
+            let is_wanted = wanted.iter().any(|(one, _)| feature == *one);
+            if let Some(list) = item.as_array_mut() {
+                list.retain(|value| match ours(value) {
+                    Some(passed) => is_wanted && feature == passed,
+                    None => true,
+                });
+            }
+        }
+        for (feature, does) in wanted {
+            let one = features
+                .entry(feature)
+                .or_insert_with(|| Item::Value(Value::Array(Array::from_iter(does))));
+            if let Some(list) = one.as_array_mut()
+                && !list.iter().any(|value| ours(value).is_some())
+            {
+                list.push(format!("{name}/{feature}"));
+            }
+        }
+        if !existed {
+            separate(&mut document, "features");
         }
     }
     Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Makes `name` a dependency of the kind `kind` and of no other, with this path and this version
+/// or none.
+pub fn set_dependency(
+    manifest: &str,
+    kind: &str,
+    name: &str,
+    value: &InlineTable,
+) -> Result<String, toml_edit::TomlError> {
+    let mut document: DocumentMut = manifest.parse()?;
+    for other in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        let table = document.get_mut(other).and_then(Item::as_table_like_mut);
+        let Some(table) = table else { continue };
+        if other != kind {
+            if table.remove(name).is_some() && table.is_empty() {
+                document.remove(other);
+            }
+            continue;
+        }
+        let Some(old) = table.get_mut(name).and_then(Item::as_table_like_mut) else {
+            continue;
+        };
+        for key in ["path", "version"] {
+            let is = old.get(key).and_then(Item::as_str);
+            match value.get(key) {
+                Some(new) if is == new.as_str() => {}
+                Some(new) => drop(old.insert(key, Item::Value(new.clone()))),
+                None => drop(old.remove(key)),
+            }
+        }
+    }
+    let text = as_before(manifest, &document.to_string());
+    add_dependency(&text, kind, name, Value::InlineTable(value.clone()))
 }
 
 /// Adds a dependency to the table `kind`, unless it has one of that name.
@@ -220,6 +293,14 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_file_names_the_users_of_the_helper() {
+        let lock = "version = 4\n[[package]]\nname = \"a\"\ndependencies = [\"cc\", \"gpustub-build 0.1.0\"]\n\
+                    [[package]]\nname = \"b\"\ndependencies = [\"gpustub-build-x\"]\n[[package]]\nname = \"c\"\n";
+        assert_eq!(users_of_helper(lock), ["a"]);
+        assert!(users_of_helper("").is_empty() && users_of_helper("[").is_empty());
+    }
+
+    #[test]
     fn a_links_key_stays() {
         let once = add_links("[package]\nname = \"x\"\n\n[lib]\n", "gpustub-x").unwrap();
         assert_eq!(
@@ -230,10 +311,44 @@ mod tests {
     }
 
     #[test]
-    fn features_are_extended_once() {
-        let once = extend_feature("[features]\ngpu = [\"dep:a\"]\n", "gpu", "b/gpu").unwrap();
-        assert_eq!(once, "[features]\ngpu = [\"dep:a\", \"b/gpu\"]\n");
-        assert_eq!(extend_feature(&once, "gpu", "b/gpu").unwrap(), once);
+    fn features_are_passed_on_as_wanted() {
+        let implicit = ["dep:a".to_owned()];
+        let pass = |text: &str, wanted: &[&'static str]| {
+            let wanted = wanted.iter().map(|name| (*name, &implicit[..]));
+            pass_features(text, "b", wanted).unwrap()
+        };
+        let plain = "[features]\ngpu = [\"dep:a\", \"bc/x\"] # ours\n";
+        let once = "[features]\ngpu = [\"dep:a\", \"bc/x\", \"b/gpu\"] # ours\n";
+        assert_eq!(pass(plain, &["gpu"]), once);
+        assert_eq!(pass(once, &["gpu"]), once);
+        assert_eq!(pass(once, &[]), plain);
+        // A feature that an optional dependency stands for keeps its meaning.
+        let package = "[package]\nname = \"x\"\n";
+        let explicit = format!("{package}\n[features]\na = [\"dep:a\", \"b/a\"]\n");
+        assert_eq!(pass(package, &["a"]), explicit);
+        assert_eq!(pass(package, &[]), package);
+    }
+
+    #[test]
+    fn a_dependency_moves_and_follows_its_version() {
+        let value = |version: Option<&'static str>| {
+            let keys = [("path", Some("p")), ("version", version)];
+            let keys = keys.into_iter().filter_map(|(key, v)| Some((key, v?)));
+            InlineTable::from_iter(keys)
+        };
+        let set = |text: &str, kind, version| set_dependency(text, kind, "b", &value(version)).unwrap();
+        let normal = "[dependencies]\nb = { path = \"p\", version = \"=1.0.0\" }\n";
+        assert_eq!(set("", "dependencies", Some("=1.0.0")).trim_start(), normal);
+        assert_eq!(set(normal, "dependencies", Some("=1.0.0")), normal);
+        let blank = |text: String| text.replace([' ', '\n'], "");
+        assert_eq!(
+            blank(set(normal, "dependencies", Some("=2.0.0"))),
+            blank(normal.replace("=1", "=2"))
+        );
+        assert_eq!(
+            blank(set(normal, "dev-dependencies", None)),
+            "[dev-dependencies]b={path=\"p\"}"
+        );
     }
 
     #[test]

@@ -10,15 +10,35 @@ use serde_json::json;
 use super::{Edit, line_break, rust};
 use crate::templates;
 
-/// Why a program names the library of its package.
-pub const STUBS: &str = "its build script has the GPU stubs";
+/// What a line is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    why: &'static str,
+    /// For the crate's unit tests alone.
+    tests: bool,
+}
 
-/// Why a program names a finalizer.
-pub const DEVICE_LINK: &str = "the device link of its CUDA code";
+/// A program names the library of its package.
+pub const STUBS: Line = Line {
+    why: "its build script has the GPU stubs",
+    tests: false,
+};
+
+/// A program names a finalizer.
+pub const DEVICE_LINK: Line = Line {
+    why: "the device link of its CUDA code",
+    tests: false,
+};
+
+/// A library's unit tests do.
+pub const UNIT_TESTS: Line = Line {
+    tests: true,
+    ..DEVICE_LINK
+};
 
 /// Adds the line after the inner attributes, before the first item, unless the file names the
 /// library already.
-pub fn add(text: &str, library: &str, edition: Edition, why: &str) -> Edit {
+pub fn add(text: &str, library: &str, edition: Edition, line: Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("it cannot be read as Rust");
     };
@@ -26,7 +46,10 @@ pub fn add(text: &str, library: &str, edition: Edition, why: &str) -> Edit {
         return Edit::Same;
     }
     let edition_2015 = edition == Edition::E2015;
-    let data = json!({ "library": library, "edition_2015": edition_2015, "why": why });
+    let Line { why, tests } = line;
+    let data = json!({
+        "library": library, "edition_2015": edition_2015, "why": why, "tests": tests,
+    });
     let line = templates::render("use-line", &data);
     let newline = line_break(text);
     let after = file.after_inner_attributes().unwrap_or(file.head());

@@ -1,0 +1,117 @@
+//! For which targets a package of the closure is there: `[target.'cfg(…)'.dependencies]` on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::DependencyKind;
+
+use crate::graph::Graph;
+
+/// Conditions of which one must hold, each of several that must all hold. One without any: always.
+pub type Ways = BTreeSet<BTreeSet<String>>;
+
+/// More ways than this to one package are taken for none: it is then there for all targets.
+const MOST: usize = 16;
+
+/// How each package is reached from `root`, if at all.
+pub fn ways(graph: &Graph, root: usize, tests: bool) -> BTreeMap<usize, Ways> {
+    let mut found = BTreeMap::from([(root, Ways::from([BTreeSet::new()]))]);
+    let mut open = vec![root];
+    while let Some(at) = open.pop() {
+        let here = found.get(&at).cloned().unwrap_or_default();
+        for edge in &graph.edges[at] {
+            let counts = |kind| match kind {
+                DependencyKind::Normal => true,
+                DependencyKind::Development => tests && at == root,
+                _ => false,
+            };
+            let kinds = edge.kinds.iter().filter(|(kind, _)| counts(*kind));
+            let mut there = found.get(&edge.to).cloned().unwrap_or_default();
+            let before = there.clone();
+            for (_, target) in kinds {
+                there.extend(here.iter().map(|way| {
+                    let way = way.iter().chain(target).cloned();
+                    way.collect::<BTreeSet<String>>()
+                }));
+            }
+            let there = shortest(there);
+            if there != before {
+                found.insert(edge.to, there);
+                open.push(edge.to);
+            }
+        }
+    }
+    found
+}
+
+/// Without ways that ask for more than another one.
+fn shortest(ways: Ways) -> Ways {
+    let covered = |way: &&BTreeSet<String>| {
+        let mut others = ways.iter().filter(|other| other != way);
+        others.any(|other| other.is_subset(way))
+    };
+    if ways.len() > MOST {
+        return Ways::from([BTreeSet::new()]);
+    }
+    ways.iter().filter(|way| !covered(way)).cloned().collect()
+}
+
+/// The ways as what stands in `cfg(…)`; `None`: always. `Err`: the name of a target, of which a
+/// condition in a source file cannot be made.
+pub fn condition(ways: &Ways) -> Result<Option<String>, String> {
+    let mut any = Vec::new();
+    for way in ways {
+        let mut all = Vec::new();
+        for target in way {
+            let inner = target.strip_prefix("cfg(").and_then(|t| t.strip_suffix(')'));
+            all.push(inner.ok_or_else(|| target.clone())?.to_owned());
+        }
+        match all.as_slice() {
+            [] => return Ok(None),
+            [one] => any.push(one.clone()),
+            several => any.push(format!("all({})", several.join(", "))),
+        }
+    }
+    Ok(match any.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("any({})", several.join(", "))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(ways: &[&[&str]]) -> Ways {
+        let way = |way: &&[&str]| way.iter().map(|s| (*s).to_owned()).collect();
+        ways.iter().map(way).collect()
+    }
+
+    #[test]
+    fn conditions_are_those_of_all_ways() {
+        for (ways, expected) in [
+            (&[][..], Ok(None)),
+            (&[&[][..]], Ok(None)),
+            (&[&["cfg(unix)"]], Ok(Some("unix"))),
+            (&[&["cfg(unix)", "cfg(a)"]], Ok(Some("all(a, unix)"))),
+            (
+                &[&["cfg(a)"], &["cfg(b)", "cfg(not(c))"]],
+                Ok(Some("any(a, all(b, not(c)))")),
+            ),
+            (&[&["x86_64-unknown-linux-gnu"]], Err("x86_64-unknown-linux-gnu")),
+        ] {
+            let found = condition(&shortest(set(ways)));
+            let expected = expected.map(|c: Option<&str>| c.map(str::to_owned));
+            assert_eq!(found, expected.map_err(str::to_owned), "{ways:?}");
+        }
+    }
+
+    #[test]
+    fn a_way_that_another_covers_is_none() {
+        assert_eq!(shortest(set(&[&["a"], &["a", "b"]])), set(&[&["a"]]));
+        assert_eq!(shortest(set(&[&["a"], &[]])), set(&[&[]]));
+        let many: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();
+        let many = many.into_iter().map(|one| BTreeSet::from([one])).collect();
+        assert_eq!(shortest(many), set(&[&[]]));
+    }
+}

@@ -1,0 +1,388 @@
+//! `plan` and `check` on workspaces with relocatable CUDA code. No nvcc is needed.
+
+use std::path::Path;
+
+use super::{ends, package, write};
+
+/// A workspace whose members are the folders in it, and a helper that does nothing.
+pub fn workspace(folder: &Path) {
+    let root = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\nexclude = [\"others\"]\n\
+                [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
+    write(folder, "Cargo.toml", root);
+    let helper = folder.join("helper");
+    package(&helper, "gpustub-build", "[features]\ndevice-link = []\n");
+    let code = "pub fn build() {}\npub fn finalize() {}\npub fn finalizer() {}\n";
+    write(&helper, "src/lib.rs", code);
+}
+
+/// A crate without CUDA code; `more` ends its Cargo.toml.
+pub fn plain(folder: &Path, name: &str, more: &str) {
+    package(&folder.join(name), name, more);
+}
+
+/// A crate with a program.
+pub fn program(folder: &Path, name: &str, more: &str) {
+    let folder = folder.join(name);
+    package(&folder, name, more);
+    std::fs::remove_file(folder.join("src/lib.rs")).unwrap();
+    write(&folder, "src/main.rs", "fn main() {}\n");
+}
+
+/// A crate with an RDC library of its name, and what `sync` would add to it.
+pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
+    let links = format!(
+        "links = \"gpustub-{name}\"\n{cargo}\n[build-dependencies]\n\
+         gpustub-build = {{ workspace = true, features = [\"device-link\"] }}\n"
+    );
+    let dir = folder.join(name);
+    package(&dir, name, &links);
+    write(&dir, "build.rs", "fn main() {\n    gpustub_build::finalize();\n}\n");
+    let text = format!(
+        "schema = 1\n[device-link.{name}]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n{table}"
+    );
+    write(&dir, "GpuStub.toml", &text);
+}
+
+/// `[dependencies]` on crates beside.
+pub fn on(names: &[&str]) -> String {
+    let line = |name: &&str| format!("{name} = {{ path = \"../{name}\" }}\n");
+    let lines: String = names.iter().map(line).collect();
+    format!("[dependencies]\n{lines}")
+}
+
+/// base ◀ left, right ◀ app.
+pub fn diamond(folder: &Path) {
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    for name in ["left", "right"] {
+        rdc(folder, name, &on(&["base"]), "requires = [\"base\"]\n");
+    }
+    program(folder, "app", &on(&["left", "right"]));
+}
+
+/// The lines about device links, of one package's nodes if it is named.
+fn lines(out: &str, of: &str) -> Vec<String> {
+    let (_, links) = out.split_once("device links\n").unwrap_or_default();
+    let lines = links.lines().map(str::trim);
+    let lines = lines.filter(|line| line.starts_with(of));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_diamond_has_one_link_over_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    // Nothing device-links the program yet.
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(err.contains("error[unreached-library]"), "{err}");
+    let told = "device link of app/bin/app, app/bin-tests/app is not told of left, right, base";
+    assert!(err.contains(told), "{err}");
+    assert!(err.contains("--> app/Cargo.toml"), "{err}");
+
+    ends(0, folder, &["sync", "--workspace"]);
+    let (out, err) = ends(0, folder, &["plan"]);
+    assert!(err.is_empty(), "{err}");
+    let link = |over: &str, why: &str, archives: &str| {
+        format!("OWN-DLINK[{over}] ({why}); links {archives}; for sm_80")
+    };
+    let both = link(
+        "left right base",
+        "2 most derived: left right",
+        "left.a right.a base.a",
+    );
+    let own = |of: &str, rest: &str, archives: &str| {
+        format!("{of}/lib-tests: {}", link(&format!("{of}{rest}"), "static RDC below", archives))
+    };
+    assert_eq!(
+        lines(&out, ""),
+        [
+            "base: artifacts objects+static",
+            "left: artifacts objects+static",
+            "right: artifacts objects+static",
+            "base/rlib: absorbed, carries base",
+            "left/rlib: absorbed, carries left base",
+            "right/rlib: absorbed, carries right base",
+            &format!("app/bin/app: {both}"),
+            &format!("app/bin-tests/app: {both}"),
+            &own("base", "", "base.a"),
+            &own("left", " base", "left.a base.a"),
+            &own("right", " base", "right.a base.a"),
+        ]
+    );
+    // One program needs no more than its own packages.
+    let (out, _) = ends(0, folder, &["plan", "-p", "base"]);
+    assert_eq!(lines(&out, "").len(), 3, "{out}");
+    ends(0, folder, &["check", "--workspace"]);
+}
+
+#[test]
+fn code_is_reached_through_crates_without_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    plain(folder, "inner", &on(&["base"]));
+    plain(folder, "outer", &on(&["inner"]));
+    plain(folder, "aside", "");
+    let lib = "[lib]\ncrate-type = [\"cdylib\", \"staticlib\"]\n";
+    plain(folder, "c", &(lib.to_owned() + &on(&["outer"])));
+    program(folder, "app", &on(&["outer", "aside"]));
+    ends(0, folder, &["sync", "--workspace"]);
+    let (out, _) = ends(0, folder, &["plan"]);
+    assert!(!out.contains("aside"), "{out}");
+    assert_eq!(lines(&out, "outer"), ["outer/rlib: absorbed, carries base"]);
+    let link = |why: &str| format!("OWN-DLINK[base] ({why}); links base.a; for sm_80");
+    assert_eq!(
+        lines(&out, "app/bin/"),
+        [format!("app/bin/app: {}", link("static RDC below"))]
+    );
+    assert_eq!(
+        lines(&out, "c/"),
+        [
+            format!("c/cdylib: {}", link("closed image")),
+            format!("c/staticlib: {}", link("static RDC below")),
+            format!("c/lib-tests: {}", link("static RDC below")),
+        ]
+    );
+
+    let (out, _) = ends(0, folder, &["plan", "--explain", "app/bin/app"]);
+    assert!(out.contains("base (static), through base/rlib\n"), "{out}");
+    let (_, err) = ends(101, folder, &["plan", "--explain", "app"]);
+    assert!(err.contains("app/bin/app, app/bin-tests/app"), "{err}");
+    let (_, err) = ends(101, folder, &["plan", "--explain", "app/bin/ap"]);
+    assert!(err.contains("did you mean `app/bin/app`?"), "{err}");
+    let (out, _) = ends(0, folder, &["plan", "--format", "dot"]);
+    assert!(out.starts_with("digraph device_link {") && out.contains("app/bin/app"), "{out}");
+}
+
+/// A finalizer that was written before a dependency came.
+#[test]
+fn a_stale_finalizer_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    rdc(folder, "late", "", "");
+    plain(folder, "between", "");
+    let text = on(&["left", "right", "between"]);
+    program(folder, "app", &text);
+    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, folder, &["plan"]);
+    plain(folder, "between", &on(&["late"]));
+    for command in ["plan", "check"] {
+        let (_, err) = ends(1, folder, &[command]);
+        let told = "device link of app/bin/app, app/bin-tests/app is not told of late";
+        assert!(err.contains(told), "{err}");
+    }
+    ends(1, folder, &["sync", "--check", "--workspace"]);
+    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, folder, &["plan"]);
+}
+
+#[test]
+fn dev_dependencies_are_in_tests_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    let dev = on(&["base"]).replace("[dep", "[dev-dep");
+    program(folder, "app", &dev);
+    let code = "#[test]\nfn it() {}\n";
+    write(folder, "app/tests/it.rs", code);
+    write(folder, "app/examples/ex.rs", "fn main() {}\n");
+    ends(0, folder, &["sync", "--workspace"]);
+    let (out, err) = ends(0, folder, &["plan"]);
+    assert!(err.is_empty(), "{err}");
+    let names = lines(&out, "app/");
+    let names: Vec<&str> = names.iter().filter_map(|l| l.split(':').next()).collect();
+    assert_eq!(names, ["app/bin-tests/app", "app/example/ex", "app/test/it"]);
+    // The tests of a dependency are not built.
+    program(folder, "user", "[dependencies]\nlib = { path = \"../lib\" }\n");
+    plain(folder, "lib", &dev);
+    let (out, _) = ends(0, folder, &["plan", "-p", "user", "-p", "app"]);
+    assert!(lines(&out, "user").is_empty() && lines(&out, "lib").is_empty(), "{out}");
+}
+
+#[test]
+fn build_scripts_and_macros_cannot_have_device_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    plain(folder, "middle", &on(&["base"]));
+    program(folder, "app", &on(&["middle"]).replace("[dep", "[build-dep"));
+    write(folder, "app/build.rs", "fn main() {}\n");
+    plain(folder, "mac", &format!("[lib]\nproc-macro = true\n{}", on(&["base"])));
+    program(folder, "user", &on(&["mac"]));
+    let (out, err) = ends(1, folder, &["plan"]);
+    for name in ["app/build-script", "mac/proc-macro"] {
+        let told = format!("`{name}` is a build script or procedural macro and reaches relocatable code: base");
+        assert!(err.contains(&told), "{err}");
+    }
+    assert!(err.contains("error[device-code-in-build-script]"), "{err}");
+    // What runs at build time is not in the program.
+    assert!(lines(&out, "app/bin").is_empty() && lines(&out, "user").is_empty(), "{out}");
+    ends(1, folder, &["check"]);
+}
+
+#[test]
+fn features_decide_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "[features]\nmore = []\n", "");
+    let table = "[device-link.more]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n\
+                 requires = [\"base\"]\noptional = { feature = \"more\" }\n";
+    let text = std::fs::read_to_string(folder.join("base/GpuStub.toml")).unwrap();
+    write(folder, "base/GpuStub.toml", &(text + table));
+    rdc(folder, "extra", "", "");
+    let app = "[features]\nmore = [\"base/more\"]\nextra = [\"dep:extra\"]\n[dependencies]\n\
+               base = { path = \"../base\" }\nextra = { path = \"../extra\", optional = true }\n";
+    program(folder, "app", app);
+    ends(0, folder, &["sync", "--workspace"]);
+    let link = |features: &[&'static str]| {
+        let (out, _) = ends(0, folder, &[&["plan", "-p", "app"][..], features].concat());
+        let line = lines(&out, "app/bin/").concat();
+        line[line.find('[').unwrap()..=line.find(']').unwrap()].to_owned()
+    };
+    assert_eq!(link(&[]), "[base]");
+    assert_eq!(link(&["--features", "more"]), "[more base]");
+    assert_eq!(link(&["--features", "extra"]), "[base extra]");
+    assert_eq!(link(&["--all-features"]), "[more base extra]");
+}
+
+#[test]
+fn one_name_in_two_packages_is_refused_in_one_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    for (name, more) in [("one", ""), ("two", "")] {
+        rdc(folder, name, more, "");
+        let path = format!("{name}/GpuStub.toml");
+        let text = std::fs::read_to_string(folder.join(&path)).unwrap();
+        write(folder, &path, &text.replace(&format!("device-link.{name}"), "device-link.same"));
+    }
+    program(folder, "app", &on(&["one"]));
+    program(folder, "other", &on(&["two"]));
+    ends(0, folder, &["sync", "--workspace"]);
+    let (out, _) = ends(0, folder, &["plan"]);
+    assert!(lines(&out, "app/bin/")[0].contains("OWN-DLINK[one/same]"), "{out}");
+    program(folder, "app", &on(&["one", "two"]));
+    let (_, err) = ends(1, folder, &["plan"]);
+    let told = "`one/same` and `two/same` are two versions of `same`, with one device code";
+    assert!(err.contains("error[duplicate-device-code]") && err.contains(told), "{err}");
+    assert!(err.contains("--> two/GpuStub.toml:2:14"), "{err}");
+}
+
+/// Cargo allows two of them where they have no `links` key in common.
+#[test]
+fn two_versions_of_a_package_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    let other = folder.join("others");
+    rdc(&other, "base", "", "");
+    let path = "others/base/Cargo.toml";
+    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let text = text
+        .replace("version = \"0.1.0\"", "version = \"0.2.0\"")
+        .replace("gpustub-base", "gpustub-base-2")
+        .replace("workspace = true", "path = \"../../helper\"");
+    write(folder, path, &format!("{text}[workspace]\n"));
+    plain(folder, "a", &on(&["base"]));
+    let b = "[dependencies]\nbase = { path = \"../others/base\" }\n";
+    plain(folder, "b", b);
+    program(folder, "app", &on(&["a", "b"]));
+    let (out, err) = ends(1, folder, &["plan"]);
+    let told = "`base@0.1.0/base` and `base@0.2.0/base` are two versions of `base`";
+    assert!(err.contains(told), "{err}");
+    assert_eq!(lines(&out, "base@0.2.0/rlib").len(), 1, "{out}");
+    // Nothing is written of it that cargo could not read.
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    let told = "one program links two versions of `base`, 0.1.0 and 0.2.0";
+    assert!(err.contains(told), "{err}");
+    assert!(!folder.join("app/gpustub-final").exists());
+}
+
+#[test]
+fn architectures_and_runtimes_must_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let path = "left/GpuStub.toml";
+    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    write(folder, path, &text.replace("sm_80", "sm_90"));
+    let (_, err) = ends(1, folder, &["plan", "-p", "app"]);
+    assert!(err.contains("error[missing-arch]"), "{err}");
+    let told = "`left` has sm_90; the device link of app/bin/app, app/bin-tests/app wants sm_80";
+    assert!(err.contains(told), "{err}");
+    assert!(err.contains("--> left/GpuStub.toml:2:14"), "{err}");
+
+    write(folder, path, &(text + "cudart = \"static\"\n"));
+    let (_, err) = ends(1, folder, &["plan", "-p", "app"]);
+    assert!(err.contains("error[mixed-cudart]"), "{err}");
+    ends(1, folder, &["check", "-p", "app"]);
+}
+
+#[test]
+fn what_is_required_must_be_in_sight() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let path = "left/GpuStub.toml";
+    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let requires = |name: &str| {
+        write(folder, path, &text.replace("[\"base\"]", &format!("[\"{name}\"]")));
+        ends(1, folder, &["plan"]).1
+    };
+    let err = requires("bas");
+    assert!(err.contains("error[unknown-node]: `device-link.left` requires `bas`"), "{err}");
+    assert!(err.contains("--> left/GpuStub.toml:5:13"), "{err}");
+    assert!(err.contains("did you mean `base`?"), "{err}");
+    // It is there, and no dependency of this package declares it.
+    let err = requires("right");
+    assert!(err.contains("add the package that declares it to [dependencies] of `left`"), "{err}");
+    write(folder, path, &text);
+    let off = "optional = { feature = \"gpu\" }\n";
+    rdc(folder, "base", "[features]\ngpu = []\n", off);
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(err.contains("it follows a cargo feature that is off"), "{err}");
+}
+
+/// A circle of libraries, and a library that requires itself.
+#[test]
+fn circles_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    let table = "requires = [\"b\"]\n[device-link.b]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n\
+                 requires = [\"a\"]\n";
+    rdc(folder, "a", "", table);
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(err.contains("libraries require each other: a → b → a"), "{err}");
+}
+
+#[test]
+fn the_plan_as_json_says_what_nodes_are_to_cargo() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let (out, _) = ends(0, folder, &["plan", "--format", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let nodes = document["device_link"]["nodes"].as_array().unwrap();
+    let app = nodes.iter().find(|node| node["name"] == "app/bin/app").unwrap();
+    assert_eq!(
+        app["cargo"],
+        serde_json::json!({"package": "app", "version": "0.1.0", "what": "bin", "target": "app"})
+    );
+    assert_eq!(app["device_link"]["inputs"], serde_json::json!(["left", "right", "base"]));
+    assert_eq!(nodes[0]["cargo"]["what"], "library");
+    // Without such code the key is there, and empty.
+    plain(folder, "aside", "");
+    write(folder, "aside/GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    let (out, _) = ends(0, folder, &["plan", "-p", "aside", "--format", "json"]);
+    assert!(out.ends_with("\"device_link\":{\"nodes\":[]}}\n"), "{out}");
+}
