@@ -18,7 +18,9 @@ pub fn ways(graph: &Graph, root: usize, tests: bool) -> BTreeMap<usize, Ways> {
     let mut open = vec![root];
     while let Some(at) = open.pop() {
         let here = found.get(&at).cloned().unwrap_or_default();
-        for edge in &graph.edges[at] {
+        // What a finalizer depends on is what this is to tell.
+        let edges = graph.edges[at].iter();
+        for edge in edges.filter(|edge| !super::is_one(graph.packages[edge.to])) {
             let counts = |kind| match kind {
                 DependencyKind::Normal => true,
                 DependencyKind::Development => tests && at == root,

@@ -166,16 +166,25 @@ pub fn set_dependency(
             }
             continue;
         }
-        let Some(old) = table.get_mut(name).and_then(Item::as_table_like_mut) else {
+        let Some(old) = table.get_mut(name) else {
             continue;
         };
-        for key in ["path", "version"] {
-            let is = old.get(key).and_then(Item::as_str);
-            match value.get(key) {
-                Some(new) if is == new.as_str() => {}
-                Some(new) => drop(old.insert(key, Item::Value(new.clone()))),
-                None => drop(old.remove(key)),
+        let mut differs = false;
+        if let Some(old) = old.as_table_like_mut() {
+            for key in ["path", "version"] {
+                let (is, new) = (old.get(key).and_then(Item::as_str), value.get(key));
+                if is == new.and_then(Value::as_str) {
+                    continue;
+                }
+                differs = true;
+                match new {
+                    Some(new) => drop(old.insert(key, Item::Value(new.clone()))),
+                    None => drop(old.remove(key)),
+                }
             }
+        }
+        if let Some(old) = old.as_inline_table_mut().filter(|_| differs) {
+            old.fmt();
         }
     }
     let text = as_before(manifest, &document.to_string());

@@ -2,6 +2,7 @@
 
 mod device_links;
 mod documents;
+mod finalizers;
 mod formats;
 mod graphs;
 mod headers;

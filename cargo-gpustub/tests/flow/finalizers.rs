@@ -1,0 +1,304 @@
+//! The crates that `sync` writes for device links. What cargo makes of them is asked of cargo.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::device_links::{diamond, on, plain, program, rdc, workspace};
+use super::{ends, package, write};
+
+fn read(folder: &Path, path: &str) -> String {
+    fs::read_to_string(folder.join(path)).unwrap()
+}
+
+/// Runs cargo, which must like the workspace; returns standard output.
+fn cargo(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(folder).args(arguments).arg("--offline");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("finalizers");
+    let output = command.env("CARGO_TARGET_DIR", target).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}\n{err}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The crates that a package's finalizer has under some features.
+fn linked(folder: &Path, arguments: &[&str]) -> Vec<String> {
+    let tree = ["tree", "-e", "normal", "--prefix", "depth", "--format", " {p}"];
+    let out = cargo(folder, &[&tree[..], arguments].concat());
+    let lines: Vec<(u32, &str)> = out
+        .lines()
+        .filter_map(|line| {
+            let (depth, rest) = line.split_once(' ')?;
+            Some((depth.parse().ok()?, rest.split(' ').next()?))
+        })
+        .collect();
+    let at = lines.iter().position(|(_, name)| name.starts_with("gpustub-final"));
+    let at = at.expect("a finalizer");
+    let below = lines[at + 1..].iter().take_while(|(depth, _)| *depth > lines[at].0);
+    let direct = below.filter(|(depth, _)| *depth == lines[at].0 + 1);
+    direct.map(|(_, name)| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_finalizer_depends_on_the_whole_closure() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let (out, _) = ends(1, folder, &["sync", "--workspace", "--check"]);
+    assert!(out.contains("+++ b/app/gpustub-final/Cargo.toml"), "{out}");
+    assert!(!folder.join("app/gpustub-final").exists());
+    ends(0, folder, &["sync", "--workspace"]);
+    for again in [&["sync", "--workspace"][..], &["sync", "--workspace", "--check"]] {
+        let (out, err) = ends(0, folder, again);
+        assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
+    }
+    assert_eq!(linked(folder, &["-p", "app"]), ["base", "left", "right"]);
+    let text = read(folder, "app/gpustub-final/Cargo.toml");
+    for line in [
+        "links = \"gpustub-final-app\"\n",
+        "base = { path = \"../../base\", version = \"0.1.0\", default-features = false }\n",
+        "gpustub-build = { workspace = true, features = [\"device-link\"] }\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let main = read(folder, "app/src/main.rs");
+    let line = "use gpustub_final_app as _; // the device link of its CUDA code\n";
+    assert!(main.starts_with(line), "{main}");
+    // Crates with their own libraries link by their own build scripts.
+    assert!(!folder.join("left/gpustub-final").exists());
+    cargo(folder, &["check", "--workspace", "--all-targets"]);
+}
+
+/// A new version of the package goes into its finalizer and into the dependency on it.
+#[test]
+fn versions_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let text = read(folder, "app/Cargo.toml");
+    let line = "gpustub-final-app = { path = \"gpustub-final\", version = \"=0.1.0\" }\n";
+    assert!(text.contains(line), "{text}");
+    write(folder, "app/Cargo.toml", &text.replacen("\"0.1.0\"", "\"0.2.0\"", 1));
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(read(folder, "app/Cargo.toml").contains("\"=0.2.0\""));
+    assert!(read(folder, "app/gpustub-final/Cargo.toml").contains("version = \"0.2.0\""));
+    // What is not published needs no version.
+    let text = read(folder, "app/Cargo.toml").replacen("edition", "publish = false\nedition", 1);
+    write(folder, "app/Cargo.toml", &text);
+    ends(0, folder, &["sync", "--workspace"]);
+    let text = read(folder, "app/Cargo.toml");
+    assert!(text.contains("gpustub-final-app = { path = \"gpustub-final\" }\n"), "{text}");
+    ends(0, folder, &["sync", "--workspace", "--check"]);
+    cargo(folder, &["metadata", "--format-version", "1"]);
+}
+
+#[test]
+fn optional_dependencies_follow_their_features() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    for name in ["base", "named", "implicit", "deep"] {
+        rdc(folder, name, "", "");
+    }
+    let inner = "[features]\ndeep = [\"dep:deep\"]\n[dependencies]\n\
+                 deep = { path = \"../deep\", optional = true }\n";
+    plain(folder, "inner", inner);
+    let app = |named: &str| {
+        format!(
+            "[features]\ndefault = [\"gpu\"]\ngpu = [{}]\ndeep = [\"inner/deep\"]\n\
+             [dependencies]\nbase = {{ path = \"../base\" }}\ninner = {{ path = \"../inner\" }}\n\
+             named = {{ path = \"../named\"{named} }}\n\
+             implicit = {{ path = \"../implicit\", optional = true }}\n",
+            match named {
+                "" => "",
+                _ => "\"dep:named\"",
+            }
+        )
+    };
+    program(folder, "app", &app(", optional = true"));
+    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, folder, &["sync", "--workspace", "--check"]);
+    let of = |features: &[&'static str]| linked(folder, &[&["-p", "app"][..], features].concat());
+    assert_eq!(of(&["--no-default-features"]), ["base"]);
+    assert_eq!(of(&[]), ["base", "named"]);
+    assert_eq!(of(&["--no-default-features", "-F", "implicit"]), ["base", "implicit"]);
+    assert_eq!(of(&["--no-default-features", "-F", "deep"]), ["base", "deep"]);
+    assert_eq!(of(&["--all-features"]), ["base", "deep", "implicit", "named"]);
+    let text = read(folder, "app/Cargo.toml");
+    let line = "implicit = [\"dep:implicit\", \"gpustub-final-app/implicit\"]\n";
+    assert!(text.contains(line), "{text}");
+    let code = read(folder, "app/gpustub-final/src/lib.rs");
+    let line = "#[cfg(feature = \"gpu\")]\n#[doc(hidden)]\npub use named as _named;\n";
+    assert!(code.contains(line), "{code}");
+    for features in ["--no-default-features", "--all-features"] {
+        cargo(folder, &["check", "-p", "app", features]);
+    }
+
+    // The feature goes on to name nothing that is not there any more.
+    let text = text
+        .replace("named = { path = \"../named\", optional = true }", "named = { path = \"../named\" }")
+        .replace("\"dep:named\", ", "");
+    write(folder, "app/Cargo.toml", &text);
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(!read(folder, "app/Cargo.toml").contains("gpustub-final-app/gpu"));
+    assert_eq!(of(&["--no-default-features"]), ["base", "named"]);
+}
+
+#[test]
+fn targets_are_mirrored() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    for name in ["base", "some", "both"] {
+        rdc(folder, name, "", "");
+    }
+    let inner = "[target.'cfg(not(windows))'.dependencies]\nboth = { path = \"../both\" }\n";
+    plain(folder, "inner", inner);
+    let app = |key: &str| {
+        format!(
+            "[dependencies]\nbase = {{ path = \"../base\" }}\n[target.{key}.dependencies]\n\
+             some = {{ path = \"../some\" }}\ninner = {{ path = \"../inner\" }}\n"
+        )
+    };
+    program(folder, "app", &app("'cfg(target_os = \"linux\")'"));
+    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, folder, &["sync", "--workspace", "--check"]);
+    let text = read(folder, "app/gpustub-final/Cargo.toml");
+    for table in [
+        "[target.'cfg(all(not(windows), target_os = \"linux\"))'.dependencies]\nboth = ",
+        "[target.'cfg(target_os = \"linux\")'.dependencies]\nsome = ",
+        "[dependencies]\nbase = ",
+    ] {
+        assert!(text.contains(table), "{text}");
+    }
+    let code = read(folder, "app/gpustub-final/src/lib.rs");
+    assert!(code.contains("#[cfg(target_os = \"linux\")]\n#[doc(hidden)]\npub use some as _some;"));
+    let of = |target| linked(folder, &["-p", "app", "--target", target]);
+    assert_eq!(of("aarch64-unknown-linux-gnu"), ["base", "both", "some"]);
+    assert_eq!(of("x86_64-pc-windows-msvc"), ["base"]);
+    cargo(folder, &["check", "-p", "app"]);
+
+    let host = "x86_64-unknown-linux-gnu";
+    if cfg!(target_arch = "x86_64") {
+        program(folder, "app", &app(host));
+        let (_, err) = ends(101, folder, &["sync", "--workspace"]);
+        assert!(err.contains(&format!("for the target `{host}` only")), "{err}");
+        assert!(err.contains("write the target as a condition"), "{err}");
+    }
+}
+
+#[test]
+fn tests_alone_have_a_finalizer_of_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    rdc(folder, "more", "", "");
+    // A library, whose tests are its only programs, and a program with code in tests only.
+    plain(folder, "lib", &on(&["base"]));
+    program(folder, "app", &on(&["base"]).replace("[dep", "[dev-dep"));
+    for name in ["lib", "app"] {
+        write(folder, &format!("{name}/tests/it.rs"), "#[test]\nfn it() {}\n");
+    }
+    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, folder, &["sync", "--workspace", "--check"]);
+    for name in ["lib", "app"] {
+        let text = read(folder, &format!("{name}/Cargo.toml"));
+        let (_, dev) = text.split_once("[dev-dependencies]\n").unwrap();
+        assert!(dev.contains(&format!("gpustub-final-{name} = ")), "{text}");
+        assert!(read(folder, &format!("{name}/tests/it.rs")).contains("use gpustub_final_"));
+    }
+    let code = read(folder, "lib/src/lib.rs");
+    let line = "#[cfg(test)]\nuse gpustub_final_lib as _; // the device link of its CUDA code\n";
+    assert_eq!(code, line);
+    assert_eq!(read(folder, "app/src/main.rs"), "fn main() {}\n");
+    cargo(folder, &["check", "--workspace", "--all-targets"]);
+
+    // Once a program needs it, it is a dependency like others.
+    let text = read(folder, "app/Cargo.toml").replace("base =", "# base =");
+    write(folder, "app/Cargo.toml", &(text + &on(&["base"])));
+    ends(0, folder, &["sync", "--workspace"]);
+    let text = read(folder, "app/Cargo.toml");
+    assert_eq!(text.matches("gpustub-final-app").count(), 1, "{text}");
+    let (_, normal) = text.split_once("\n[dependencies]\n").unwrap();
+    assert!(normal.contains("gpustub-final-app"), "{text}");
+    assert!(read(folder, "app/src/main.rs").contains("use gpustub_final_app as _;"));
+    cargo(folder, &["check", "--workspace", "--all-targets"]);
+
+    // More in the tests than in the programs fits no one link.
+    let more = on(&["more"]).replace("[dep", "\n[dev-dep");
+    let text = text.replace("[dev-dependencies]\n", "");
+    write(folder, "app/Cargo.toml", &(text + &more));
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    assert!(err.contains("error[unreached-device-code]"), "{err}");
+    assert!(err.contains("make `more` a normal dependency of `app`"), "{err}");
+}
+
+#[test]
+fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    let mixed = "[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n";
+    plain(folder, "mixed", &(mixed.to_owned() + &on(&["base"])));
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(read(folder, "mixed/src/lib.rs").starts_with("use gpustub_final_mixed as _;"));
+    program(folder, "app", &on(&["mixed"]));
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    assert!(err.contains("error[two-finalizers]") && err.contains("`app` links it"), "{err}");
+    let (out, _) = ends(0, folder, &["explain", "two-finalizers"]);
+    assert!(out.contains("crate-type"), "{out}");
+    ends(0, folder, &["explain", "unreached-device-code"]);
+}
+
+#[test]
+fn what_is_left_over_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let text = read(folder, "app/Cargo.toml");
+    let text = text.replace("left = ", "# left = ").replace("right = ", "# right = ");
+    write(folder, "app/Cargo.toml", &text);
+    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
+    assert!(err.contains("warning[out-of-sync]: no program of `app` has CUDA"), "{err}");
+    assert!(err.contains("remove the folder `app/gpustub-final`"), "{err}");
+    write(folder, "app/Cargo.toml", &text.replace("gpustub-final-app = ", "# "));
+    fs::remove_dir_all(folder.join("app/gpustub-final")).unwrap();
+    write(folder, "app/src/main.rs", "fn main() {}\n");
+    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
+    assert!(err.contains("Fresh"), "{err}");
+}
+
+/// Device code that comes from outside of the workspace.
+#[test]
+fn dependencies_from_elsewhere_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    let other = folder.join("others");
+    rdc(&other, "base", "", "");
+    let path = "others/base/Cargo.toml";
+    let text = read(folder, path).replace("workspace = true", "path = \"../../helper\"");
+    write(folder, path, &format!("{text}[workspace]\n"));
+    program(folder, "app", "[dependencies]\nbase = { path = \"../others/base\" }\n");
+    write(folder, "app/GpuStub.toml", "schema = 1\n");
+    cargo(folder, &["generate-lockfile"]);
+    ends(0, folder, &["sync", "--workspace"]);
+    assert_eq!(linked(folder, &["-p", "app"]), ["base"]);
+    let text = read(folder, "app/gpustub-final/Cargo.toml");
+    assert!(text.contains("base = { path = \"../../others/base\""), "{text}");
+    // A package that is its own workspace: the finalizer has to find the helper as others do.
+    let alone = folder.join("others/alone");
+    package(&alone, "alone", "[workspace]\n[dependencies]\nbase = { path = \"../base\" }\n");
+    write(&alone, "src/main.rs", "fn main() {}\n");
+    write(&alone, "GpuStub.toml", "schema = 1\n");
+    cargo(&alone, &["generate-lockfile"]);
+    ends(0, &alone, &["sync"]);
+    let text = read(&alone, "gpustub-final/Cargo.toml");
+    assert!(text.contains("gpustub-build = { path = \"../../../helper\""), "{text}");
+    cargo(&alone, &["check"]);
+}
