@@ -15,10 +15,11 @@ use gpustub_core::device_link::{Graph, Kind, Link, LinkPlan, Node, NodeForm, pla
 use gpustub_core::diag::{Diagnostic, Origin, UNKNOWN_NODE};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
 use gpustub_core::suggest::nearest;
+use gpustub_object::archive_device_code_file;
 
 use crate::finalizer;
 use crate::graph::Graph as Packages;
-use crate::workspace::{library, shown};
+use crate::workspace::{folder, library, shown};
 use names::Names;
 use sees::Sight;
 
@@ -202,6 +203,9 @@ impl Builder<'_> {
         node.origin = self.place(at, declared.name.span.clone());
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
         node.cudart = (kind == Kind::Rdc).then_some(declared.cudart);
+        if let DeviceCode::External { archive, .. } = &declared.code {
+            self.external(at, &archive.value, &mut node);
+        }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
         for name in &declared.requires {
             let found = self.sight.required(at, &name.value);
@@ -211,10 +215,30 @@ impl Builder<'_> {
                 self.made.found.push(error);
             }
             let names = &self.names;
-            let links = found.into_iter().map(|(at, id)| link(names.library(at, &id)));
+            let links = found
+                .into_iter()
+                .map(|(at, id)| link(names.library(at, &id)));
             node.links.extend(links);
         }
         node
+    }
+
+    /// What the archive of a library that others have built tells, if it is built yet.
+    fn external(&mut self, at: usize, archive: &str, node: &mut Node) {
+        let path = folder(self.packages.packages[at]).join(archive);
+        if !path.exists() {
+            return;
+        }
+        match archive_device_code_file(&path) {
+            Ok(code) => {
+                let archs = code.archs();
+                if !archs.is_empty() {
+                    node.archs = archs.into_iter().collect();
+                }
+                node.prelinked = code.is_prelinked().then(Vec::new);
+            }
+            Err(error) => self.made.found.push(node_placed(error.diagnostic(), node)),
+        }
     }
 
     /// A `requires` that names no library in sight of its package.
@@ -412,6 +436,11 @@ fn parts(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, boo
         parts.push(("lib-tests", NodeForm::Bin, true));
     }
     parts
+}
+
+fn node_placed(mut diagnostic: Diagnostic, node: &Node) -> Diagnostic {
+    diagnostic.origin.clone_from(&node.origin);
+    diagnostic
 }
 
 fn link(to: String) -> Link {

@@ -170,7 +170,10 @@ fn manifest(
     let edit = || {
         let mut text = cargo_toml::set_dependency(&old, kind, &name, &value)?;
         let wanted = features.iter().map(|feature| {
-            let own = package.features.get(&feature.name).map_or(&[][..], Vec::as_slice);
+            let own = package
+                .features
+                .get(&feature.name)
+                .map_or(&[][..], Vec::as_slice);
             (feature.name.as_str(), own)
         });
         text = cargo_toml::pass_features(&text, &name, wanted)?;

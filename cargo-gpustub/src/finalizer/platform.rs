@@ -64,7 +64,9 @@ pub fn condition(ways: &Ways) -> Result<Option<String>, String> {
     for way in ways {
         let mut all = Vec::new();
         for target in way {
-            let inner = target.strip_prefix("cfg(").and_then(|t| t.strip_suffix(')'));
+            let inner = target
+                .strip_prefix("cfg(")
+                .and_then(|t| t.strip_suffix(')'));
             all.push(inner.ok_or_else(|| target.clone())?.to_owned());
         }
         match all.as_slice() {
@@ -100,7 +102,10 @@ mod tests {
                 &[&["cfg(a)"], &["cfg(b)", "cfg(not(c))"]],
                 Ok(Some("any(a, all(b, not(c)))")),
             ),
-            (&[&["x86_64-unknown-linux-gnu"]], Err("x86_64-unknown-linux-gnu")),
+            (
+                &[&["x86_64-unknown-linux-gnu"]],
+                Err("x86_64-unknown-linux-gnu"),
+            ),
         ] {
             let found = condition(&shortest(set(ways)));
             let expected = expected.map(|c: Option<&str>| c.map(str::to_owned));

@@ -114,7 +114,9 @@ pub fn pass_features<'a>(
     let wanted: Vec<(&str, &[String])> = wanted.collect();
     let ours = |value: &Value| {
         let text = value.as_str()?;
-        text.strip_prefix(name)?.strip_prefix('/').map(str::to_owned)
+        text.strip_prefix(name)?
+            .strip_prefix('/')
+            .map(str::to_owned)
     };
     let existed = document.contains_key("features");
     if !wanted.is_empty() && !existed {
@@ -345,7 +347,8 @@ mod tests {
             let keys = keys.into_iter().filter_map(|(key, v)| Some((key, v?)));
             InlineTable::from_iter(keys)
         };
-        let set = |text: &str, kind, version| set_dependency(text, kind, "b", &value(version)).unwrap();
+        let set =
+            |text: &str, kind, version| set_dependency(text, kind, "b", &value(version)).unwrap();
         let normal = "[dependencies]\nb = { path = \"p\", version = \"=1.0.0\" }\n";
         assert_eq!(set("", "dependencies", Some("=1.0.0")).trim_start(), normal);
         assert_eq!(set(normal, "dependencies", Some("=1.0.0")), normal);

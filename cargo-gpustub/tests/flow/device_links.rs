@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{ends, package, write};
+use super::{cc, ends, package, repository, write};
 
 /// A workspace whose members are the folders in it, and a helper that does nothing.
 pub fn workspace(folder: &Path) {
@@ -36,7 +36,11 @@ pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
     );
     let dir = folder.join(name);
     package(&dir, name, &links);
-    write(&dir, "build.rs", "fn main() {\n    gpustub_build::finalize();\n}\n");
+    write(
+        &dir,
+        "build.rs",
+        "fn main() {\n    gpustub_build::finalize();\n}\n",
+    );
     let text = format!(
         "schema = 1\n[device-link.{name}]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n{table}"
     );
@@ -92,7 +96,10 @@ fn a_diamond_has_one_link_over_all() {
         "left.a right.a base.a",
     );
     let own = |of: &str, rest: &str, archives: &str| {
-        format!("{of}/lib-tests: {}", link(&format!("{of}{rest}"), "static RDC below", archives))
+        format!(
+            "{of}/lib-tests: {}",
+            link(&format!("{of}{rest}"), "static RDC below", archives)
+        )
     };
     assert_eq!(
         lines(&out, ""),
@@ -153,7 +160,10 @@ fn code_is_reached_through_crates_without_any() {
     let (_, err) = ends(101, folder, &["plan", "--explain", "app/bin/ap"]);
     assert!(err.contains("did you mean `app/bin/app`?"), "{err}");
     let (out, _) = ends(0, folder, &["plan", "--format", "dot"]);
-    assert!(out.starts_with("digraph device_link {") && out.contains("app/bin/app"), "{out}");
+    assert!(
+        out.starts_with("digraph device_link {") && out.contains("app/bin/app"),
+        "{out}"
+    );
 }
 
 /// A finalizer that was written before a dependency came.
@@ -195,12 +205,22 @@ fn dev_dependencies_are_in_tests_alone() {
     assert!(err.is_empty(), "{err}");
     let names = lines(&out, "app/");
     let names: Vec<&str> = names.iter().filter_map(|l| l.split(':').next()).collect();
-    assert_eq!(names, ["app/bin-tests/app", "app/example/ex", "app/test/it"]);
+    assert_eq!(
+        names,
+        ["app/bin-tests/app", "app/example/ex", "app/test/it"]
+    );
     // The tests of a dependency are not built.
-    program(folder, "user", "[dependencies]\nlib = { path = \"../lib\" }\n");
+    program(
+        folder,
+        "user",
+        "[dependencies]\nlib = { path = \"../lib\" }\n",
+    );
     plain(folder, "lib", &dev);
     let (out, _) = ends(0, folder, &["plan", "-p", "user", "-p", "app"]);
-    assert!(lines(&out, "user").is_empty() && lines(&out, "lib").is_empty(), "{out}");
+    assert!(
+        lines(&out, "user").is_empty() && lines(&out, "lib").is_empty(),
+        "{out}"
+    );
 }
 
 #[test]
@@ -210,19 +230,33 @@ fn build_scripts_and_macros_cannot_have_device_code() {
     workspace(folder);
     rdc(folder, "base", "", "");
     plain(folder, "middle", &on(&["base"]));
-    program(folder, "app", &on(&["middle"]).replace("[dep", "[build-dep"));
+    program(
+        folder,
+        "app",
+        &on(&["middle"]).replace("[dep", "[build-dep"),
+    );
     write(folder, "app/build.rs", "fn main() {}\n");
-    plain(folder, "mac", &format!("[lib]\nproc-macro = true\n{}", on(&["base"])));
+    plain(
+        folder,
+        "mac",
+        &format!("[lib]\nproc-macro = true\n{}", on(&["base"])),
+    );
     program(folder, "user", &on(&["mac"]));
     let (out, err) = ends(1, folder, &["plan"]);
     for name in ["app/build-script", "mac/proc-macro"] {
-        let told = format!("`{name}` is a build script or procedural macro and reaches relocatable code: base");
+        let told = format!(
+            "`{name}` is a build script or procedural macro and reaches relocatable code: base"
+        );
         assert!(err.contains(&told), "{err}");
     }
     assert!(err.contains("error[device-code-in-build-script]"), "{err}");
     // What runs at build time is not in the program.
-    assert!(lines(&out, "app/bin").is_empty() && lines(&out, "user").is_empty(), "{out}");
-    ends(1, folder, &["check"]);
+    assert!(
+        lines(&out, "app/bin").is_empty() && lines(&out, "user").is_empty(),
+        "{out}"
+    );
+    let (_, err) = ends(1, folder, &["check"]);
+    assert!(err.contains("error[device-code-in-build-script]"), "{err}");
 }
 
 #[test]
@@ -260,17 +294,27 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
         rdc(folder, name, more, "");
         let path = format!("{name}/GpuStub.toml");
         let text = std::fs::read_to_string(folder.join(&path)).unwrap();
-        write(folder, &path, &text.replace(&format!("device-link.{name}"), "device-link.same"));
+        write(
+            folder,
+            &path,
+            &text.replace(&format!("device-link.{name}"), "device-link.same"),
+        );
     }
     program(folder, "app", &on(&["one"]));
     program(folder, "other", &on(&["two"]));
     ends(0, folder, &["sync", "--workspace"]);
     let (out, _) = ends(0, folder, &["plan"]);
-    assert!(lines(&out, "app/bin/")[0].contains("OWN-DLINK[one/same]"), "{out}");
+    assert!(
+        lines(&out, "app/bin/")[0].contains("OWN-DLINK[one/same]"),
+        "{out}"
+    );
     program(folder, "app", &on(&["one", "two"]));
     let (_, err) = ends(1, folder, &["plan"]);
     let told = "`one/same` and `two/same` are two versions of `same`, with one device code";
-    assert!(err.contains("error[duplicate-device-code]") && err.contains(told), "{err}");
+    assert!(
+        err.contains("error[duplicate-device-code]") && err.contains(told),
+        "{err}"
+    );
     assert!(err.contains("--> two/GpuStub.toml:2:14"), "{err}");
 }
 
@@ -323,7 +367,8 @@ fn architectures_and_runtimes_must_fit() {
     write(folder, path, &(text + "cudart = \"static\"\n"));
     let (_, err) = ends(1, folder, &["plan", "-p", "app"]);
     assert!(err.contains("error[mixed-cudart]"), "{err}");
-    ends(1, folder, &["check", "-p", "app"]);
+    let (_, err) = ends(1, folder, &["check", "-p", "app"]);
+    assert!(err.contains("error[mixed-cudart]"), "{err}");
 }
 
 #[test]
@@ -334,21 +379,99 @@ fn what_is_required_must_be_in_sight() {
     let path = "left/GpuStub.toml";
     let text = std::fs::read_to_string(folder.join(path)).unwrap();
     let requires = |name: &str| {
-        write(folder, path, &text.replace("[\"base\"]", &format!("[\"{name}\"]")));
+        write(
+            folder,
+            path,
+            &text.replace("[\"base\"]", &format!("[\"{name}\"]")),
+        );
         ends(1, folder, &["plan"]).1
     };
     let err = requires("bas");
-    assert!(err.contains("error[unknown-node]: `device-link.left` requires `bas`"), "{err}");
+    assert!(
+        err.contains("error[unknown-node]: `device-link.left` requires `bas`"),
+        "{err}"
+    );
     assert!(err.contains("--> left/GpuStub.toml:5:13"), "{err}");
     assert!(err.contains("did you mean `base`?"), "{err}");
     // It is there, and no dependency of this package declares it.
     let err = requires("right");
-    assert!(err.contains("add the package that declares it to [dependencies] of `left`"), "{err}");
+    assert!(
+        err.contains("add the package that declares it to [dependencies] of `left`"),
+        "{err}"
+    );
     write(folder, path, &text);
     let off = "optional = { feature = \"gpu\" }\n";
     rdc(folder, "base", "[features]\ngpu = []\n", off);
     let (_, err) = ends(1, folder, &["plan"]);
-    assert!(err.contains("it follows a cargo feature that is off"), "{err}");
+    assert!(
+        err.contains("it follows a cargo feature that is off"),
+        "{err}"
+    );
+}
+
+/// What others have built is looked at where it lies.
+#[test]
+fn archives_of_others_are_looked_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    rdc(folder, "app", &on(&["base"]), "");
+    write(
+        &folder.join("app"),
+        "src/main.rs",
+        "use app as _;\nfn main() {}\n",
+    );
+    let path = "app/GpuStub.toml";
+    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    write(
+        folder,
+        path,
+        &text.replace("sources = [\"*.cu\"]", "archive = \"libacme.a\""),
+    );
+    // Not built yet.
+    ends(0, folder, &["plan"]);
+
+    let include = format!(
+        "-I{}",
+        repository().join("cargo-gpustub/tests/check").display()
+    );
+    let archive = |code: &str| {
+        write(
+            folder,
+            "a.c",
+            &format!("#include \"device-code.h\"\n{code}\n"),
+        );
+        cc(folder, &["-w", &include, "-c", "-o", "a.o", "a.c"]);
+        let _ = std::fs::remove_file(folder.join("app/libacme.a"));
+        let ar = std::process::Command::new("ar")
+            .current_dir(folder)
+            .args(["crs", "app/libacme.a", "a.o"])
+            .status();
+        assert!(ar.expect("these tests need an archiver `ar`").success());
+    };
+    archive("OBJECT(_a, SM(80))");
+    ends(0, folder, &["plan"]);
+    // It holds less than it is said to.
+    archive("OBJECT(_a, SM(90))");
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(
+        err.contains("`app` has sm_90; the device link of") && err.contains("wants sm_80"),
+        "{err}"
+    );
+    archive("OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
+    let told = "[prelinked-archive]: the archive of `app`";
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(err.contains(&format!("error{told}")), "{err}");
+    assert!(err.contains("--> app/GpuStub.toml:2:14"), "{err}");
+    // By the rule's own level: other archives of this kind may be no input of anything.
+    let (_, err) = ends(1, folder, &["check"]);
+    assert!(err.contains(&format!("warning{told}")), "{err}");
+    let (_, err) = ends(1, folder, &["check", "-D", "prelinked-archive"]);
+    assert!(err.contains(&format!("error{told}")), "{err}");
+    write(folder, "app/libacme.a", "no archive");
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(err.contains("libacme.a`"), "{err}");
 }
 
 /// A circle of libraries, and a library that requires itself.
@@ -361,7 +484,10 @@ fn circles_are_refused() {
                  requires = [\"a\"]\n";
     rdc(folder, "a", "", table);
     let (_, err) = ends(1, folder, &["plan"]);
-    assert!(err.contains("libraries require each other: a → b → a"), "{err}");
+    assert!(
+        err.contains("libraries require each other: a → b → a"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -373,12 +499,18 @@ fn the_plan_as_json_says_what_nodes_are_to_cargo() {
     let (out, _) = ends(0, folder, &["plan", "--format", "json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let nodes = document["device_link"]["nodes"].as_array().unwrap();
-    let app = nodes.iter().find(|node| node["name"] == "app/bin/app").unwrap();
+    let app = nodes
+        .iter()
+        .find(|node| node["name"] == "app/bin/app")
+        .unwrap();
     assert_eq!(
         app["cargo"],
         serde_json::json!({"package": "app", "version": "0.1.0", "what": "bin", "target": "app"})
     );
-    assert_eq!(app["device_link"]["inputs"], serde_json::json!(["left", "right", "base"]));
+    assert_eq!(
+        app["device_link"]["inputs"],
+        serde_json::json!(["left", "right", "base"])
+    );
     assert_eq!(nodes[0]["cargo"]["what"], "library");
     // Without such code the key is there, and empty.
     plain(folder, "aside", "");

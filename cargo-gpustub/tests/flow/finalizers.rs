@@ -24,7 +24,9 @@ fn cargo(folder: &Path, arguments: &[&str]) -> String {
 
 /// The crates that a package's finalizer has under some features.
 fn linked(folder: &Path, arguments: &[&str]) -> Vec<String> {
-    let tree = ["tree", "-e", "normal", "--prefix", "depth", "--format", " {p}"];
+    let tree = [
+        "tree", "-e", "normal", "--prefix", "depth", "--format", " {p}",
+    ];
     let out = cargo(folder, &[&tree[..], arguments].concat());
     let lines: Vec<(u32, &str)> = out
         .lines()
@@ -33,9 +35,13 @@ fn linked(folder: &Path, arguments: &[&str]) -> Vec<String> {
             Some((depth.parse().ok()?, rest.split(' ').next()?))
         })
         .collect();
-    let at = lines.iter().position(|(_, name)| name.starts_with("gpustub-final"));
+    let at = lines
+        .iter()
+        .position(|(_, name)| name.starts_with("gpustub-final"));
     let at = at.expect("a finalizer");
-    let below = lines[at + 1..].iter().take_while(|(depth, _)| *depth > lines[at].0);
+    let below = lines[at + 1..]
+        .iter()
+        .take_while(|(depth, _)| *depth > lines[at].0);
     let direct = below.filter(|(depth, _)| *depth == lines[at].0 + 1);
     direct.map(|(_, name)| (*name).to_owned()).collect()
 }
@@ -49,7 +55,10 @@ fn a_finalizer_depends_on_the_whole_closure() {
     assert!(out.contains("+++ b/app/gpustub-final/Cargo.toml"), "{out}");
     assert!(!folder.join("app/gpustub-final").exists());
     ends(0, folder, &["sync", "--workspace"]);
-    for again in [&["sync", "--workspace"][..], &["sync", "--workspace", "--check"]] {
+    for again in [
+        &["sync", "--workspace"][..],
+        &["sync", "--workspace", "--check"],
+    ] {
         let (out, err) = ends(0, folder, again);
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
@@ -80,7 +89,11 @@ fn versions_follow() {
     let text = read(folder, "app/Cargo.toml");
     let line = "gpustub-final-app = { path = \"gpustub-final\", version = \"=0.1.0\" }\n";
     assert!(text.contains(line), "{text}");
-    write(folder, "app/Cargo.toml", &text.replacen("\"0.1.0\"", "\"0.2.0\"", 1));
+    write(
+        folder,
+        "app/Cargo.toml",
+        &text.replacen("\"0.1.0\"", "\"0.2.0\"", 1),
+    );
     ends(0, folder, &["sync", "--workspace"]);
     assert!(read(folder, "app/Cargo.toml").contains("\"=0.2.0\""));
     assert!(read(folder, "app/gpustub-final/Cargo.toml").contains("version = \"0.2.0\""));
@@ -89,7 +102,10 @@ fn versions_follow() {
     write(folder, "app/Cargo.toml", &text);
     ends(0, folder, &["sync", "--workspace"]);
     let text = read(folder, "app/Cargo.toml");
-    assert!(text.contains("gpustub-final-app = { path = \"gpustub-final\" }\n"), "{text}");
+    assert!(
+        text.contains("gpustub-final-app = { path = \"gpustub-final\" }\n"),
+        "{text}"
+    );
     ends(0, folder, &["sync", "--workspace", "--check"]);
     cargo(folder, &["metadata", "--format-version", "1"]);
 }
@@ -123,9 +139,18 @@ fn optional_dependencies_follow_their_features() {
     let of = |features: &[&'static str]| linked(folder, &[&["-p", "app"][..], features].concat());
     assert_eq!(of(&["--no-default-features"]), ["base"]);
     assert_eq!(of(&[]), ["base", "named"]);
-    assert_eq!(of(&["--no-default-features", "-F", "implicit"]), ["base", "implicit"]);
-    assert_eq!(of(&["--no-default-features", "-F", "deep"]), ["base", "deep"]);
-    assert_eq!(of(&["--all-features"]), ["base", "deep", "implicit", "named"]);
+    assert_eq!(
+        of(&["--no-default-features", "-F", "implicit"]),
+        ["base", "implicit"]
+    );
+    assert_eq!(
+        of(&["--no-default-features", "-F", "deep"]),
+        ["base", "deep"]
+    );
+    assert_eq!(
+        of(&["--all-features"]),
+        ["base", "deep", "implicit", "named"]
+    );
     let text = read(folder, "app/Cargo.toml");
     let line = "implicit = [\"dep:implicit\", \"gpustub-final-app/implicit\"]\n";
     assert!(text.contains(line), "{text}");
@@ -138,7 +163,10 @@ fn optional_dependencies_follow_their_features() {
 
     // The feature goes on to name nothing that is not there any more.
     let text = text
-        .replace("named = { path = \"../named\", optional = true }", "named = { path = \"../named\" }")
+        .replace(
+            "named = { path = \"../named\", optional = true }",
+            "named = { path = \"../named\" }",
+        )
         .replace("\"dep:named\", ", "");
     write(folder, "app/Cargo.toml", &text);
     ends(0, folder, &["sync", "--workspace"]);
@@ -184,7 +212,10 @@ fn targets_are_mirrored() {
     if cfg!(target_arch = "x86_64") {
         program(folder, "app", &app(host));
         let (_, err) = ends(101, folder, &["sync", "--workspace"]);
-        assert!(err.contains(&format!("for the target `{host}` only")), "{err}");
+        assert!(
+            err.contains(&format!("for the target `{host}` only")),
+            "{err}"
+        );
         assert!(err.contains("write the target as a condition"), "{err}");
     }
 }
@@ -200,7 +231,11 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     plain(folder, "lib", &on(&["base"]));
     program(folder, "app", &on(&["base"]).replace("[dep", "[dev-dep"));
     for name in ["lib", "app"] {
-        write(folder, &format!("{name}/tests/it.rs"), "#[test]\nfn it() {}\n");
+        write(
+            folder,
+            &format!("{name}/tests/it.rs"),
+            "#[test]\nfn it() {}\n",
+        );
     }
     ends(0, folder, &["sync", "--workspace"]);
     ends(0, folder, &["sync", "--workspace", "--check"]);
@@ -233,7 +268,10 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     write(folder, "app/Cargo.toml", &(text + &more));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(err.contains("error[unreached-device-code]"), "{err}");
-    assert!(err.contains("make `more` a normal dependency of `app`"), "{err}");
+    assert!(
+        err.contains("make `more` a normal dependency of `app`"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -248,7 +286,10 @@ fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
     assert!(read(folder, "mixed/src/lib.rs").starts_with("use gpustub_final_mixed as _;"));
     program(folder, "app", &on(&["mixed"]));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
-    assert!(err.contains("error[two-finalizers]") && err.contains("`app` links it"), "{err}");
+    assert!(
+        err.contains("error[two-finalizers]") && err.contains("`app` links it"),
+        "{err}"
+    );
     let (out, _) = ends(0, folder, &["explain", "two-finalizers"]);
     assert!(out.contains("crate-type"), "{out}");
     ends(0, folder, &["explain", "unreached-device-code"]);
@@ -261,12 +302,24 @@ fn what_is_left_over_is_told() {
     diamond(folder);
     ends(0, folder, &["sync", "--workspace"]);
     let text = read(folder, "app/Cargo.toml");
-    let text = text.replace("left = ", "# left = ").replace("right = ", "# right = ");
+    let text = text
+        .replace("left = ", "# left = ")
+        .replace("right = ", "# right = ");
     write(folder, "app/Cargo.toml", &text);
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
-    assert!(err.contains("warning[out-of-sync]: no program of `app` has CUDA"), "{err}");
-    assert!(err.contains("remove the folder `app/gpustub-final`"), "{err}");
-    write(folder, "app/Cargo.toml", &text.replace("gpustub-final-app = ", "# "));
+    assert!(
+        err.contains("warning[out-of-sync]: no program of `app` has CUDA"),
+        "{err}"
+    );
+    assert!(
+        err.contains("remove the folder `app/gpustub-final`"),
+        "{err}"
+    );
+    write(
+        folder,
+        "app/Cargo.toml",
+        &text.replace("gpustub-final-app = ", "# "),
+    );
     fs::remove_dir_all(folder.join("app/gpustub-final")).unwrap();
     write(folder, "app/src/main.rs", "fn main() {}\n");
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
@@ -284,21 +337,35 @@ fn dependencies_from_elsewhere_count() {
     let path = "others/base/Cargo.toml";
     let text = read(folder, path).replace("workspace = true", "path = \"../../helper\"");
     write(folder, path, &format!("{text}[workspace]\n"));
-    program(folder, "app", "[dependencies]\nbase = { path = \"../others/base\" }\n");
+    program(
+        folder,
+        "app",
+        "[dependencies]\nbase = { path = \"../others/base\" }\n",
+    );
     write(folder, "app/GpuStub.toml", "schema = 1\n");
     cargo(folder, &["generate-lockfile"]);
     ends(0, folder, &["sync", "--workspace"]);
     assert_eq!(linked(folder, &["-p", "app"]), ["base"]);
     let text = read(folder, "app/gpustub-final/Cargo.toml");
-    assert!(text.contains("base = { path = \"../../others/base\""), "{text}");
+    assert!(
+        text.contains("base = { path = \"../../others/base\""),
+        "{text}"
+    );
     // A package that is its own workspace: the finalizer has to find the helper as others do.
     let alone = folder.join("others/alone");
-    package(&alone, "alone", "[workspace]\n[dependencies]\nbase = { path = \"../base\" }\n");
+    package(
+        &alone,
+        "alone",
+        "[workspace]\n[dependencies]\nbase = { path = \"../base\" }\n",
+    );
     write(&alone, "src/main.rs", "fn main() {}\n");
     write(&alone, "GpuStub.toml", "schema = 1\n");
     cargo(&alone, &["generate-lockfile"]);
     ends(0, &alone, &["sync"]);
     let text = read(&alone, "gpustub-final/Cargo.toml");
-    assert!(text.contains("gpustub-build = { path = \"../../../helper\""), "{text}");
+    assert!(
+        text.contains("gpustub-build = { path = \"../../../helper\""),
+        "{text}"
+    );
     cargo(&alone, &["check"]);
 }

@@ -67,15 +67,16 @@ fn every_graph_gives_the_plan_of_core() {
         let fails = expected.contains(": error[");
         assert_eq!(code, Some(i32::from(fails)), "{}", file.display());
         for line in graph.lines() {
-            let (more, found_again, code_again) = if let Some(node) = line.strip_prefix("# explain ") {
-                explained += 1;
-                planned(folder.path(), graph, &["--explain", node])
-            } else if line == "# dot" {
-                drawn += 1;
-                planned(folder.path(), graph, &["--format", "dot"])
-            } else {
-                continue;
-            };
+            let (more, found_again, code_again) =
+                if let Some(node) = line.strip_prefix("# explain ") {
+                    explained += 1;
+                    planned(folder.path(), graph, &["--explain", node])
+                } else if line == "# dot" {
+                    drawn += 1;
+                    planned(folder.path(), graph, &["--format", "dot"])
+                } else {
+                    continue;
+                };
             assert_eq!((found_again, code_again), (found.clone(), code));
             write!(shown, "\n{more}").unwrap();
         }
@@ -125,10 +126,16 @@ fn bad_graphs_say_what_is_wrong() {
     write(folder, "g.txt", "B*:shared\napp:bin -> B\n");
     let plan = |more: &[&'static str]| [&["plan", "--graph", "g.txt"][..], more].concat();
     let (out, _) = ends(0, folder, &plan(&[]));
-    assert!(out.ends_with("app: USE-FINAL B_final, then middles B\n"), "{out}");
+    assert!(
+        out.ends_with("app: USE-FINAL B_final, then middles B\n"),
+        "{out}"
+    );
 
     let (out, err) = ends(101, folder, &plan(&["--explain", "ap"]));
-    assert!(out.is_empty() && err.contains("did you mean `app`?"), "{err}");
+    assert!(
+        out.is_empty() && err.contains("did you mean `app`?"),
+        "{err}"
+    );
     let (_, err) = ends(101, folder, &plan(&["--explain", "nothing-like-it"]));
     assert!(err.contains("no node `nothing-like-it`"), "{err}");
     for more in [
@@ -149,7 +156,10 @@ fn bad_graphs_say_what_is_wrong() {
     write(folder, "g.txt", "B*:shard\n");
     let (out, err) = ends(1, folder, &plan(&[]));
     assert!(out.is_empty(), "{out}");
-    assert!(err.contains("--> g.txt:1:4") && err.contains("did you mean `shared`?"), "{err}");
+    assert!(
+        err.contains("--> g.txt:1:4") && err.contains("did you mean `shared`?"),
+        "{err}"
+    );
     // As with a graph that is read and cannot be planned.
     write(folder, "g.txt", "B*:shared -> C\n");
     let (_, err) = ends(1, folder, &plan(&[]));
