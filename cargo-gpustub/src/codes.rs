@@ -37,7 +37,8 @@ pub static TWO_FINALIZERS: Code = Code {
     explanation: "\
 A library for C (`cdylib`, `staticlib`) has a device link of its own. A Rust program that links the
 same package as a crate would get that one besides its own, and the linker refuses the second
-definition of the kernels' registration.
+definition of the kernels' registration. So it is with a package that has a finalizer and calls
+`gpustub_build::finalize()` in its build script.
 
     [lib]                  # in a package of its own, around the crate
     crate-type = [\"cdylib\"]",

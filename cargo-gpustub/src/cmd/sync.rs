@@ -25,7 +25,11 @@ use crate::workspace::{Depth, Workspace, folder, library, shown, target};
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let mut declared = Declared::read_all(&workspace, &workspace.selected()?)?;
+    let mut declared = match Declared::read_all(&workspace, &workspace.selected()?) {
+        // A program declares nothing of the CUDA code that it links.
+        Err(_) if finalizer::may_be_needed(&workspace)? => Vec::new(),
+        declared => declared?,
+    };
     let root = Declared::read_root(&workspace)?;
     let mut operations = Vec::new();
     // What cannot be read may be the very table that `--from` names; that is said below.

@@ -7,7 +7,6 @@ use cargo_metadata::DependencyKind;
 
 use crate::finalizer;
 use crate::graph::Graph as Packages;
-use crate::tree::cargo_toml::HELPER;
 
 /// A library: its package and its name there.
 type Library = (usize, String);
@@ -54,16 +53,8 @@ impl<'a> Sight<'a> {
     /// Whether anything device-links the programs or tests of a package: its own build script, or
     /// its finalizer.
     pub fn has_link(&self, at: usize, tests: bool) -> bool {
-        let light = || {
-            let package = self.packages.packages[at];
-            let feature = |name: &String| name == finalizer::FEATURE;
-            package.dependencies.iter().any(|dependency| {
-                dependency.kind == DependencyKind::Build
-                    && dependency.name == HELPER
-                    && dependency.features.iter().any(feature)
-            })
-        };
-        self.finalizer(at, tests).is_some() || !self.packages.rdc(at).is_empty() || light()
+        let light = finalizer::is_light(self.packages.packages[at]);
+        self.finalizer(at, tests).is_some() || !self.packages.rdc(at).is_empty() || light
     }
 
     fn finalizer(&self, at: usize, tests: bool) -> Option<usize> {

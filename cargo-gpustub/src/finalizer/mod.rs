@@ -64,7 +64,11 @@ pub fn operations(
             continue;
         };
         let package = full.members()[at];
-        if is_one(package) || has_rdc(&graph, package) {
+        if is_one(package) {
+            continue;
+        }
+        if has_rdc(&graph, package) || is_light(package) {
+            found.extend(left_over(package, true));
             continue;
         }
         let targets = Programs::of(package);
@@ -73,7 +77,7 @@ pub fn operations(
             false => closure::of(&full, &graph, options, package, &targets)?,
         };
         let Some(closure) = closure else {
-            found.extend(left_over(package));
+            found.extend(left_over(package, false));
             continue;
         };
         if let Some(twice) = twice(&graph, &closure) {
@@ -89,7 +93,7 @@ pub fn operations(
 
 /// Whether any package has RDC libraries, or a finalizer: asked before cargo resolves anything. A
 /// dependency from elsewhere that has some uses the helper, and stands in `Cargo.lock` with it.
-fn may_be_needed(workspace: &Workspace) -> Result<bool> {
+pub fn may_be_needed(workspace: &Workspace) -> Result<bool> {
     let members = workspace.members();
     for member in &members {
         let declared = Declared::read(workspace, member)?;
@@ -104,26 +108,33 @@ fn may_be_needed(workspace: &Workspace) -> Result<bool> {
         .any(|user| !members.iter().any(|member| member.name.as_str() == user)))
 }
 
-/// What an earlier run has written for a package that needs none any more.
-fn left_over(package: &Package) -> Option<Diagnostic> {
+/// What an earlier run has written for a package that needs none any more: it has no such code, or
+/// its own build script links it.
+fn left_over(package: &Package, links_itself: bool) -> Option<Diagnostic> {
     let name = name(package);
     let depends = package.dependencies.iter().any(|d| d.name == name);
     let dir = place(package);
     if !depends && !dir.join("Cargo.toml").exists() {
         return None;
     }
-    let message = format!(
-        "no program of `{}` has CUDA device code any more, and its finalizer is still there",
-        package.name
-    );
+    let of = &package.name;
+    let why = match links_itself {
+        true => format!("the build script of `{of}` device-links its programs"),
+        false => format!("no program of `{of}` has CUDA device code any more"),
+    };
+    let message = format!("{why}, and its finalizer is still there");
     let help = format!(
         "remove the folder `{}`, and `{name}` from Cargo.toml and from the `use` lines of the \
          programs",
         shown(&dir)
     );
     let file = shown(package.manifest_path.as_std_path());
-    let warning = Diagnostic::warning(&OUT_OF_SYNC, message).at(&file, 0..0);
-    Some(warning.help(help))
+    // Two device links of one program do not link; one of nothing does no harm.
+    let found = match links_itself {
+        true => Diagnostic::error(&TWO_FINALIZERS, message),
+        false => Diagnostic::warning(&OUT_OF_SYNC, message),
+    };
+    Some(found.at(&file, 0..0).help(help))
 }
 
 /// Two packages of one name, which no crate can depend on by it, and no device link can hold.
@@ -138,6 +149,16 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
         );
         let help = "let all depend on one version: `cargo tree --duplicates`";
         Some(Diagnostic::error(&DUPLICATE_DEVICE_CODE, message).help(help))
+    })
+}
+
+/// Whether the package's own build script links what its direct dependencies have: the light form.
+pub fn is_light(package: &Package) -> bool {
+    let feature = |name: &String| name == FEATURE;
+    package.dependencies.iter().any(|dependency| {
+        dependency.kind == DependencyKind::Build
+            && dependency.name == cargo_toml::HELPER
+            && dependency.features.iter().any(feature)
     })
 }
 

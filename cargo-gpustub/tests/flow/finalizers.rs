@@ -54,6 +54,9 @@ fn a_finalizer_depends_on_the_whole_closure() {
     let (out, _) = ends(1, folder, &["sync", "--workspace", "--check"]);
     assert!(out.contains("+++ b/app/gpustub-final/Cargo.toml"), "{out}");
     assert!(!folder.join("app/gpustub-final").exists());
+    // The package alone, which has no GpuStub.toml.
+    ends(0, &folder.join("app"), &["sync"]);
+    assert!(folder.join("app/gpustub-final").exists());
     ends(0, folder, &["sync", "--workspace"]);
     for again in [
         &["sync", "--workspace"][..],
@@ -324,6 +327,40 @@ fn what_is_left_over_is_told() {
     write(folder, "app/src/main.rs", "fn main() {}\n");
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
     assert!(err.contains("Fresh"), "{err}");
+}
+
+/// A build script that links what the direct dependencies have: `sync` leaves it alone.
+#[test]
+fn the_light_form_has_no_finalizer() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let light = "[build-dependencies]\n\
+                 gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
+    program(folder, "app", &(on(&["left", "right"]) + light));
+    write(
+        folder,
+        "app/build.rs",
+        "fn main() {\n    gpustub_build::finalize();\n}\n",
+    );
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(!folder.join("app/gpustub-final").exists());
+    ends(0, folder, &["plan"]);
+    // It does not see through crates without CUDA code.
+    plain(folder, "between", &on(&["left", "right"]));
+    program(folder, "app", &(on(&["between"]) + light));
+    let (_, err) = ends(1, folder, &["plan"]);
+    assert!(err.contains("is not told of left, right, base"), "{err}");
+    // Nor is one kept that was there before.
+    program(folder, "app", &on(&["between"]));
+    fs::remove_file(folder.join("app/build.rs")).unwrap();
+    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, folder, &["plan"]);
+    let text = read(folder, "app/Cargo.toml") + light;
+    write(folder, "app/Cargo.toml", &text);
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    let told = "error[two-finalizers]: the build script of `app` device-links its programs";
+    assert!(err.contains(told), "{err}");
 }
 
 /// Device code that comes from outside of the workspace.

@@ -172,3 +172,41 @@ fn bad_graphs_say_what_is_wrong() {
     let (_, err) = ends(101, folder, &plan(&[]));
     assert!(err.contains("`g.txt` is longer than 16 MiB"), "{err}");
 }
+
+/// `docs/device-link.md` shows what is printed, of the example and of a graph.
+#[test]
+fn the_page_about_device_links_shows_what_is_printed() {
+    let page = fs::read_to_string(repository().join("docs/device-link.md")).unwrap();
+    let blocks: Vec<&str> = page
+        .split("```console\n$ ")
+        .skip(1)
+        .filter_map(|block| block.split("```").next())
+        .collect();
+    let [example, graph] = blocks[..] else {
+        panic!("{} blocks", blocks.len());
+    };
+    let (command, shown) = example.split_once("\n...\n").unwrap();
+    assert_eq!(command, "cargo gpustub plan -p app");
+    let (out, _) = ends(
+        0,
+        &repository().join("examples/device-link"),
+        &["plan", "-p", "app"],
+    );
+    assert!(out.ends_with(&format!("\n{shown}")), "{out}");
+
+    let (command, shown) = graph.split_once('\n').unwrap();
+    let (echo, command) = command.split_once(" | ").unwrap();
+    assert_eq!(command, "cargo gpustub plan --graph -");
+    let text = echo.trim_start_matches("echo '").trim_end_matches('\'');
+    let folder = tempfile::tempdir().unwrap();
+    let (out, found, code) = planned(folder.path(), text, &[]);
+    assert_eq!((out.as_str(), found.as_str(), code), (shown, "", Some(0)));
+    // Every code that it names is one.
+    let table = page.split("| code | what |").nth(1).unwrap();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let codes = row.split('|').nth(1).unwrap();
+        for code in codes.split('`').skip(1).step_by(2) {
+            ends(0, folder.path(), &["explain", code]);
+        }
+    }
+}
