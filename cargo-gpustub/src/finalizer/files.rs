@@ -163,7 +163,8 @@ fn manifest(
         _ => "dependencies",
     };
     let mut value = InlineTable::from_iter([("path", super::FOLDER)]);
-    if !private {
+    // Cargo leaves a dev-dependency without a version out of what it publishes.
+    if !private && (kind == "dependencies" || !features.is_empty()) {
         value.insert("version", format!("={}", package.version).into());
     }
     let name = name(package);

@@ -245,7 +245,8 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     for name in ["lib", "app"] {
         let text = read(folder, &format!("{name}/Cargo.toml"));
         let (_, dev) = text.split_once("[dev-dependencies]\n").unwrap();
-        assert!(dev.contains(&format!("gpustub-final-{name} = ")), "{text}");
+        let line = format!("gpustub-final-{name} = {{ path = \"gpustub-final\" }}\n");
+        assert!(dev.contains(&line), "{text}");
         assert!(read(folder, &format!("{name}/tests/it.rs")).contains("use gpustub_final_"));
     }
     let code = read(folder, "lib/src/lib.rs");
