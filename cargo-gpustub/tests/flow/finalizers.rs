@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::device_links::{diamond, on, plain, program, rdc, workspace};
+use super::cuda::{diamond, on, plain, program, rdc, workspace};
 use super::{ends, package, write};
 
 fn read(folder: &Path, path: &str) -> String {

@@ -1,0 +1,66 @@
+//! Workspaces with relocatable CUDA code, which nothing compiles.
+
+use std::fs;
+use std::path::Path;
+
+use super::{package, write};
+
+/// A workspace whose members are the folders in it, and a helper that does nothing.
+pub fn workspace(folder: &Path) {
+    let root = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\nexclude = [\"others\"]\n\
+                [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
+    write(folder, "Cargo.toml", root);
+    let helper = folder.join("helper");
+    package(&helper, "gpustub-build", "[features]\ndevice-link = []\n");
+    let code = "pub fn build() {}\npub fn finalize() {}\npub fn finalizer() {}\n";
+    write(&helper, "src/lib.rs", code);
+}
+
+/// A crate without CUDA code; `more` ends its Cargo.toml.
+pub fn plain(folder: &Path, name: &str, more: &str) {
+    package(&folder.join(name), name, more);
+}
+
+/// A crate with a program.
+pub fn program(folder: &Path, name: &str, more: &str) {
+    let folder = folder.join(name);
+    package(&folder, name, more);
+    fs::remove_file(folder.join("src/lib.rs")).unwrap();
+    write(&folder, "src/main.rs", "fn main() {}\n");
+}
+
+/// A crate with an RDC library of its name, and what `sync` would add to it.
+pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
+    let links = format!(
+        "links = \"gpustub-{name}\"\n{cargo}\n[build-dependencies]\n\
+         gpustub-build = {{ workspace = true, features = [\"device-link\"] }}\n"
+    );
+    let dir = folder.join(name);
+    package(&dir, name, &links);
+    write(
+        &dir,
+        "build.rs",
+        "fn main() {\n    gpustub_build::finalize();\n}\n",
+    );
+    let text = format!(
+        "schema = 1\n[device-link.{name}]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n{table}"
+    );
+    write(&dir, "GpuStub.toml", &text);
+}
+
+/// `[dependencies]` on crates beside.
+pub fn on(names: &[&str]) -> String {
+    let line = |name: &&str| format!("{name} = {{ path = \"../{name}\" }}\n");
+    let lines: String = names.iter().map(line).collect();
+    format!("[dependencies]\n{lines}")
+}
+
+/// base ◀ left, right ◀ app.
+pub fn diamond(folder: &Path) {
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    for name in ["left", "right"] {
+        rdc(folder, name, &on(&["base"]), "requires = [\"base\"]\n");
+    }
+    program(folder, "app", &on(&["left", "right"]));
+}
