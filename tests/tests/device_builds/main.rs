@@ -3,6 +3,7 @@
 
 mod example;
 mod forms;
+mod fresh;
 mod graphs;
 
 use std::collections::BTreeSet;
