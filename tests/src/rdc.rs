@@ -13,7 +13,7 @@ use crate::components::target_dir;
 use crate::nvcc::Toolkit;
 use crate::{Failure, Result, repository, scratch};
 
-/// A workspace of its own in a new folder, with a toolkit beside it.
+/// A workspace of its own in a new folder, with a toolkit beside it. There are spaces in all paths.
 #[derive(Debug)]
 pub struct Project {
     dir: tempfile::TempDir,
@@ -79,7 +79,7 @@ impl Project {
 
     fn bare(toolkit: Toolkit) -> Result<Self> {
         let dir = scratch()?;
-        fs::create_dir(dir.path().join("project"))?;
+        fs::create_dir(dir.path().join("the project"))?;
         let project = Self { dir };
         project.install(toolkit)?;
         Ok(project)
@@ -108,12 +108,12 @@ impl Project {
 
     /// Its folder.
     pub fn root(&self) -> PathBuf {
-        self.dir.path().join("project")
+        self.dir.path().join("the project")
     }
 
     /// The toolkit's folder.
     pub fn toolkit(&self) -> PathBuf {
-        self.dir.path().join("toolkit")
+        self.dir.path().join("the toolkit")
     }
 
     /// A place beside the project, for what a test makes.
@@ -123,11 +123,11 @@ impl Project {
 
     /// Where cargo puts what it builds.
     pub fn target(&self) -> PathBuf {
-        self.dir.path().join("target")
+        self.dir.path().join("the target")
     }
 
     fn log(&self) -> PathBuf {
-        self.dir.path().join("nvcc.log")
+        self.dir.path().join("the nvcc.log")
     }
 
     /// Writes a file of the project.
