@@ -10,6 +10,7 @@ use gpustub_core::diag::{
 };
 use gpustub_core::manifest::{Cudart, Form};
 
+use super::index::Unfit;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
 use super::stamp::{self, Started};
@@ -255,13 +256,25 @@ fn run(
 fn objects(member: &Library) -> Result<Vec<String>, Error> {
     let path = &member.archive;
     let found = index::modules(path).map_err(|e| Error::io("read", path, &e))?;
-    let Some(modules) = found else {
-        return Err(Error::new(
-            &FILE_ERROR,
-            format!("{} has no symbol index", path.display()),
-        )
-        .help(format!("`ranlib {}` writes one", path.display())));
-    };
+    let modules = found.map_err(|why| {
+        let (what, help) = match why {
+            Unfit::NoArchive => (
+                "is no archive",
+                "`archive` names the .a file of objects that nvcc compiled with -rdc=true"
+                    .to_owned(),
+            ),
+            Unfit::Thin => (
+                "is a thin archive, which only names its objects",
+                "`ar` without `T` puts them in".to_owned(),
+            ),
+            Unfit::NoIndex => (
+                "has no symbol index",
+                format!("`ranlib {}` writes one", path.display()),
+            ),
+        };
+        let text = format!("device-link.{}: {} {what}", member.name, path.display());
+        Error::new(&FILE_ERROR, text).help(help)
+    })?;
     if !modules.linked.is_empty() {
         return Err(Error::new(
             &PRELINKED_ARCHIVE,
