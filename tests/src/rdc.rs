@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::cargo::{cargo, gpustub};
+use crate::cargo::{cargo, gpustub, without_own_cargo};
 use crate::command::{Ran, run, succeed};
 use crate::components::target_dir;
 use crate::nvcc::Toolkit;
@@ -232,6 +232,14 @@ impl Project {
         command.current_dir(self.root());
         self.environment(&mut command);
         Ok(command)
+    }
+
+    /// A line for a shell in it, with the toolkit.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("bash");
+        without_own_cargo(command.current_dir(self.root()).args(["-euc", line]));
+        self.environment(&mut command);
+        command
     }
 
     fn environment(&self, command: &mut Command) {
