@@ -1,6 +1,8 @@
 //! Whole builds, in an environment of our own, with the machine's C compiler.
 #![cfg(unix)]
 
+#[path = "tools/package.rs"]
+mod package;
 mod tools;
 
 use std::ffi::OsString;
@@ -11,60 +13,10 @@ use std::process::Command;
 
 use gpustub_build::{Build, Env, Output};
 use gpustub_core::library::Library;
-use tools::{host, of_file};
-
-/// A package to build, in an empty folder of this test's own.
-struct Package {
-    dir: PathBuf,
-    variables: Vec<(String, OsString)>,
-}
+use package::Package;
+use tools::of_file;
 
 impl Package {
-    fn new(name: &str, manifest: &str) -> Self {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("build")
-            .join(name);
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join("GpuStub.toml"), manifest).unwrap();
-        let mut package = Self {
-            dir: dir.clone(),
-            variables: Vec::new(),
-        };
-        let triple = host();
-        let arch = triple.split('-').next().unwrap().to_owned();
-        for (name, value) in [
-            ("CARGO_MANIFEST_DIR", dir.as_os_str().to_owned()),
-            ("CARGO_PKG_NAME", "my-package".into()),
-            ("OUT_DIR", dir.join("out").into()),
-            ("TARGET", triple.clone().into()),
-            ("HOST", triple.into()),
-            ("CARGO_CFG_TARGET_ARCH", arch.into()),
-            ("CARGO_CFG_TARGET_OS", "linux".into()),
-            ("CARGO_CFG_TARGET_ENV", "gnu".into()),
-        ] {
-            package.set(name, value);
-        }
-        package
-    }
-
-    fn set(&mut self, name: &str, value: impl Into<OsString>) {
-        self.variables.retain(|(n, _)| n != name);
-        self.variables.push((name.to_owned(), value.into()));
-    }
-
-    fn build(&self) -> Build {
-        Build::new().env(Env::from_iter(self.variables.clone()))
-    }
-
-    fn output(&self) -> Output {
-        self.build().try_build().unwrap()
-    }
-
-    fn error(&self) -> String {
-        self.build().try_build().unwrap_err().to_string()
-    }
-
     fn link(&self, file: &str) -> PathBuf {
         self.dir.join("out/gpustub/link").join(file)
     }

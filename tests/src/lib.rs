@@ -16,6 +16,7 @@ pub mod elf;
 pub mod isolated;
 pub mod nvcc;
 pub mod pair;
+pub mod rdc;
 pub mod stubs;
 
 use std::fmt;

@@ -66,6 +66,13 @@ fn sources() -> PathBuf {
 }
 
 impl Toolkit {
+    /// The folder with `bin/nvcc`.
+    pub fn root(&self) -> Result<PathBuf> {
+        let compiler = component(self.compiler)?;
+        let root = compiler.parent().and_then(Path::parent);
+        Ok(root.ok_or("a compiler lies in a toolkit")?.to_owned())
+    }
+
     /// Compiles all sources, and the stubs for a program with this toolkit's headers: once in the
     /// life of this process, for all of its tests.
     pub fn compiled(&self) -> Result<Compiled> {

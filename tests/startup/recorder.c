@@ -289,6 +289,33 @@ int CALL(Free)(void *memory)
     return 0;
 }
 
+int CALL(Memset)(void *memory, int value, size_t size)
+{
+    memset(memory, value, size);
+    return 0;
+}
+
+int CALL(Memcpy)(void *to, const void *from, size_t size, int kind)
+{
+    (void)kind;
+    memcpy(to, from, size);
+    return 0;
+}
+
+/* Device code does not run here, so that all its variables are zero. */
+int CALL(MemcpyFromSymbol)(void *to, const void *symbol, size_t size, size_t offset, int kind)
+{
+    (void)offset, (void)kind;
+    for (int i = 0; i < __atomic_load_n(&known_variables, __ATOMIC_ACQUIRE); i++)
+        if (variables[i] == symbol) {
+            SAY("read %s %zu\n", place(symbol), size);
+            memset(to, 0, size);
+            return 0;
+        }
+    SAY("UNKNOWN variable %s\n", place(symbol));
+    return INVALID_SYMBOL;
+}
+
 int CALL(MemcpyToSymbol)(const void *symbol, const void *from, size_t size, size_t offset, int kind)
 {
     (void)from;

@@ -16,33 +16,49 @@ pub(crate) struct Modules {
     pub(crate) linked: Vec<String>,
 }
 
+/// Why a file tells nothing of its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    NoArchive,
+    /// It names its objects only.
+    Thin,
+    NoIndex,
+}
+
 /// An index of a library this large would have millions of symbols.
 const MOST: u64 = 64 << 20;
 
-/// Reads the index; `None` if there is none in the way of GNU and LLVM archivers (ar(5), "System V
-/// ABI, archive symbol table"; `/SYM64/` has offsets of eight bytes).
-pub(crate) fn modules(archive: &Path) -> io::Result<Option<Modules>> {
+/// Reads the index in the way of GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
+/// table"; `/SYM64/` has offsets of eight bytes).
+pub(crate) fn modules(archive: &Path) -> io::Result<Result<Modules, Unfit>> {
     let mut file = File::open(archive)?;
-    let mut head = [0; 68];
-    if file.read_exact(&mut head).is_err() || !head.starts_with(b"!<arch>\n") {
-        return Ok(None);
+    let mut magic = Vec::new();
+    (&mut file).take(8).read_to_end(&mut magic)?;
+    match &magic[..] {
+        b"!<arch>\n" => {}
+        b"!<thin>\n" => return Ok(Err(Unfit::Thin)),
+        _ => return Ok(Err(Unfit::NoArchive)),
+    }
+    let mut head = [0; 60];
+    if file.read_exact(&mut head).is_err() {
+        return Ok(Err(Unfit::NoIndex));
     }
     let field = |from, to| {
         std::str::from_utf8(&head[from..to])
             .unwrap_or("")
             .trim_end()
     };
-    let wide = match field(8, 24) {
+    let wide = match field(0, 16) {
         "/" => 4,
         "/SYM64/" => 8,
-        _ => return Ok(None),
+        _ => return Ok(Err(Unfit::NoIndex)),
     };
-    let Some(size) = field(56, 66).parse().ok().filter(|size| *size <= MOST) else {
-        return Ok(None);
+    let Some(size) = field(48, 58).parse().ok().filter(|size| *size <= MOST) else {
+        return Ok(Err(Unfit::NoIndex));
     };
     let mut index = Vec::new();
     file.take(size).read_to_end(&mut index)?;
-    Ok(names(&index, wide).map(of))
+    Ok(names(&index, wide).map(of).ok_or(Unfit::NoIndex))
 }
 
 /// The names behind the count and that many offsets.
@@ -122,10 +138,16 @@ mod tests {
     fn a_file_without_an_index_tells_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.a");
+        for (bytes, why) in [
+            (&b""[..], Unfit::NoArchive),
+            (b"\x7fELF", Unfit::NoArchive),
+            (b"!<thin>\n", Unfit::Thin),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(modules(&path).unwrap(), Err(why), "{bytes:?}");
+        }
         for bytes in [
-            &b""[..],
-            b"!<arch>\n",
-            b"!<thin>\n",
+            &b"!<arch>\n"[..],
             &[
                 b"!<arch>\n".as_slice(),
                 b"/               0           0     0     0       999999999999`\n",
@@ -143,7 +165,7 @@ mod tests {
             .concat(),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(modules(&path).unwrap(), None, "{bytes:?}");
+            assert_eq!(modules(&path).unwrap(), Err(Unfit::NoIndex), "{bytes:?}");
         }
     }
 

@@ -6,10 +6,11 @@ use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, Planned, plan};
 use gpustub_core::diag::{
-    DEVICE_LINK_FAILED, Diagnostic, FILE_ERROR, Level, PRELINKED_ARCHIVE, has_errors,
+    BAD_GRAPH, DEVICE_LINK_FAILED, Diagnostic, FILE_ERROR, Level, PRELINKED_ARCHIVE, has_errors,
 };
 use gpustub_core::manifest::{Cudart, Form};
 
+use super::index::Unfit;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
 use super::stamp::{self, Started};
@@ -36,6 +37,7 @@ pub(crate) fn link(
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
     let program = context.env.cargo_text("CARGO_PKG_NAME")?;
+    distinct(closure)?;
     let (link, found) = planned(&program, closure);
     let none = ByName::default();
     if has_errors(&found) {
@@ -49,7 +51,9 @@ pub(crate) fn link(
     if members.is_empty() {
         return Ok(());
     }
-    for member in &members {
+    // Not those that this run has just made: they are newer than its start, which cargo compares with.
+    let made = |member: &&&Library| member.archive.starts_with(context.out);
+    for member in members.iter().filter(|member| !made(member)) {
         directives.push(Directive::RerunIfChanged(published::text(&member.archive)?));
     }
     let target = context.env.cargo_text("TARGET")?;
@@ -96,6 +100,27 @@ pub(crate) fn link(
             for name in names.chain(["stdc++", "c", "gcc_s"]) {
                 arg(format!("-l{name}"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two libraries of one name, which the rules could not tell apart.
+fn distinct(closure: &[Library]) -> Result<(), Error> {
+    for (at, library) in closure.iter().enumerate() {
+        let mut before = closure[..at].iter();
+        if let Some(other) = before.find(|other| other.name == library.name) {
+            return Err(Error::new(
+                &BAD_GRAPH,
+                format!(
+                    "device-link.{} is declared by {} and by {}",
+                    library.name, other.package, library.package
+                ),
+            )
+            .help(match other.package.split(' ').next() == library.package.split(' ').next() {
+                true => "the program has two versions of one package: `cargo tree -d` shows who asks for them",
+                false => "give each library of a program a name of its own",
+            }));
         }
     }
     Ok(())
@@ -231,13 +256,25 @@ fn run(
 fn objects(member: &Library) -> Result<Vec<String>, Error> {
     let path = &member.archive;
     let found = index::modules(path).map_err(|e| Error::io("read", path, &e))?;
-    let Some(modules) = found else {
-        return Err(Error::new(
-            &FILE_ERROR,
-            format!("{} has no symbol index", path.display()),
-        )
-        .help(format!("`ranlib {}` writes one", path.display())));
-    };
+    let modules = found.map_err(|why| {
+        let (what, help) = match why {
+            Unfit::NoArchive => (
+                "is no archive",
+                "`archive` names the .a file of objects that nvcc compiled with -rdc=true"
+                    .to_owned(),
+            ),
+            Unfit::Thin => (
+                "is a thin archive, which only names its objects",
+                "`ar` without `T` puts them in".to_owned(),
+            ),
+            Unfit::NoIndex => (
+                "has no symbol index",
+                format!("`ranlib {}` writes one", path.display()),
+            ),
+        };
+        let text = format!("device-link.{}: {} {what}", member.name, path.display());
+        Error::new(&FILE_ERROR, text).help(help)
+    })?;
     if !modules.linked.is_empty() {
         return Err(Error::new(
             &PRELINKED_ARCHIVE,

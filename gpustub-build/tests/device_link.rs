@@ -1,0 +1,302 @@
+//! RDC libraries whose input is wrong or unusual, with a compiler that only says how it was called.
+#![cfg(all(unix, feature = "device-link"))]
+
+#[path = "tools/package.rs"]
+mod package;
+mod tools;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use package::Package;
+use tools::{of_file, output};
+
+const MANIFEST: &str =
+    "schema = 1\n[device-link.waves]\nsources = [\"cuda/*.cu\"]\narchs = [\"sm_80\"]\n";
+
+/// Writes down how it was called; makes an object as nvcc does, with a list of what was read.
+const NVCC: &str = r#"#!/bin/sh
+echo "nvcc $*" >>'LOG'
+while [ $# -gt 0 ]; do
+    case $1 in
+        -o) output=$2; shift ;;
+        -MF) list=$2; shift ;;
+        *.cu) source=$1 ;;
+    esac
+    shift
+done
+printf '%s: %s\n' "$output" "$source" >"$list"
+echo '.data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0' | cc -x assembler -c -o "$output" -
+"#;
+
+fn executable(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A package with one source, and a toolkit in its folder.
+fn package(name: &str, manifest: &str) -> Package {
+    let mut package = Package::new(name, manifest);
+    for (name, value) in [
+        ("CARGO_PKG_VERSION", "0.1.0"),
+        ("OPT_LEVEL", "0"),
+        ("DEBUG", "false"),
+        ("NUM_JOBS", "1"),
+    ] {
+        package.set(name, value);
+    }
+    let dir = package.dir.clone();
+    fs::create_dir_all(dir.join("cuda")).unwrap();
+    fs::write(dir.join("cuda/waves.cu"), "").unwrap();
+    let text = NVCC.replace("LOG", dir.join("log").to_str().unwrap());
+    executable(&dir.join("toolkit/bin/nvcc"), &text);
+    fs::create_dir_all(dir.join("toolkit/include/crt")).unwrap();
+    package.set("CUDA_HOME", dir.join("toolkit"));
+    package
+}
+
+fn log(package: &Package) -> String {
+    fs::read_to_string(package.dir.join("log")).unwrap_or_default()
+}
+
+#[track_caller]
+fn expect(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing from\n{text}");
+    }
+}
+
+fn told(package: &Package) -> Vec<String> {
+    package
+        .output()
+        .directives
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// Whether a toolkit stands where it is found whatever the environment says. Then none is missing.
+fn is_installed() -> bool {
+    ["/usr/local/cuda", "/opt/cuda"]
+        .iter()
+        .any(|root| Path::new(root).join("bin/nvcc").exists())
+}
+
+/// The same package where there is no compiler.
+fn without_nvcc(name: &str, manifest: &str) -> Package {
+    let mut package = package(name, manifest);
+    package.set("CUDA_HOME", "");
+    package.set("PATH", package.dir.join("nothing"));
+    package
+}
+
+#[test]
+fn without_nvcc_the_error_says_what_was_tried_and_what_to_install() {
+    let package = without_nvcc("no-nvcc", MANIFEST);
+    if is_installed() {
+        let found = format!("{:?}", package.build().try_build());
+        assert!(!found.contains("no CUDA compiler"), "{found}");
+        return;
+    }
+    let error = package.error();
+    expect(
+        &error,
+        &[
+            "error[nvcc-missing]: no CUDA compiler (nvcc) is found",
+            "tried: NVCC, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda, /opt/cuda",
+            "apt install nvidia-cuda-toolkit",
+            "pip install nvidia-cuda-nvcc",
+            "`optional = true` builds without the library",
+        ],
+    );
+}
+
+#[test]
+fn a_library_may_be_left_out() {
+    let manifest = format!("{MANIFEST}optional = true\n");
+    if is_installed() {
+        return without_nvcc_the_error_says_what_was_tried_and_what_to_install();
+    }
+    let told = told(&without_nvcc("optional", &manifest));
+    let warned = told
+        .iter()
+        .find(|line| line.starts_with("cargo::warning="))
+        .unwrap();
+    expect(
+        warned,
+        &[
+            "device-link.waves is left out: ",
+            "no CUDA compiler (nvcc) is found",
+        ],
+    );
+    let has = |start: &str| told.iter().any(|line| line.starts_with(start));
+    assert!(
+        has("cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))"),
+        "{told:#?}"
+    );
+    assert!(!has("cargo::rustc-cfg=gpustub_device_link"), "{told:#?}");
+    assert!(!has("cargo::rustc-link-lib"), "{told:#?}");
+    // One that is installed later is seen.
+    assert!(has("cargo::rerun-if-env-changed=PATH"), "{told:#?}");
+}
+
+#[test]
+fn a_compiler_that_is_named_has_to_be_there() {
+    let mut package = package("named", MANIFEST);
+    package.set("NVCC", "/nowhere/nvcc");
+    expect(&package.error(), &["/nowhere/nvcc", "No such file"]);
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_named() {
+    let package = package("pattern", &MANIFEST.replace("cuda/*.cu", "kernels/**/*.cu"));
+    expect(
+        &package.error(),
+        &["error[no-sources]: `sources` of device-link.waves: `kernels/**/*.cu` matches no file"],
+    );
+}
+
+#[test]
+fn what_nvcc_says_is_shown_with_its_command() {
+    let package = package("arch", MANIFEST);
+    let script = "#!/bin/sh\necho \"nvcc fatal   : Unsupported gpu architecture 'compute_80'\" >&2\nexit 1\n";
+    executable(&package.dir.join("toolkit/bin/nvcc"), script);
+    expect(
+        &package.error(),
+        &[
+            "error[nvcc-failed]: nvcc cannot compile cuda/waves.cu (exit status: 1): ",
+            "\"-gencode\" \"arch=compute_80,code=sm_80\"",
+            "| nvcc fatal   : Unsupported gpu architecture 'compute_80'",
+        ],
+    );
+}
+
+#[test]
+fn a_host_compiler_that_is_too_new_is_named_before_nvcc_runs() {
+    let mut package = package("host", MANIFEST);
+    let limit = "#if __GNUC__ > 6\n#error -- unsupported GNU version!\n#endif\n";
+    let header = package.dir.join("toolkit/include/crt/host_config.h");
+    fs::write(&header, limit).unwrap();
+    let major = output("gcc", ["-dumpversion"]);
+    expect(
+        &package.error(),
+        &[
+            &format!("takes GCC up to 6, and `gcc` is {}", major.trim()),
+            "apt install g++-6",
+            "NVCC_CCBIN",
+            "NVCC_APPEND_FLAGS=-allow-unsupported-compiler",
+        ],
+    );
+    assert_eq!(log(&package), "");
+
+    // Who says so tries it all the same.
+    package.set("NVCC_APPEND_FLAGS", "-allow-unsupported-compiler");
+    package.output();
+    assert!(!log(&package).contains("-ccbin"), "{}", log(&package));
+}
+
+#[test]
+fn an_older_host_compiler_beside_it_is_taken() {
+    let mut package = package("older", MANIFEST);
+    let major: u32 = output("gcc", ["-dumpversion"]).trim().parse().unwrap();
+    let limit = format!("#if __GNUC__ > {}\n#endif\n", major);
+    fs::write(package.dir.join("toolkit/include/crt/host_config.h"), limit).unwrap();
+    // The default is one too new: a script that says so.
+    let newer = package.dir.join("newer");
+    executable(
+        &newer,
+        &format!("#!/bin/sh\necho '#define __GNUC__ {}'\n", major + 1),
+    );
+    package.set("CXX", &newer);
+    package.output();
+    expect(&log(&package), &[&format!("-ccbin g++-{major} ")]);
+}
+
+/// An external archive in every state that nvlink cannot use, and in the one that it can.
+#[test]
+fn archives_of_others_are_looked_at() {
+    let manifest = "schema = 1\n[device-link.waves]\narchive = \"libwaves.a\"\narchs = [\"sm_80\"]\ncudart = \"none\"\n";
+    let package = package("archive", manifest);
+    let dir = &package.dir;
+    let finalized = || {
+        package
+            .build()
+            .finalize()
+            .try_build()
+            .unwrap_err()
+            .to_string()
+    };
+    expect(
+        &finalized(),
+        &[
+            "device-link.waves: there is no ",
+            "libwaves.a",
+            "build it first",
+        ],
+    );
+
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    fs::write(
+        path("a.s"),
+        ".data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0\n",
+    )
+    .unwrap();
+    output("cc", ["-c", &path("a.s"), "-o", &path("a.o")]);
+    for (options, message) in [
+        ("qcS", "libwaves.a has no symbol index"),
+        ("rcsT", "libwaves.a is a thin archive"),
+    ] {
+        let _ = fs::remove_file(path("libwaves.a"));
+        output("ar", [options, &path("libwaves.a"), &path("a.o")]);
+        expect(&finalized(), &[message]);
+    }
+    fs::write(path("libwaves.a"), "not an archive\n").unwrap();
+    expect(&finalized(), &["libwaves.a is no archive"]);
+}
+
+/// sccache knows nvcc's compile steps. What counts is how it is called: before the compiler, and for
+/// compile steps alone. So a script that writes down its name will do.
+#[test]
+fn compiles_go_through_the_cache_that_cargo_uses() {
+    let mut package = package("cache", MANIFEST);
+    let log_file = package.dir.join("log");
+    let script = format!(
+        "#!/bin/sh\necho \"wrapped $1\" >>'{}'\nexec \"$@\"\n",
+        log_file.display()
+    );
+    let wrapper = |name: &str| -> PathBuf {
+        let path = package.dir.join("tools").join(name);
+        executable(&path, &script);
+        path
+    };
+    let (sccache, other) = (wrapper("sccache"), wrapper("other"));
+    let nvcc = package.dir.join("toolkit/bin/nvcc");
+    package.set("RUSTC_WRAPPER", &sccache);
+    package.output();
+    expect(
+        &log(&package),
+        &[&format!("wrapped {}\nnvcc -rdc=true", nvcc.display())],
+    );
+
+    let out = package.dir.join("out/gpustub/device-link/lib");
+    let members = of_file("ar", &["t"], &out.join("libgpustub_rdc_my_package_waves.a"));
+    assert_eq!(members, "cuda-waves.cu.o\n", "objects and nothing else");
+
+    // Another wrapper of rustc knows no nvcc.
+    fs::remove_file(&log_file).unwrap();
+    fs::remove_dir_all(package.dir.join("out")).unwrap();
+    package.set("RUSTC_WRAPPER", &other);
+    package.output();
+    assert!(!log(&package).contains("wrapped"), "{}", log(&package));
+
+    // As with CC, one may stand before the compiler.
+    fs::remove_dir_all(package.dir.join("out")).unwrap();
+    package.set("NVCC", format!("{} {}", other.display(), nvcc.display()));
+    package.output();
+    expect(
+        &log(&package),
+        &[&format!("wrapped {}\nnvcc -rdc=true", nvcc.display())],
+    );
+}

@@ -1,0 +1,413 @@
+//! Cargo projects with relocatable CUDA code, and an nvcc that writes down when it runs.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use crate::cargo::{cargo, gpustub, without_own_cargo};
+use crate::command::{Ran, run, succeed};
+use crate::components::target_dir;
+use crate::nvcc::Toolkit;
+use crate::{Failure, Result, repository, scratch};
+
+/// A workspace of its own in a new folder, with a toolkit beside it. There are spaces in all paths.
+#[derive(Debug)]
+pub struct Project {
+    dir: tempfile::TempDir,
+}
+
+/// A package with an RDC library of its name: a kernel `<name>_kernel`, which calls a device function
+/// of each library that it requires, and `<name>_run`, which launches it.
+#[derive(Debug, Clone, Copy)]
+pub struct Library<'a> {
+    /// Of the package, of the library, and in the names of its functions.
+    pub name: &'a str,
+    /// Packages with such libraries, too.
+    pub requires: &'a [&'a str],
+    /// Further lines of its table in `GpuStub.toml`.
+    pub table: &'a str,
+    /// What it is compiled for, as in `archs`.
+    pub archs: &'a str,
+}
+
+impl<'a> Library<'a> {
+    /// One for `sm_80`.
+    pub fn new(name: &'a str, requires: &'a [&'a str]) -> Self {
+        Self {
+            name,
+            requires,
+            table: "",
+            archs: "\"sm_80\"",
+        }
+    }
+}
+
+/// A run of nvcc.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// Of this source, by its file name.
+    Compile(String),
+    /// A device link, by the package whose build script ran it.
+    Link(String),
+    /// Anything else: its arguments.
+    Other(String),
+}
+
+impl Project {
+    /// A workspace without members, whose target folder has gpustub-build already.
+    pub fn new(toolkit: Toolkit) -> Result<Self> {
+        let project = Self::bare(toolkit)?;
+        seed()?.copy(&project.target())?;
+        project.write("Cargo.toml", WORKSPACE)?;
+        project.write("Cargo.lock", &lock()?)?;
+        Ok(project)
+    }
+
+    /// A copy of `examples/device-link`.
+    pub fn example(toolkit: Toolkit) -> Result<Self> {
+        let project = Self::bare(toolkit)?;
+        seed()?.copy(&project.target())?;
+        let mut copy = Command::new("cp");
+        let from = repository().join("examples/device-link/.");
+        succeed(copy.arg("-r").arg(from).arg(project.root()))?;
+        project.edit("Cargo.toml", "\"../../gpustub-build\"", &helper())?;
+        Ok(project)
+    }
+
+    fn bare(toolkit: Toolkit) -> Result<Self> {
+        let dir = scratch()?;
+        fs::create_dir(dir.path().join("the project"))?;
+        let project = Self { dir };
+        project.install(toolkit)?;
+        Ok(project)
+    }
+
+    /// The toolkit, with a compiler that writes down when it starts and ends, in which folder, and
+    /// with which arguments.
+    fn install(&self, toolkit: Toolkit) -> Result<()> {
+        let (root, real) = (self.toolkit(), toolkit.root()?);
+        fs::create_dir_all(root.join("bin"))?;
+        for name in ["include", "lib"] {
+            symlink(real.join(name), root.join(name))?;
+        }
+        let script = format!(
+            "#!/bin/sh\n\
+             printf 'begin\\t%s\\t%s\\n' \"$PWD\" \"$*\" >>'{log}'\n\
+             '{nvcc}' \"$@\"\n\
+             code=$?\n\
+             echo end >>'{log}'\n\
+             exit $code\n",
+            log = self.log().display(),
+            nvcc = real.join("bin/nvcc").display(),
+        );
+        executable(&root.join("bin/nvcc"), &script)
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("the project")
+    }
+
+    /// The toolkit's folder.
+    pub fn toolkit(&self) -> PathBuf {
+        self.dir.path().join("the toolkit")
+    }
+
+    /// A place beside the project, for what a test makes.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Where cargo puts what it builds.
+    pub fn target(&self) -> PathBuf {
+        self.dir.path().join("the target")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("the nvcc.log")
+    }
+
+    /// Writes a file of the project.
+    pub fn write(&self, path: &str, text: &str) -> Result<()> {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        Ok(fs::write(path, text)?)
+    }
+
+    /// Replaces a text that a file has.
+    pub fn edit(&self, path: &str, from: &str, to: &str) -> Result<()> {
+        let file = self.root().join(path);
+        let text = fs::read_to_string(&file).map_err(|e| format!("{path}: {e}"))?;
+        if !text.contains(from) {
+            return Err(format!("{path} has no {from:?}:\n{text}").into());
+        }
+        Ok(fs::write(file, text.replace(from, to))?)
+    }
+
+    /// Adds a package with a library.
+    pub fn library(&self, library: Library<'_>) -> Result<()> {
+        let Library {
+            name,
+            requires,
+            table,
+            archs,
+        } = library;
+        let mut dependencies = String::new();
+        let (mut calls, mut declared, mut names) = (String::new(), String::new(), String::new());
+        for other in requires {
+            writeln!(dependencies, "{other} = {{ path = \"../{other}\" }}")?;
+            writeln!(declared, "__device__ int {other}_value(int);")?;
+            write!(calls, " + {other}_value(x)")?;
+            write!(names, "{other}::run() + ")?;
+        }
+        self.write(
+            &format!("{name}/Cargo.toml"),
+            &format!(
+                "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
+                 links = \"gpustub-{name}\"\npublish = false\n\n[dependencies]\n{dependencies}\n\
+                 [build-dependencies]\n\
+                 gpustub-build = {{ path = {}, features = [\"device-link\"] }}\n",
+                helper()
+            ),
+        )?;
+        self.write(&format!("{name}/build.rs"), BUILD_SCRIPT)?;
+        let provide = requires.is_empty();
+        self.write(
+            &format!("{name}/GpuStub.toml"),
+            &format!(
+                "schema = 1\n\n[stub.cudart]\nheader = \"13\"\nprovide = {provide}\n\n\
+                 [device-link.{name}]\nsources = [\"cuda/*.cu\"]\nrequires = {requires:?}\n\
+                 archs = [{archs}]\n{table}\n"
+            ),
+        )?;
+        self.write(
+            &format!("{name}/cuda/{name}.cu"),
+            &format!(
+                "{declared}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
+                 __global__ void {name}_kernel(int *p) {{ *p = {name}_value(*p); }}\n\
+                 extern \"C\" int {name}_run(void) {{\n    \
+                 {name}_kernel<<<1, 1>>>(nullptr);\n    return cudaGetLastError();\n}}\n"
+            ),
+        )?;
+        self.write(
+            &format!("{name}/src/lib.rs"),
+            &format!(
+                "//! Launches.\n\nunsafe extern \"C\" {{\n    fn {name}_run() -> i32;\n}}\n\n\
+                 /// Launches its kernel, and those of what it requires. 0 if all could be.\n\
+                 pub fn run() -> i32 {{\n    {names}unsafe {{ {name}_run() }}\n}}\n"
+            ),
+        )
+    }
+
+    /// Adds a package without CUDA code. `manifest` is what stands after `[package]` in its
+    /// `Cargo.toml`, its dependencies last.
+    pub fn package(&self, name: &str, manifest: &str, files: &[(&str, &str)]) -> Result<()> {
+        self.write(
+            &format!("{name}/Cargo.toml"),
+            &format!(
+                "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
+                 publish = false\n\n{manifest}"
+            ),
+        )?;
+        for (path, text) in files {
+            self.write(&format!("{name}/{path}"), text)?;
+        }
+        Ok(())
+    }
+
+    /// `cargo` in it, with the toolkit.
+    pub fn cargo(&self, words: &[&str]) -> Command {
+        let mut command = cargo(&self.root());
+        command.args(words);
+        self.environment(&mut command);
+        command
+    }
+
+    /// `cargo gpustub` in it.
+    pub fn gpustub(&self, words: &[&str]) -> Result<Command> {
+        let mut command = gpustub(words)?;
+        command.current_dir(self.root());
+        self.environment(&mut command);
+        Ok(command)
+    }
+
+    /// A line for a shell in it, with the toolkit.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("bash");
+        without_own_cargo(command.current_dir(self.root()).args(["-euc", line]));
+        self.environment(&mut command);
+        command
+    }
+
+    fn environment(&self, command: &mut Command) {
+        for name in TOLD {
+            command.env_remove(name);
+        }
+        command.env("CUDA_HOME", self.toolkit());
+        command.env("CARGO_TARGET_DIR", self.target());
+        command.env("CARGO_NET_OFFLINE", "true");
+        command.env("CARGO_INCREMENTAL", "0");
+        command.env("GPUSTUB_CUDART_PATH", "off");
+    }
+
+    /// Writes the finalizers, and builds.
+    pub fn build(&self) -> Result<Ran> {
+        succeed(&mut self.gpustub(&["sync"])?)?;
+        succeed(&mut self.cargo(&["build", "-j2"]))
+    }
+
+    /// A build that has to fail; what it says.
+    pub fn refused(&self, words: &[&str]) -> Result<String> {
+        let ran = run(&mut self.cargo(words))?;
+        match ran.status.success() {
+            true => Err(ran.error("nothing was refused")),
+            false => Ok(ran.stderr),
+        }
+    }
+
+    /// What cargo has built in its folder for development.
+    pub fn built(&self, name: &str) -> PathBuf {
+        self.target().join("debug").join(name)
+    }
+
+    /// The runs of nvcc since the last time that this was asked, sorted.
+    pub fn calls(&self) -> Result<Vec<Call>> {
+        let log = self.taken()?;
+        let begun = log.lines().filter_map(|line| line.strip_prefix("begin\t"));
+        let mut calls: Vec<_> = begun.map(call).collect();
+        calls.sort();
+        Ok(calls)
+    }
+
+    /// How many ran, and how many of them at once at most, since the last time.
+    pub fn most_at_once(&self) -> Result<(usize, usize)> {
+        let (mut all, mut running, mut most) = (0, 0, 0);
+        for line in self.taken()?.lines() {
+            match line {
+                "end" => running -= 1,
+                _ => {
+                    all += 1;
+                    running += 1;
+                    most = most.max(running);
+                }
+            }
+        }
+        Ok((all, most))
+    }
+
+    fn taken(&self) -> Result<String> {
+        let log = self.log();
+        if !log.exists() {
+            return Ok(String::new());
+        }
+        let text = fs::read_to_string(&log)?;
+        fs::remove_file(log)?;
+        Ok(text)
+    }
+}
+
+/// Variables that change what is built.
+const TOLD: [&str; 9] = [
+    "NVCC",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "NVCC_CCBIN",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "RUSTC_WRAPPER",
+    "RUSTFLAGS",
+    "CXX",
+];
+
+/// What every project starts as. Without debug information it is smaller and sooner built.
+const WORKSPACE: &str = "[workspace]\nresolver = \"2\"\nmembers = [\"*\"]\nexclude = [\"extra\"]\n\n\
+                         [profile.dev]\ndebug = false\n";
+
+const BUILD_SCRIPT: &str = "fn main() {\n    gpustub_build::finalize();\n}\n";
+
+/// The path of gpustub-build, as TOML has it.
+fn helper() -> String {
+    format!("{:?}", repository().join("gpustub-build"))
+}
+
+/// The versions that the repository's example is built with, for every project.
+fn lock() -> Result<String> {
+    let path = repository().join("examples/device-link/Cargo.lock");
+    let text = fs::read_to_string(path)?;
+    // Packages of the example itself go by themselves.
+    Ok(text)
+}
+
+/// A program that a shell reads.
+pub fn executable(path: &Path, text: &str) -> Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, text)?;
+    Ok(fs::set_permissions(
+        path,
+        fs::Permissions::from_mode(0o755),
+    )?)
+}
+
+fn call(line: &str) -> Call {
+    let (place, arguments) = line.split_once('\t').unwrap_or((line, ""));
+    let words = arguments.split(' ');
+    let has = |word: &str| words.clone().any(|other| other == word);
+    if has("-dlink") {
+        // …/build/<package>-<hash>/out/gpustub/device-link/link
+        let package = Path::new(place).components().rev().nth(4);
+        let name = package.map(|p| p.as_os_str().to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let (package, _) = name.rsplit_once('-').unwrap_or((&name, ""));
+        return Call::Link(package.to_owned());
+    }
+    let source = words.clone().find(|word| word.ends_with(".cu"));
+    match source.filter(|_| has("-c")) {
+        Some(source) => {
+            let (_, name) = source.rsplit_once('/').unwrap_or(("", source));
+            Call::Compile(name.to_owned())
+        }
+        None => Call::Other(arguments.to_owned()),
+    }
+}
+
+/// A target folder in which gpustub-build is built.
+struct Seed(PathBuf);
+
+impl Seed {
+    fn copy(&self, to: &Path) -> Result<()> {
+        let mut copy = Command::new("cp");
+        succeed(copy.arg("-a").arg("--").arg(&self.0).arg(to))?;
+        Ok(())
+    }
+}
+
+/// Made once in the life of this process, for all of its tests.
+fn seed() -> Result<Seed> {
+    static DONE: LazyLock<Result<PathBuf, String>> =
+        LazyLock::new(|| make_seed().map_err(|Failure(why)| why));
+    Ok(Seed(DONE.clone()?))
+}
+
+fn make_seed() -> Result<PathBuf> {
+    let target = target_dir().join("rdc-seed");
+    let dir = scratch()?;
+    let manifest = format!(
+        "[package]\nname = \"seed\"\nedition = \"2021\"\n[workspace]\n[lib]\npath = \"lib.rs\"\n\
+         [profile.dev]\ndebug = false\n[build-dependencies]\n\
+         gpustub-build = {{ path = {}, features = [\"device-link\"] }}\n",
+        helper()
+    );
+    let root = dir.path();
+    fs::write(root.join("Cargo.toml"), manifest)?;
+    fs::write(root.join("Cargo.lock"), lock()?)?;
+    fs::write(root.join("lib.rs"), "")?;
+    fs::write(root.join("build.rs"), "fn main() {}\n")?;
+    let mut build = cargo(root);
+    build.args(["build", "--quiet", "--offline", "--target-dir"]);
+    build.arg(&target).env("CARGO_INCREMENTAL", "0");
+    succeed(&mut build)?;
+    Ok(target)
+}

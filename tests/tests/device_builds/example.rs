@@ -1,0 +1,179 @@
+//! The example workspace: two libraries, a plain crate between, an application, a plugin.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::cargo::program;
+use gpustub_tests::command::{path_with, succeed};
+use gpustub_tests::nvcc::{TOOLKIT_11, TOOLKIT_12, TOOLKIT_13, Toolkit, recorder};
+use gpustub_tests::pair::major;
+use gpustub_tests::rdc::{Call, Project};
+use gpustub_tests::{Result, repository};
+
+use crate::Record;
+
+/// What is compiled and device-linked for it, in the order of [`Project::calls`].
+fn all_calls() -> Vec<Call> {
+    let compile = |name: &str| Call::Compile(name.to_owned());
+    let link = |name: &str| Call::Link(name.to_owned());
+    vec![
+        compile("area.cu"),
+        compile("energy.cu"),
+        compile("geometry.cu"),
+        link("geometry"),
+        link("gpustub-final-app"),
+        link("gpustub-final-plugin"),
+        link("physics"),
+    ]
+}
+
+/// Runs the application that `folder` has, with the plugin beside it: without CUDA, and with a runtime
+/// that writes down what it is given.
+fn runs(project: &Project, toolkit: Toolkit, folder: &str) -> Result<()> {
+    let folder = project.target().join(folder);
+    let app = || {
+        let mut app = Command::new(folder.join("app"));
+        app.arg(folder.join("libplugin.so"));
+        app
+    };
+    let ran = succeed(app().env("GPUSTUB_CUDART_PATH", "off"))?;
+    let expected = "app: no CUDA: status 35\nplugin: no CUDA: status 35\n";
+    assert_eq!(ran.stdout, expected);
+
+    let library = recorder(&project.beside("recorder"), major(toolkit.version)?)?;
+    let record = Record::of(&mut app(), &library)?;
+    record.expect(
+        &[
+            ("app", &["area", "energy"]),
+            ("libplugin.so", &["area", "energy"]),
+        ],
+        3,
+    )
+}
+
+/// What the tools that made a program have left in it.
+fn linker(program: &Path) -> Result<String> {
+    let mut readelf = Command::new("readelf");
+    Ok(succeed(readelf.args(["-p", ".comment"]).arg(program))?.stdout)
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn example_builds_and_registers_each_kernel_once() -> Result<()> {
+    let project = Project::example(TOOLKIT_13)?;
+    succeed(&mut project.cargo(&["build", "--locked", "-j2"]))?;
+    assert_eq!(project.calls()?, all_calls());
+    runs(&project, TOOLKIT_13, "debug")?;
+
+    // Its tests, those of its crates' documentation too, have device links of their own packages.
+    let ran = succeed(&mut project.cargo(&["test", "--locked", "-j2"]))?;
+    let ran = ran.expect_in_order(&["test a_report_is_written_everywhere ... ok"])?;
+    let passed = ran.stdout.matches(" ... ok\n").count();
+    assert_eq!(passed, 3, "{}", ran.stdout);
+    assert_eq!(project.calls()?, [], "tests are linked with what is there");
+
+    assert!(linker(&project.built("app"))?.contains("LLD"));
+
+    // As it is shipped, by the other linker.
+    let mut release = project.cargo(&["build", "--release", "--locked", "-j2"]);
+    succeed(release.env("RUSTFLAGS", "-Clink-arg=-fuse-ld=bfd"))?;
+    assert_eq!(project.calls()?, all_calls());
+    assert!(!linker(&project.target().join("release/app"))?.contains("LLD"));
+    runs(&project, TOOLKIT_13, "release")
+}
+
+fn builds_with(toolkit: Toolkit) -> Result<()> {
+    let project = Project::example(toolkit)?;
+    let major = major(toolkit.version)?;
+    for package in ["geometry", "physics"] {
+        project.edit(
+            &format!("{package}/GpuStub.toml"),
+            "header = \"13\"",
+            &format!("header = \"{major}\""),
+        )?;
+    }
+    let mut build = project.cargo(&["build", "--locked", "-j2"]);
+    if major == 11 {
+        // It knows gcc up to 11 (crt/host_config.h).
+        build.env("NVCC_APPEND_FLAGS", "-allow-unsupported-compiler");
+    }
+    succeed(&mut build)?;
+    assert_eq!(project.calls()?, all_calls());
+    runs(&project, toolkit, "debug")
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler of 12: ./tests/run --all"]
+fn heavy_example_builds_with_toolkit_12() -> Result<()> {
+    builds_with(TOOLKIT_12)
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler of 11: ./tests/run --all"]
+fn heavy_example_builds_with_toolkit_11() -> Result<()> {
+    builds_with(TOOLKIT_11)
+}
+
+/// The README's commands with the lines that it promises of each.
+fn commands() -> Result<Vec<(String, Vec<String>)>> {
+    let readme = repository().join("examples/device-link/README.md");
+    let readme = fs::read_to_string(readme)?;
+    let blocks = readme.split("```console\n").skip(1);
+    let lines = blocks
+        .filter_map(|rest| rest.split("```").next())
+        .flat_map(str::lines);
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for line in lines {
+        match (line.strip_prefix("$ "), found.last_mut()) {
+            (Some(command), _) => found.push((command.to_owned(), Vec::new())),
+            (None, Some((_, output))) => output.push(line.to_owned()),
+            (None, None) => return Err(format!("no command has printed {line:?}").into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Without what differs from run to run: the folder, the time, and the order of what is built at once.
+fn steady(text: &str, project: &Project) -> Vec<String> {
+    let root = format!("{}/", project.root().display());
+    let mut lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.contains("Blocking waiting"))
+        .map(|line| line.replace(&root, ""))
+        .map(|line| {
+            line.split(" target(s) in ")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect();
+    if lines.iter().any(|line| line.contains("Compiling")) {
+        lines.sort();
+    }
+    lines
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn readme_shows_what_happens() -> Result<()> {
+    let project = Project::example(TOOLKIT_13)?;
+    symlink(project.target(), project.root().join("target"))?;
+    let subcommand = program("cargo-gpustub")?;
+    let commands = commands()?;
+    assert_eq!(commands.len(), 8);
+    for (command, expected) in commands {
+        // The repository's own settings, which are found from this folder, have a meaning for the first.
+        let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
+        let mut bash = project.shell(&format!("exec 2>&1; {line}"));
+        bash.env(
+            "PATH",
+            path_with(subcommand.parent().unwrap_or(&subcommand))?,
+        );
+        let ran = succeed(&mut bash)?;
+        let expected = steady(&expected.join("\n"), &project);
+        assert_eq!(steady(&ran.stdout, &project), expected, "{command}");
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Every kind of thing that cargo links, over one closure: `a` requires `b`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::succeed;
+use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
+use gpustub_tests::rdc::{Call, Library, Project};
+
+use crate::Record;
+
+/// A library, a program, an example, a benchmark, tests in and beside the program and in the
+/// documentation; a library for C; and one that has CUDA code in its tests only.
+fn project() -> Result<Project> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    project.library(Library::new("a", &["b"]))?;
+    let needs = "[dependencies]\na = { path = \"../a\" }\n";
+    let main = "fn main() {\n    assert_eq!(shapes::go(), 0);\n}\n";
+    let test = "#[test]\nfn it() {\n    assert_eq!(shapes::go(), 0);\n}\n";
+    project.package(
+        "shapes",
+        &format!("[[bench]]\nname = \"bench\"\nharness = false\n\n{needs}"),
+        &[
+            (
+                "src/lib.rs",
+                "/// Launches.\n///\n/// ```\n/// # use gpustub_final_shapes as _;\n\
+                 /// assert_eq!(shapes::go(), 0);\n/// ```\npub fn go() -> i32 {\n    a::run()\n}\n",
+            ),
+            ("src/main.rs", &format!("{main}\n{test}")),
+            ("examples/example.rs", main),
+            ("benches/bench.rs", main),
+            ("tests/it.rs", test),
+        ],
+    )?;
+    project.package(
+        "forc",
+        &format!("[lib]\ncrate-type = [\"staticlib\"]\n\n{needs}"),
+        &[(
+            "src/lib.rs",
+            "#[no_mangle]\npub extern \"C\" fn go() {\n    assert_eq!(a::run(), 0);\n}\n",
+        )],
+    )?;
+    project.package(
+        "quiet",
+        &format!("[dev-{}", &needs[1..]),
+        &[
+            ("src/lib.rs", "//! Nothing of CUDA.\n"),
+            ("tests/it.rs", &test.replace("shapes::go", "a::run")),
+        ],
+    )?;
+    Ok(project)
+}
+
+/// The programs that a cargo command has built.
+fn executables(stdout: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for line in stdout.lines() {
+        let message: serde_json::Value = serde_json::from_str(line)?;
+        if let Some(path) = message["executable"].as_str() {
+            found.push(PathBuf::from(path));
+        }
+    }
+    Ok(found)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+const KERNELS: &[&str] = &["a_kernel", "b_kernel"];
+
+/// Builds everything with these settings of cargo, and runs it with a runtime that writes down what it
+/// is given.
+fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()> {
+    succeed(&mut project.gpustub(&["sync"])?)?;
+    let library = recorder(&project.beside("recorder"), 13)?;
+    let words = [
+        "build",
+        "--all-targets",
+        "--message-format=json-render-diagnostics",
+        "--config",
+    ];
+    let built = succeed(&mut project.cargo(&[&words, settings].concat()))?;
+    let programs = executables(&built.stdout)?;
+    let has = |start: &str| {
+        programs
+            .iter()
+            .filter(|path| name(path).starts_with(start))
+            .count()
+    };
+    // Of `shapes`: the program, its tests, and those of the library, which are none.
+    assert_eq!(
+        [has("shapes"), has("example"), has("bench"), has("it-")],
+        [3, 1, 1, 2],
+        "{programs:#?}"
+    );
+    for program in &programs {
+        let of_cuda = ["shapes", "example", "bench", "it-"];
+        if !of_cuda.iter().any(|start| name(program).starts_with(start)) {
+            continue;
+        }
+        let mut command = Command::new(program);
+        command.arg("--nocapture");
+        let record = Record::of(&mut command, &library)?;
+        if !record.ran.stdout.contains("running 0 tests") {
+            record.expect(&[(&name(program), KERNELS)], 2)?;
+        }
+    }
+    from_c(project, &library)
+}
+
+/// A program in C has the library for it, and nothing else of Rust.
+fn from_c(project: &Project, library: &Path) -> Result<()> {
+    let (source, program) = (project.beside("main.c"), project.beside("main"));
+    fs::write(
+        &source,
+        "void go(void);\nint main(void) { go(); return 0; }\n",
+    )?;
+    let mut link = Command::new("cc");
+    link.arg(&source).arg(project.built("libforc.a"));
+    link.args(["-lstdc++", "-lpthread", "-ldl", "-lm", "-o"]);
+    succeed(link.arg(&program))?;
+    Record::of(&mut Command::new(&program), library)?.expect(&[("main", KERNELS)], 2)
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
+    let project = project()?;
+    everything_registers_once(&project, &["build.jobs=2"])?;
+    let links = project.calls()?;
+    let links = links
+        .iter()
+        .filter(|call| matches!(call, Call::Link(_)))
+        .count();
+    assert_eq!(
+        links, 5,
+        "one for each finalizer, one for each library's own tests"
+    );
+
+    // Documentation's tests are programs that rustdoc links; what they write, it keeps.
+    let library = recorder(&project.beside("recorder"), 13)?;
+    let mut doc = project.cargo(&["test", "--doc", "-p", "shapes"]);
+    let ran = succeed(doc.env("GPUSTUB_CUDART_PATH", library))?;
+    ran.expect_in_order(&["go (line 3) ... ok"])?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler, and minutes: ./tests/run --all"]
+fn heavy_every_kind_of_program_without_unwinding() -> Result<()> {
+    everything_registers_once(&project()?, &["profile.dev.panic=\"abort\""])
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler and mold, and minutes: ./tests/run --all"]
+fn heavy_every_kind_of_program_with_other_linkers() -> Result<()> {
+    for linker in ["bfd", "mold"] {
+        let flags = format!("build.rustflags=[\"-Clink-arg=-fuse-ld={linker}\"]");
+        everything_registers_once(&project()?, &[&flags])
+            .map_err(|why| format!("{linker}: {}", why.0))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! What is built again, and what is not.
+
+use std::fs;
+use std::path::Path;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::succeed;
+use gpustub_tests::nvcc::TOOLKIT_13;
+use gpustub_tests::rdc::{Call, Library, Project};
+
+fn compile(name: &str) -> Call {
+    Call::Compile(name.to_owned())
+}
+
+fn link(name: &str) -> Call {
+    Call::Link(name.to_owned())
+}
+
+/// Builds, and says what nvcc had to do; and whether cargo has linked the program again.
+fn built(project: &Project) -> Result<(Vec<Call>, bool)> {
+    let ran = succeed(&mut project.cargo(&["build", "-j2", "-v"]))?;
+
+    let linked = ran.stderr.contains("--crate-name tip ");
+    Ok((project.calls()?, linked))
+}
+
+/// `a` requires `b`, `c` requires nothing; the program has all, and another one has `c` only.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn just_what_has_changed_is_built_again() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library {
+        table: "include = [\"include\"]",
+        ..Library::new("b", &[])
+    })?;
+    project.write("b/include/b.cuh", "#pragma once\n#define TWO 2\n")?;
+    project.write(
+        "b/cuda/more.cu",
+        "#include \"b.cuh\"\n__device__ int more() { return TWO; }\n",
+    )?;
+    project.library(Library::new("a", &["b"]))?;
+    project.edit(
+        "a/cuda/a.cu",
+        "__device__ int b_value",
+        "#include <b.cuh>\n__device__ int b_value",
+    )?;
+    project.library(Library::new("c", &[]))?;
+    project.edit("c/GpuStub.toml", "provide = true", "provide = false")?;
+    for (name, of) in [("tip", &["a", "c"][..]), ("other", &["c"])] {
+        let needs = of
+            .iter()
+            .map(|name| format!("{name} = {{ path = \"../{name}\" }}\n"));
+        let needs = format!("[dependencies]\n{}", needs.collect::<String>());
+        let runs: String = of
+            .iter()
+            .map(|name| format!("    {name}::run();\n"))
+            .collect();
+        let main = format!("fn main() {{\n{runs}}}\n");
+        project.package(name, &needs, &[("src/main.rs", &main)])?;
+    }
+    // The stub that `c` has no part of is for the second program alone.
+    project.edit(
+        "other/Cargo.toml",
+        "[dependencies]\n",
+        "[dependencies]\nb = { path = \"../b\" }\n",
+    )?;
+    project.edit("other/src/main.rs", "{\n", "{\n    b::run();\n")?;
+    succeed(&mut project.gpustub(&["sync"])?)?;
+
+    let (tip, other) = (link("gpustub-final-tip"), link("gpustub-final-other"));
+    let first = [
+        compile("a.cu"),
+        compile("b.cu"),
+        compile("c.cu"),
+        compile("more.cu"),
+        link("a"),
+        link("b"),
+        link("c"),
+        other.clone(),
+        tip.clone(),
+    ];
+    assert_eq!(built(&project)?, (first.into(), true));
+    assert_eq!(built(&project)?, (vec![], false), "nothing has changed");
+
+    // A source: its library, and every device link that has it.
+    touch(&project.root().join("a/cuda/a.cu"))?;
+    let expected = vec![compile("a.cu"), link("a"), tip.clone()];
+    assert_eq!(built(&project)?, (expected, true), "a.cu");
+    touch(&project.root().join("c/cuda/c.cu"))?;
+    let expected = vec![compile("c.cu"), link("c"), other.clone(), tip.clone()];
+    assert_eq!(built(&project)?, (expected, true), "c.cu");
+
+    // A header: the sources that include it, in other packages too.
+    project.write("b/include/b.cuh", "#pragma once\n#define TWO (1 + 1)\n")?;
+    let expected = vec![
+        compile("a.cu"),
+        compile("more.cu"),
+        link("a"),
+        link("b"),
+        other.clone(),
+        tip.clone(),
+    ];
+    assert_eq!(built(&project)?, (expected, true), "b.cuh");
+
+    // A new file that the pattern matches, and one that is gone.
+    project.write("c/cuda/new.cu", "__device__ int fresh() { return 1; }\n")?;
+    let expected = vec![compile("new.cu"), link("c"), other.clone(), tip.clone()];
+    assert_eq!(built(&project)?, (expected, true), "a new file");
+    fs::remove_file(project.root().join("c/cuda/new.cu"))?;
+    let expected = vec![link("c"), other.clone(), tip.clone()];
+    assert_eq!(built(&project)?, (expected, true), "a file less");
+
+    // A flag: all of that library, and of those that it is published to.
+    project.edit(
+        "b/GpuStub.toml",
+        "include =",
+        "flags = [\"-DSPEED=1\"]\ninclude =",
+    )?;
+    let expected = vec![
+        compile("a.cu"),
+        compile("b.cu"),
+        compile("more.cu"),
+        link("a"),
+        link("b"),
+        other,
+        tip,
+    ];
+    assert_eq!(built(&project)?, (expected, true), "a flag");
+    assert_eq!(built(&project)?, (vec![], false), "nothing has changed");
+
+    // What cargo alone sees: a program's own source.
+    touch(&project.root().join("tip/src/main.rs"))?;
+    assert_eq!(built(&project)?, (vec![], true), "main.rs");
+    Ok(())
+}
+
+/// Writes a file anew, as an editor does.
+fn touch(path: &Path) -> Result<()> {
+    let text = fs::read(path)?;
+    Ok(fs::write(path, text)?)
+}
+
+/// Twenty sources in two packages, which are built side by side.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    for (name, provide) in [("b", "true"), ("d", "false")] {
+        project.library(Library::new(name, &[]))?;
+        project.edit(
+            &format!("{name}/GpuStub.toml"),
+            "provide = true",
+            &format!("provide = {provide}"),
+        )?;
+        for number in 1..10 {
+            project.write(
+                &format!("{name}/cuda/{number}.cu"),
+                &format!("__device__ int {name}{number}() {{ return {number}; }}\n"),
+            )?;
+        }
+    }
+    let tokens = 2;
+    succeed(&mut project.cargo(&["build", &format!("-j{tokens}")]))?;
+    let (all, most) = project.most_at_once()?;
+    // Two packages, each with ten sources and a device link for its own tests.
+    assert_eq!(all, 22);
+    assert_eq!(most, tokens, "none too many, and none idle");
+
+    // The same from make, which cargo then takes its tokens from.
+    for name in ["b", "d"] {
+        project.edit(
+            &format!("{name}/GpuStub.toml"),
+            "requires = []",
+            "flags = [\"-DX\"]",
+        )?;
+    }
+    let rule = "all:\n\t+cargo build\n";
+    fs::write(project.beside("Makefile"), rule)?;
+    let makefile = project.beside("Makefile");
+    let mut make = project.shell(&format!("make -j3 -f '{}'", makefile.display()));
+    succeed(&mut make)?;
+    let (all, most) = project.most_at_once()?;
+    assert_eq!(all, 22);
+    assert!(most <= 3, "{most} at once");
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Graphs of packages: what works, and what is refused before it can break at run time.
+
+use std::fs;
+use std::process::Command;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::succeed;
+use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
+use gpustub_tests::rdc::{Library, Project};
+
+use crate::Record;
+
+/// `a` and `c` require `b`.
+fn three() -> Result<Project> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    project.library(Library::new("a", &["b"]))?;
+    project.library(Library::new("c", &["b"]))?;
+    Ok(project)
+}
+
+/// A program that runs what is in these packages.
+fn program(project: &Project, name: &str, of: &[&str]) -> Result<()> {
+    let mut manifest = String::from("[dependencies]\n");
+    let mut main = String::from("fn main() {\n");
+    for package in of {
+        manifest += &format!("{package} = {{ path = \"../{package}\" }}\n");
+        main += &format!("    assert_eq!({package}::run(), 0);\n");
+    }
+    main += "}\n";
+    project.package(name, &manifest, &[("src/main.rs", &main)])
+}
+
+/// A plugin that runs what is in a package.
+fn plugin(project: &Project, name: &str, of: &str) -> Result<()> {
+    let source = format!(
+        "#[no_mangle]\npub extern \"C\" fn {name}() {{\n    assert_eq!({of}::run(), 0);\n}}\n"
+    );
+    project.package(
+        name,
+        &format!(
+            "[lib]\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n{of} = {{ path = \"../{of}\" }}\n"
+        ),
+        &[("src/lib.rs", &source)],
+    )
+}
+
+/// The libraries of a diamond meet in a program, and in two plugins of one process each has copies.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
+    let project = three()?;
+    program(&project, "tip", &["a", "c"])?;
+    plugin(&project, "first", "a")?;
+    plugin(&project, "second", "c")?;
+    project.build()?;
+    let library = recorder(&project.beside("recorder"), 13)?;
+    let record = Record::of(&mut Command::new(project.built("tip")), &library)?;
+    record.expect(&[("tip", &["a_kernel", "b_kernel", "c_kernel"])], 3)?;
+
+    let (source, host) = (project.beside("host.c"), project.beside("host"));
+    fs::write(
+        &source,
+        "#include <dlfcn.h>\n#include <stdio.h>\n\
+         int main(int count, char **words) {\n\
+             for (int i = 1; i + 1 < count; i += 2) {\n\
+                 void *library = dlopen(words[i], RTLD_NOW | RTLD_GLOBAL);\n\
+                 void (*run)(void) = library ? (void (*)(void))dlsym(library, words[i + 1]) : 0;\n\
+                 if (!run) { puts(dlerror()); return 1; }\n\
+                 run();\n\
+             }\n\
+             return 0;\n\
+         }\n",
+    )?;
+    succeed(
+        Command::new("cc")
+            .arg(&source)
+            .args(["-ldl", "-o"])
+            .arg(&host),
+    )?;
+    let mut both = Command::new(&host);
+    for name in ["first", "second"] {
+        both.arg(project.built(&format!("lib{name}.so"))).arg(name);
+    }
+    let record = Record::of(&mut both, &library)?;
+    let (first, second) = (&["a_kernel", "b_kernel"][..], &["b_kernel", "c_kernel"][..]);
+    record.expect(&[("libfirst.so", first), ("libsecond.so", second)], 4)
+}
+
+/// An error of a build script, as cargo shows it: `message` with its code, and `next` below it.
+#[track_caller]
+fn expect(said: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(said.contains(text), "{text:?} is missing from\n{said}");
+    }
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn a_missing_architecture_is_refused() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    let newer = Library {
+        archs: "\"sm_90\"",
+        ..Library::new("a", &["b"])
+    };
+    project.library(newer)?;
+    let said = project.refused(&["build", "-j2"])?;
+    expect(
+        &said,
+        &[
+            "missing-arch",
+            "`b` has sm_80; the device link of package a wants sm_90",
+            "compile `b` for sm_90 too",
+        ],
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn two_kinds_of_runtime_are_refused() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    let other = Library {
+        table: "cudart = \"static\"",
+        ..Library::new("a", &["b"])
+    };
+    project.library(other)?;
+    let said = project.refused(&["build", "-j2"])?;
+    expect(&said, &["mixed-cudart"]);
+    Ok(())
+}
+
+/// Two packages declare a library of one name; the program's closure would have both.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn two_packages_with_one_library_are_refused() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    project.library(Library::new("d", &[]))?;
+    project.edit("d/GpuStub.toml", "[device-link.d]", "[device-link.b]")?;
+    project.edit("d/GpuStub.toml", "provide = true", "provide = false")?;
+    program(&project, "tip", &["b", "d"])?;
+    succeed(&mut project.gpustub(&["sync"])?)?;
+    let said = project.refused(&["build", "-j2"])?;
+    expect(
+        &said,
+        &[
+            "error[bad-graph]: device-link.b is declared by ",
+            "b 0.1.0",
+            "d 0.1.0",
+            "give each library of a program a name of its own",
+        ],
+    );
+    Ok(())
+}
+
+/// What the cc crate makes of two sources: an archive with a device link of its own.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn an_archive_with_a_device_link_is_refused() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    let nvcc = |words: &[&str]| -> Result<()> {
+        let mut nvcc = Command::new(project.toolkit().join("bin/nvcc"));
+        nvcc.current_dir(project.root().join("b")).args(words);
+        succeed(&mut nvcc)?;
+        Ok(())
+    };
+    let arch = "-arch=sm_80";
+    nvcc(&[arch, "-dc", "-Xcompiler", "-fPIC", "cuda/b.cu", "-o", "b.o"])?;
+    nvcc(&[
+        arch,
+        "-dlink",
+        "-Xcompiler",
+        "-fPIC",
+        "b.o",
+        "-o",
+        "b_dlink.o",
+    ])?;
+    let mut ar = Command::new("ar");
+    ar.current_dir(project.root().join("b"));
+    succeed(ar.args(["crs", "libb.a", "b.o", "b_dlink.o"]))?;
+    project.edit(
+        "b/GpuStub.toml",
+        "sources = [\"cuda/*.cu\"]",
+        "archive = \"libb.a\"",
+    )?;
+    let said = project.refused(&["build", "-j2"])?;
+    expect(
+        &said,
+        &[
+            "prelinked-archive",
+            "b/libb.a was archived with a device link; nvlink would skip all of it",
+            "`[device-link.*]` with `sources` does it in its place",
+        ],
+    );
+
+    // Its objects alone are taken.
+    fs::remove_file(project.root().join("b/libb.a"))?;
+    let mut ar = Command::new("ar");
+    ar.current_dir(project.root().join("b"));
+    succeed(ar.args(["crs", "libb.a", "b.o"]))?;
+    program(&project, "tip", &["b"])?;
+    project.build()?;
+    let library = recorder(&project.beside("recorder"), 13)?;
+    let record = Record::of(&mut Command::new(project.built("tip")), &library)?;
+    record.expect(&[("tip", &["b_kernel"])], 1)
+}

@@ -1,0 +1,91 @@
+//! Relocatable CUDA code in packages, as cargo and the real nvcc build it: what is registered when the
+//! programs start, what is built again, and what is refused.
+
+mod example;
+mod forms;
+mod fresh;
+mod graphs;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::{Ran, succeed};
+
+/// What a program of this machine gave a recording runtime.
+struct Record {
+    ran: Ran,
+    lines: Vec<String>,
+}
+
+impl Record {
+    /// Runs a command with the runtime of this file.
+    fn of(command: &mut Command, runtime: &Path) -> Result<Self> {
+        let folder = runtime.parent().unwrap_or(runtime);
+        command.env("GPUSTUB_CUDART_PATH", runtime);
+        command.env("LD_LIBRARY_PATH", folder);
+        let ran = succeed(command)?;
+        let lines = ran.stderr.lines();
+        let lines = lines.filter_map(|line| Some(line.strip_prefix("record ")?.to_owned()));
+        Ok(Self {
+            lines: lines.collect(),
+            ran,
+        })
+    }
+
+    /// The words after `first` of each line that starts with it.
+    fn words(&self, first: &str) -> Vec<Vec<&str>> {
+        let lines = self.lines.iter().map(|line| line.split(' '));
+        lines
+            .filter_map(|mut words| (words.next() == Some(first)).then(|| words.collect()))
+            .collect()
+    }
+
+    /// Holds the record against what one device link an image is: each image opens one fat binary,
+    /// and registers each of its kernels once; nothing is asked for that is not registered, and
+    /// `launched` of the kernels are launched. `images` are files' names, each with its kernels.
+    fn expect(&self, images: &[(&str, &[&str])], launched: usize) -> Result<()> {
+        let image = |place: &str| place.split('+').next().unwrap_or(place).to_owned();
+        let mut opened: Vec<_> = self.words("open").iter().map(|w| image(w[1])).collect();
+        let mut functions: Vec<_> = self
+            .words("function")
+            .iter()
+            .map(|words| (image(words[1]), plain(words[2])))
+            .collect();
+        let mut expected: Vec<_> = images
+            .iter()
+            .flat_map(|(image, kernels)| {
+                let one = |kernel: &&str| ((*image).to_owned(), (*kernel).to_owned());
+                kernels.iter().map(one)
+            })
+            .collect();
+        let mut names: Vec<_> = images.iter().map(|(name, _)| (*name).to_owned()).collect();
+        for list in [&mut opened, &mut names] {
+            list.sort();
+        }
+        functions.sort();
+        expected.sort();
+        let ran: BTreeSet<_> = self
+            .words("launch")
+            .iter()
+            .map(|w| w[0].to_owned())
+            .collect();
+        let unknown = self.words("UNKNOWN");
+        if opened == names && functions == expected && ran.len() == launched && unknown.is_empty() {
+            return Ok(());
+        }
+        Err(self.ran.error(&format!(
+            "expected {expected:?}, each once, {launched} launched\n\
+             opened {opened:?}, functions {functions:?}, launched {ran:?}, unknown {unknown:?}"
+        )))
+    }
+}
+
+/// A kernel's name in C++ without its namespace and types: `_Z4areajPd` is `area`.
+fn plain(mangled: &str) -> String {
+    let rest = mangled.strip_prefix("_Z").unwrap_or(mangled);
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let length: usize = rest[..digits].parse().unwrap_or(0);
+    rest.get(digits..digits + length).unwrap_or(rest).to_owned()
+}
