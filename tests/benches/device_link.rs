@@ -13,7 +13,7 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::rdc::{Library, Project};
 
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 
 /// Packages with RDC libraries, and how many sources each has.
 const PACKAGES: [&str; 2] = ["b", "d"];

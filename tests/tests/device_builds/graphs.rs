@@ -119,6 +119,25 @@ fn a_missing_architecture_is_refused() -> Result<()> {
 
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
+fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library {
+        archs: "\"sm_35\"",
+        ..Library::new("b", &[])
+    })?;
+    let said = project.refused(&["build", "-j2"])?;
+    expect(
+        &said,
+        &[
+            "error[nvcc-failed]: nvcc cannot compile cuda/b.cu ",
+            "Unsupported gpu architecture 'compute_35'",
+        ],
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
 fn two_kinds_of_runtime_are_refused() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
