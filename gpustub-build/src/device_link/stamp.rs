@@ -62,12 +62,7 @@ pub(crate) fn write(
 
 /// Removes the stamp of an output that is about to be written: a run that is broken off leaves none.
 pub(crate) fn forget(output: &Path) -> Result<(), Error> {
-    match fs::remove_file(of(output)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("remove", &of(output), &e))
-        }
-        _ => Ok(()),
-    }
+    files::remove(&of(output))
 }
 
 /// A time by the clock of the file system that outputs lie on.
