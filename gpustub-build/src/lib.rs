@@ -25,8 +25,10 @@
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references stand in it.
 
+// For cargo-gpustub, too: no part of what this crate promises.
 #[cfg(feature = "device-link")]
-mod device_link;
+#[doc(hidden)]
+pub mod device_link;
 mod env;
 mod error;
 mod files;

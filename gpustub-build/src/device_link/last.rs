@@ -125,17 +125,17 @@ fn parts(
         lib: dir.join("lib"),
         ..Parts::default()
     };
+    let lib = parts.lib.clone();
+    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the folder", &lib, &e))?;
     let shared = |at: usize, last: bool| {
-        std::fs::create_dir_all(dir.join("lib"))
-            .map_err(|e| Error::io("create the folder", dir, &e))?;
         let library = &closure[at];
-        shared::place(library, &dir.join("lib"))?;
+        shared::place(library, &lib)?;
         let (file, name) = match last {
             true => (&library.last, format!("{}_final", library.name)),
             false => (&library.middle, library.name.clone()),
         };
         let file = file.as_deref().unwrap_or(Path::new(""));
-        shared::link_name(file, &name, &dir.join("lib"))
+        shared::link_name(file, &name, &lib)
     };
     for item in &link.line {
         match *item {
@@ -155,7 +155,19 @@ fn parts(
                     _ => found?,
                 };
             }
-            LinkItem::Cudart(_) => {}
+            // Cargo links what a crate provides only where some code names the crate.
+            LinkItem::Cudart(_) => {
+                let stubs = closure.iter().find_map(|library| match &library.stubs {
+                    Stubs::Shared(path) => Some(path),
+                    _ => None,
+                });
+                if let Some((path, name)) = stubs.and_then(|path| Some((path, path.file_name()?))) {
+                    files::link(path, &parts.lib.join(name))?;
+                    parts
+                        .shared
+                        .push(shared::link_name(path, "stubs", &parts.lib)?);
+                }
+            }
         }
     }
     Ok(parts)

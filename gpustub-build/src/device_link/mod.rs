@@ -16,7 +16,7 @@ mod index;
 mod jobs;
 mod last;
 mod nvcc;
-mod published;
+pub mod published;
 mod runtime;
 mod shared;
 mod stamp;
@@ -37,7 +37,7 @@ use nvcc::Nvcc;
 use published::Library;
 
 pub(crate) use last::{Carrier, link};
-pub(crate) use published::Stubs;
+pub use published::Stubs;
 
 /// What a build script works with.
 pub(crate) struct Context<'a> {
@@ -70,7 +70,7 @@ pub(crate) fn libraries(
 
     let mut own: Vec<Library> = Vec::new();
     for library in declared {
-        shared::check(library)?;
+        shared::check(library, &context.stubs)?;
         own.push(describe(context, library, &lib)?);
     }
     for library in declared {

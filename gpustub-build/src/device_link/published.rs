@@ -52,27 +52,27 @@ impl Stubs {
 
 /// One RDC library as its dependents need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Library {
-    pub(crate) name: String,
+pub struct Library {
+    pub name: String,
     /// Name and version of the package that declares it.
-    pub(crate) package: String,
+    pub package: String,
     /// `false`: it was left out, as there is no nvcc.
-    pub(crate) built: bool,
+    pub built: bool,
     /// The archive, of objects only.
-    pub(crate) archive: PathBuf,
-    pub(crate) archs: Vec<String>,
-    pub(crate) cudart: String,
+    pub archive: PathBuf,
+    pub archs: Vec<String>,
+    pub cudart: String,
     /// What its package uses of the CUDA runtime's stubs.
-    pub(crate) stubs: Stubs,
-    pub(crate) form: String,
+    pub stubs: Stubs,
+    pub form: String,
     /// Shared form: the library with the objects, and the one with the device link.
-    pub(crate) middle: Option<PathBuf>,
-    pub(crate) last: Option<PathBuf>,
+    pub middle: Option<PathBuf>,
+    pub last: Option<PathBuf>,
     /// For the sources of dependents.
-    pub(crate) include: Vec<PathBuf>,
-    pub(crate) defines: Vec<String>,
-    pub(crate) flags: Vec<String>,
-    pub(crate) requires: Vec<String>,
+    pub include: Vec<PathBuf>,
+    pub defines: Vec<String>,
+    pub flags: Vec<String>,
+    pub requires: Vec<String>,
 }
 
 impl Library {
@@ -147,7 +147,7 @@ pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
 }
 
 /// The libraries that `text` tells of. `path` is its file, for errors.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
     let wrong = |line: usize, what: String| {
         Error::new(&FILE_ERROR, format!("{}:{line}: {what}", path.display())).help(
             "packages of one build have to use one version of gpustub-build: `cargo update -p gpustub-build`",

@@ -24,7 +24,7 @@ use crate::{Directive, Error, files};
 const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];
 
 /// Refuses what cannot be a shared library.
-pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
+pub(super) fn check(library: &DeviceLink, stubs: &Stubs) -> Result<(), Error> {
     let name = &library.name.value;
     if library.form != Form::Shared {
         return Ok(());
@@ -39,6 +39,9 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
              leave `cudart` out, or write form = \"static\"",
         ));
     }
+    if library.cudart == Cudart::Shared && *stubs == Stubs::Static {
+        return Err(hidden_stubs(name));
+    }
     let mut shipped = GpuLibrary::builtin_ids().filter_map(GpuLibrary::builtin);
     let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));
     if taken && matches!(library.code, DeviceCode::Sources(_)) {
@@ -49,6 +52,21 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
         .help("call the table something else: its name is the file's"));
     }
     Ok(())
+}
+
+fn hidden_stubs(name: &str) -> Error {
+    Error::new(
+        &BAD_VALUE,
+        format!(
+            "device-link.{name} has form = \"shared\", and the stubs of the CUDA runtime are static: \
+             they are hidden in the program, where the library cannot call them"
+        ),
+    )
+    .help(
+        "write form = \"shared\" in the [stub.*] tables of this package, or of one that this \
+         package depends on and that provides them; or leave [stub.cudart] out, and the library \
+         needs the toolkit's libcudart.so",
+    )
 }
 
 /// What a library is linked with.
@@ -185,20 +203,7 @@ impl Place<'_> {
             Stubs::Elsewhere => of_others(),
             Stubs::Static => None,
         };
-        let Some(stubs) = stubs else {
-            return Err(Error::new(
-                &BAD_VALUE,
-                format!(
-                    "device-link.{name} has form = \"shared\", and the stubs of the CUDA runtime are \
-                     static: they are hidden in the program, where the library cannot call them"
-                ),
-            )
-            .help(
-                "write form = \"shared\" in the [stub.*] tables of this package, or of one that \
-                 this package depends on and that provides them; or leave [stub.cudart] out, and \
-                 the library needs the toolkit's libcudart.so",
-            ));
-        };
+        let stubs = stubs.ok_or_else(|| hidden_stubs(name))?;
         let lib = self.dir.join("lib");
         if let Some(name) = stubs.file_name() {
             files::link(stubs, &lib.join(name))?;
