@@ -50,7 +50,7 @@ pub(super) fn run(
         return Ok(());
     }
     stamp::forget(object)?;
-    let started = Started::now(dir)?;
+    let started = Started::after(dir, &archives)?;
     let output = command
         .output()
         .map_err(|e| Error::io("run", Path::new(command.get_program()), &e))?;

@@ -63,7 +63,9 @@ pub(crate) fn link(
         _ => return Ok(()),
     };
     let members: Vec<&Library> = members.into_iter().map(|at| &closure[at]).collect();
-    for member in &members {
+    // Not those that this run has just made: they are newer than its start, which cargo compares with.
+    let made = |member: &&&Library| member.archive.starts_with(context.out);
+    for member in members.iter().filter(|member| !made(member)) {
         directives.push(Directive::RerunIfChanged(published::text(&member.archive)?));
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);

@@ -228,7 +228,7 @@ impl Place<'_> {
             return Ok(());
         }
         stamp::forget(output)?;
-        let started = Started::now(self.dir)?;
+        let started = Started::after(self.dir, &line.inputs)?;
         linker.run(&mut command)?;
         files::rename(&new, output)?;
         stamp::write(output, &text, &line.inputs, started)

@@ -58,6 +58,10 @@ fn only_what_has_changed_is_made_anew() -> Result<()> {
     made_anew(&project)?;
     assert_eq!(made_anew(&project)?, [""; 0]);
 
+    // Every build script runs, and finds all as it should be.
+    project.append("base/GpuStub.toml", "# more\n")?;
+    assert_eq!(made_anew(&project)?, [""; 0]);
+
     project.append("volume/cuda/volume.cu", "// more\n")?;
     let of_volume = [
         "cuda-volume.cu.o",

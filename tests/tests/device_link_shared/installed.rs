@@ -8,7 +8,7 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::needed;
 use gpustub_tests::{Result, scratch};
 
-use crate::{Project, Record, alone, copy_source, expect, workspace};
+use crate::{Project, Record, alone, copy_source, expect, opens, workspace};
 
 /// Installs a package, and moves the folder.
 fn installed(package: &str, place: &Path) -> Result<PathBuf> {
@@ -37,6 +37,19 @@ fn configure(place: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
         .arg("-DCMAKE_EXE_LINKER_FLAGS=-Wl,--as-needed")
         .args(words);
     Ok(cmake)
+}
+
+/// `$ORIGIN` is all that tells where the neighbours are.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn an_opened_final_finds_what_it_needs_in_a_folder_that_was_moved() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let prefix = installed("area", dir.path())?;
+    let mut command = opens(dir.path(), &prefix.join("lib/libarea_final.so"), "area_run")?;
+    workspace()?.environment(&mut command);
+    let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+    expect(run(&mut command)?, &expected)
 }
 
 /// With a toolkit, and without: linkers want to see what the libraries need.

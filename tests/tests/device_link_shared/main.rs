@@ -252,6 +252,25 @@ fn bfd_links_the_same_programs() -> Result<()> {
     programs(workspace()?, &["--config", &flags])
 }
 
+/// A program that opens a library, and calls a function of it.
+fn opens(dir: &Path, library: &Path, function: &str) -> Result<Command> {
+    let source = dir.join("host.c");
+    fs::write(
+        &source,
+        "#include <dlfcn.h>\n#include <stdio.h>\nint main(int n, char **words) {\n\
+         \x20   void *library = dlopen(words[n - 2], RTLD_NOW);\n\
+         \x20   int (*run)(void) = library ? (int (*)(void))dlsym(library, words[n - 1]) : 0;\n\
+         \x20   if (!run) return puts(dlerror()), 1;\n\
+         \x20   return printf(\"status %d\\n\", run()), 0;\n}\n",
+    )?;
+    let host = dir.join("host");
+    let mut cc = Command::new("cc");
+    succeed(cc.arg(&source).args(["-ldl", "-o"]).arg(&host))?;
+    let mut command = Command::new(host);
+    command.arg(library).arg(function);
+    Ok(command)
+}
+
 /// A cdylib hides its symbols, and the final has them.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
@@ -260,22 +279,6 @@ fn an_opened_library_for_c_has_its_final() -> Result<()> {
     let project = workspace()?;
     succeed(&mut project.cargo(&["build", "-p", "plugin"]))?;
     let dir = scratch()?;
-    let source = dir.path().join("host.c");
-    fs::write(
-        &source,
-        "#include <dlfcn.h>\n#include <stdio.h>\nint main(int n, char **words) {\n\
-         \x20   void *plugin = dlopen(words[n - 1], RTLD_NOW);\n\
-         \x20   int (*run)(void) = plugin ? (int (*)(void))dlsym(plugin, \"plugin_run\") : 0;\n\
-         \x20   if (!run) return puts(dlerror()), 1;\n\
-         \x20   return printf(\"status %d\\n\", run()), 0;\n}\n",
-    )?;
-    let host = dir.path().join("host");
-    succeed(
-        Command::new("cc")
-            .arg(&source)
-            .args(["-ldl", "-o"])
-            .arg(&host),
-    )?;
     // As one would ship it: all that is needed in one folder.
     let shipped = dir.path().join("shipped");
     project.install("area", &shipped)?;
@@ -286,8 +289,7 @@ fn an_opened_library_for_c_has_its_final() -> Result<()> {
     )?;
     let path = [project.runtime.clone(), shipped.join("lib")];
     let path = std::env::join_paths(path)?;
-    let mut command = Command::new(host);
-    command.arg(&plugin);
+    let mut command = opens(dir.path(), &plugin, "plugin_run")?;
     command.env("LD_LIBRARY_PATH", path);
     let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
     expect(run(&mut command)?, &expected)
