@@ -70,7 +70,7 @@ pub(crate) fn libraries(
 
     let mut own: Vec<Library> = Vec::new();
     for library in declared {
-        shared::check(library, &context.stubs)?;
+        shared::check(library)?;
         own.push(describe(context, library, &lib)?);
     }
     for library in declared {

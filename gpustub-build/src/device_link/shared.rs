@@ -24,7 +24,7 @@ use crate::{Directive, Error, files};
 const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];
 
 /// Refuses what cannot be a shared library.
-pub(super) fn check(library: &DeviceLink, stubs: &Stubs) -> Result<(), Error> {
+pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     let name = &library.name.value;
     if library.form != Form::Shared {
         return Ok(());
@@ -38,9 +38,6 @@ pub(super) fn check(library: &DeviceLink, stubs: &Stubs) -> Result<(), Error> {
             "a static CUDA runtime in each shared library knows only what that one registers: \
              leave `cudart` out, or write form = \"static\"",
         ));
-    }
-    if library.cudart == Cudart::Shared && *stubs == Stubs::Static {
-        return Err(hidden_stubs(name));
     }
     let mut shipped = GpuLibrary::builtin_ids().filter_map(GpuLibrary::builtin);
     let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));

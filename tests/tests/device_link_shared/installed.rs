@@ -148,6 +148,8 @@ fn another_workspace_declares_the_installed_files() -> Result<()> {
     let project = Project::new("external", "external")?;
     let prefix = installed("area", &project.folder)?;
     fs::rename(prefix, project.folder.join("installed"))?;
+    // Links of an earlier run would do.
+    succeed(&mut project.cargo(&["clean", "--quiet", "-p", "acme", "-p", "user"]))?;
     let ran = run(&mut project.cargo(&["run", "--quiet", "-p", "user"]))?;
     let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
     expect(ran, &expected)

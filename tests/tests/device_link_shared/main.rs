@@ -240,7 +240,7 @@ fn a_chain_uses_its_final_and_a_diamond_has_a_link_of_its_own() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     programs(project, &[])?;
-    succeed(&mut project.cargo(&["test", "--quiet", "-p", "one"]))?;
+    succeed(&mut project.cargo(&["test", "--quiet", "-p", "one", "-p", "area"]))?;
     Ok(())
 }
 

@@ -1,3 +1,3 @@
 fn main() {
-    gpustub_build::build();
+    gpustub_build::finalize();
 }

@@ -7,3 +7,8 @@ pub fn run() -> i32 {
     // SAFETY: takes nothing, and launches a kernel that writes nowhere.
     unsafe { area_run() }
 }
+
+#[test]
+fn it_runs() {
+    assert_eq!(run(), 0);
+}
