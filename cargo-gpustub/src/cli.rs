@@ -157,6 +157,8 @@ pub enum Command {
     Diff(Diff),
     /// Write stubs for a build without cargo: sources, header, libraries to link
     Generate(Generate),
+    /// Build a package's libraries of relocatable CUDA code, and install them for C and C++
+    Install(Install),
     /// Show what is on this machine, and what each stub would bind to
     Doctor(Doctor),
     /// Explain a diagnostic

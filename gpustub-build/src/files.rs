@@ -64,6 +64,14 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(|e| Error::io("write", to, &e))
 }
 
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", path, &e)),
+        _ => Ok(()),
+    }
+}
+
 /// Removes what is in `dir` beside the files of these names.
 pub(crate) fn remove_others(dir: &Path, keep: &[String]) -> Result<(), Error> {
     let failed = |e| Error::io("clear", dir, &e);

@@ -25,8 +25,10 @@
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references stand in it.
 
+// For cargo-gpustub, too: no part of what this crate promises.
 #[cfg(feature = "device-link")]
-mod device_link;
+#[doc(hidden)]
+pub mod device_link;
 mod env;
 mod error;
 mod files;
@@ -45,11 +47,15 @@ use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::sources::render;
 use gpustub_core::target::Target;
 
+#[cfg(feature = "device-link")]
+use device_link::Stubs;
 pub use env::Env;
 pub use error::Error;
 #[doc(hidden)]
 pub use files::write_sources;
 pub use gpustub_core::directives::Directive;
+#[cfg(feature = "device-link")]
+use toolchain::Linker;
 use toolchain::{Index, Toolchain};
 
 /// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
@@ -253,7 +259,9 @@ impl Build {
             }
             _ => Error::io("read", &path, &e),
         })?;
-        directives.push(Directive::RerunIfChanged(name.clone()));
+        // To cargo a file that is not there is one that has changed.
+        let watched = if path.exists() { &name } else { "Cargo.toml" };
+        directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
         let mut texts = ByName::from_iter([(name.clone(), text)]);
@@ -406,15 +414,22 @@ impl Build {
             env: &self.env,
             package: path.parent().unwrap_or(Path::new("")),
             out: &dir,
-            stubbed: manifest.stubs.iter().any(|stub| stub.id.value == "cudart"),
+            stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
+                None => Stubs::None,
+                Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::Elsewhere,
+                Some(stub) => match &output.library {
+                    Some(path) if stub.form == Form::Shared => Stubs::Shared(path.clone()),
+                    _ => Stubs::Static,
+                },
+            },
             tools: &|| self.toolchain(&target, &dir),
+            linker: &|| self.linker(&target, &dir),
         };
         let closure = device_link::libraries(&context, &declared, &mut output.directives)?;
         let Some(carrier) = self.carrier else {
             return Ok(());
         };
-        let stubbed = context.stubbed || closure.iter().any(|library| library.stubbed);
-        device_link::link(&context, &closure, stubbed, carrier, &mut output.directives)
+        device_link::link(&context, &closure, carrier, &mut output.directives)
     }
 
     /// Says that libraries of relocatable CUDA code are not compiled without the feature.
@@ -442,6 +457,16 @@ impl Build {
             None => self.env.cargo_text("OUT_DIR")?.into(),
         };
         Ok(out_dir.join("gpustub"))
+    }
+
+    /// What links C++ code.
+    #[cfg(feature = "device-link")]
+    fn linker(&self, target: &Target, scratch: &Path) -> Result<Linker, Error> {
+        let host = self.env.cargo_text("HOST")?;
+        for variable in toolchain::variables_of(&["CXX", "CXXFLAGS"], &target.triple, &host) {
+            self.env.remember(&variable);
+        }
+        Linker::find(target, &host, scratch)
     }
 
     fn toolchain(&self, target: &Target, scratch: &Path) -> Result<Toolchain, Error> {

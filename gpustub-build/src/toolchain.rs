@@ -80,6 +80,18 @@ const OBJECTS: [(&str, &str); 2] = [
 /// The environment variables that decide which tools are found and with which flags, by the rules
 /// of the `cc` crate: for a target, cross or native, and for all.
 pub fn variables(triple: &str, host: &str) -> Vec<String> {
+    let others = [
+        "CRATE_CC_NO_DEFAULTS",
+        "CC_SHELL_ESCAPED_FLAGS",
+        "CC_KNOWN_WRAPPER_CUSTOM",
+    ];
+    let mut all = variables_of(&["CC", "CFLAGS", "AR", "ARFLAGS"], triple, host);
+    all.extend(others.map(str::to_owned));
+    all
+}
+
+/// Those that decide of some tools alone.
+pub(crate) fn variables_of(tools: &[&str], triple: &str, host: &str) -> Vec<String> {
     let kind = if triple == host { "HOST" } else { "TARGET" };
     let of = |tool: &str| {
         let underscores = triple.replace(['-', '.'], "_");
@@ -90,13 +102,7 @@ pub fn variables(triple: &str, host: &str) -> Vec<String> {
             tool.to_owned(),
         ]
     };
-    let tools = ["CC", "CFLAGS", "AR", "ARFLAGS"].into_iter().flat_map(of);
-    let others = [
-        "CRATE_CC_NO_DEFAULTS",
-        "CC_SHELL_ESCAPED_FLAGS",
-        "CC_KNOWN_WRAPPER_CUSTOM",
-    ];
-    tools.chain(others.map(str::to_owned)).collect()
+    tools.iter().copied().flat_map(of).collect()
 }
 
 /// The option that marks objects as protected against diverted jumps, for compilers that know it.
@@ -120,34 +126,10 @@ impl Toolchain {
         compiler: Option<&Path>,
         archiver: Option<&Path>,
     ) -> Result<Self, Error> {
-        let mut build = cc::Build::new();
-        build
-            .target(&target.triple)
-            .host(host)
-            .out_dir(scratch)
-            // Calls that are bound pass through assembly only: of the C code, what counts is the
-            // time to compile it. Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with
-            // clang 14; binding, most of which is dlsym, executes 8 % more instructions.
-            .opt_level(0)
-            .debug(false)
-            .warnings(false)
-            .pic(true)
-            .inherit_rustflags(false)
-            .cargo_metadata(false)
-            .cargo_warnings(false)
-            .flag("-g0");
+        let mut build = finder(target, host, scratch);
         compiler.map(|program| build.compiler(program));
         archiver.map(|program| build.archiver(program));
-        let failed = |e: cc::Error| {
-            Error::new(
-                &COMPILER_MISSING,
-                format!("no C compiler for {} can be chosen: {e}", target.triple),
-            )
-            .help(format!(
-                "set CC_{} to one",
-                target.triple.replace(['-', '.'], "_")
-            ))
-        };
+        let failed = |e| no_tool(target, &e);
         Ok(Self {
             compiler: Tool::new(&build.try_get_compiler().map_err(failed)?.to_command())?,
             archiver: Tool::new(&build.try_get_archiver().map_err(failed)?)?,
@@ -187,7 +169,7 @@ impl Toolchain {
             false => self.run_archiver(dir, &new, fall_back, objects)?,
         };
         if !output.status.success() {
-            remove(&new)?;
+            files::remove(&new)?;
             return Err(failed("the archiver failed", &command, &output));
         }
         files::rename(&new, library)
@@ -200,7 +182,7 @@ impl Toolchain {
         operation: &str,
         objects: &[impl AsRef<Path>],
     ) -> Result<(Command, Output), Error> {
-        remove(new)?;
+        files::remove(new)?;
         let mut command = self.archiver.command(dir);
         command.env("ZERO_AR_DATE", "1").arg(operation).arg(new);
         command.args(objects.iter().map(AsRef::as_ref));
@@ -239,7 +221,7 @@ impl Toolchain {
         }
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
-            remove(&new)?;
+            files::remove(&new)?;
             return Err(failed("the stubs could not be linked", &command, &output));
         }
         files::rename(&new, library)
@@ -263,6 +245,16 @@ impl Toolchain {
             self.check_machine(&dir.join(object))?;
         }
         Ok(())
+    }
+
+    /// Compiles one source in `dir`, of a package with RDC libraries.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn object(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
+        let (command, output) = self.compile(dir, &[], &self.wished(dir), object, source)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failed("the C compiler failed", &command, &output)),
+        }
     }
 
     /// Flags that are better to have.
@@ -386,6 +378,68 @@ impl Toolchain {
     }
 }
 
+/// Knows which tools to take.
+fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .target(&target.triple)
+        .host(host)
+        .out_dir(scratch)
+        // Calls that are bound pass through assembly only: of the C code, what counts is the
+        // time to compile it. Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with
+        // clang 14; binding, most of which is dlsym, executes 8 % more instructions.
+        .opt_level(0)
+        .debug(false)
+        .warnings(false)
+        .pic(true)
+        .inherit_rustflags(false)
+        .cargo_metadata(false)
+        .cargo_warnings(false)
+        .flag("-g0");
+    build
+}
+
+fn no_tool(target: &Target, error: &cc::Error) -> Error {
+    Error::new(
+        &COMPILER_MISSING,
+        format!("no C compiler for {} can be chosen: {error}", target.triple),
+    )
+    .help(format!(
+        "set CC_{} to one",
+        target.triple.replace(['-', '.'], "_")
+    ))
+}
+
+/// A C++ compiler, to link shared libraries of C++ code with.
+#[cfg(feature = "device-link")]
+pub(crate) struct Linker(Tool);
+
+#[cfg(feature = "device-link")]
+impl Linker {
+    /// The one that the `cc` crate takes (`CXX`).
+    pub(crate) fn find(target: &Target, host: &str, scratch: &Path) -> Result<Self, Error> {
+        let mut build = finder(target, host, scratch);
+        let found = build.cpp(true).try_get_compiler();
+        let found = found.map_err(|e| no_tool(target, &e))?;
+        Tool::new(&found.to_command()).map(Self)
+    }
+
+    pub(crate) fn command(&self, dir: &Path) -> Command {
+        self.0.command(dir)
+    }
+
+    /// Runs a command of this linker.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<(), Error> {
+        let output = command
+            .output()
+            .map_err(|e| Error::io("run", Path::new(&self.0.program), &e))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failed("the C++ compiler could not link", command, &output)),
+        }
+    }
+}
+
 impl Tool {
     /// The program of a command. A relative path is made absolute, because the tool will run in
     /// another folder; a bare name is looked up in PATH and stays.
@@ -433,12 +487,4 @@ fn failed(what: &str, command: &Command, output: &Output) -> Error {
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|e| Error::io("find", path, &e))
-}
-
-/// Removes a file, if it is there.
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path, &e)),
-        _ => Ok(()),
-    }
 }

@@ -73,6 +73,8 @@ templates![
     "tree/generate/gpustub.pc.hbs",
     "tree/generate/library.pc.hbs",
     "tree/generate/meson.build.hbs",
+    "tree/install/config-version.cmake.hbs",
+    "tree/install/config.cmake.hbs",
     "tree/linker-script.hbs",
     "tree/toolkit/README.md.hbs",
     "tree/toolkit/cuda.h.hbs",

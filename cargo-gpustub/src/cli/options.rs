@@ -281,6 +281,29 @@ pub enum Form {
     Shared,
 }
 
+/// `install`.
+#[derive(Debug, Args)]
+pub struct Install {
+    /// Where to install: DIR/lib, DIR/include
+    #[arg(long, value_name = "DIR")]
+    pub prefix: PathBuf,
+    /// Install nothing; print the files, a line each
+    #[arg(long)]
+    pub list: bool,
+    /// Build in release mode, with optimizations
+    #[arg(short, long, conflicts_with = "profile")]
+    pub release: bool,
+    /// Build with this profile of Cargo.toml
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// The target triple [default: cargo's]
+    #[arg(long, value_name = "TRIPLE")]
+    pub target: Option<String>,
+    /// Which package.
+    #[command(flatten)]
+    pub cargo: Cargo,
+}
+
 /// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {

@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod generate;
 mod init;
+mod install;
 mod plan;
 mod reference;
 mod symbols;
@@ -31,6 +32,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Symbols(options) => symbols::run(&options, shell),
         Command::Diff(options) => diff::run(&options, shell),
         Command::Generate(options) => generate::run(&options, shell),
+        Command::Install(options) => install::run(&options, shell),
         Command::Doctor(options) => doctor::run(&options, shell),
         Command::Explain(options) => explain::run(&options, shell),
         Command::Schema => {

@@ -146,7 +146,7 @@ pub(super) fn archive(
         return Ok(());
     }
     let dir = archive.parent().unwrap_or(Path::new("."));
-    let started = Started::now(dir)?;
+    let started = Started::after(dir, objects)?;
     stamp::forget(archive)?;
     tools.archive(dir, objects, archive, index)?;
     stamp::write(archive, &line, objects, started)

@@ -3,26 +3,33 @@
 //! ```text
 //! OUT_DIR/gpustub/device-link/
 //!     objects/<library>/     an object, a list of what was read and a stamp for each source
-//!     lib/                   the archives, for the linker
+//!     lib/                   the archives and shared libraries, for the linker and the loader
+//!     finals/<library>/      the device link of a shared library
 //!     libraries              what dependents are told (`published.rs`)
-//!     link/                  a device link and what it was made from
+//!     link/                  the device link of the package's programs
 //! ```
 
 mod compile;
+mod dlink;
+mod graph;
 mod index;
 mod jobs;
 mod last;
 mod nvcc;
-mod published;
+pub mod published;
+mod runtime;
+mod shared;
 mod stamp;
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE};
+use gpustub_core::by_name::ByName;
+use gpustub_core::device_link::plan;
+use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE, has_errors};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
 
 use crate::env::Env;
-use crate::toolchain::{Index, Toolchain};
+use crate::toolchain::{Index, Linker, Toolchain};
 use crate::{Directive, Error, files};
 use compile::Place;
 use jobs::Tokens;
@@ -30,6 +37,7 @@ use nvcc::Nvcc;
 use published::Library;
 
 pub(crate) use last::{Carrier, link};
+pub use published::Stubs;
 
 /// What a build script works with.
 pub(crate) struct Context<'a> {
@@ -38,10 +46,12 @@ pub(crate) struct Context<'a> {
     pub(crate) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(crate) out: &'a Path,
-    /// Whether the package has a stub of the CUDA runtime, its own or another package's.
-    pub(crate) stubbed: bool,
+    /// The package's stubs of the CUDA runtime.
+    pub(crate) stubs: Stubs,
     /// Finds the C compiler and the archiver.
     pub(crate) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
+    /// Finds what links C++ code.
+    pub(crate) linker: &'a dyn Fn() -> Result<Linker, Error>,
 }
 
 /// Builds the RDC libraries of a package. Returns them and all that its dependencies have.
@@ -60,6 +70,7 @@ pub(crate) fn libraries(
 
     let mut own: Vec<Library> = Vec::new();
     for library in declared {
+        shared::check(library)?;
         own.push(describe(context, library, &lib)?);
     }
     for library in declared {
@@ -100,19 +111,26 @@ pub(crate) fn libraries(
             library.name
         )));
         if let DeviceCode::External { .. } = declared.code {
-            directives.push(Directive::RerunIfChanged(published::text(
-                &library.archive,
-            )?));
+            let files = [&library.middle, &library.last].into_iter().flatten();
+            for file in files.chain([&library.archive]) {
+                directives.push(Directive::RerunIfChanged(published::text(file)?));
+            }
         }
-        if library.archive.as_os_str().is_empty() || library.form == Form::Shared.word() {
+        if library.archive.as_os_str().is_empty() {
             continue;
         }
-        link_names.push(link_name(library, &lib)?);
+        link_names.push(match &library.middle {
+            Some(middle) => {
+                shared::place(library, &lib)?;
+                ("dylib", shared::link_name(middle, &library.name, &lib)?)
+            }
+            None => ("static", link_name(library, &lib)?),
+        });
     }
     if !link_names.is_empty() {
         directives.push(Directive::LinkSearch(published::text(&lib)?));
-        for name in link_names {
-            directives.push(Directive::LinkLib("static".to_owned(), name));
+        for (kind, name) in link_names {
+            directives.push(Directive::LinkLib(kind.to_owned(), name));
         }
     }
 
@@ -159,9 +177,16 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         DeviceCode::Sources(_) => lib.join(format!("lib{}.a", unique(&package, name))),
         DeviceCode::External { archive, .. } => under(&archive.value),
     };
-    let shared = match &declared.code {
-        DeviceCode::External { shared, .. } => shared.as_ref(),
-        _ => None,
+    let (middle, last) = match &declared.code {
+        DeviceCode::External { shared, .. } => (
+            shared.as_ref().map(|files| under(&files.middle.value)),
+            shared.as_ref().map(|files| under(&files.r#final.value)),
+        ),
+        DeviceCode::Sources(_) if declared.form == Form::Shared => (
+            Some(lib.join(format!("lib{name}.so"))),
+            Some(lib.join(format!("lib{name}_final.so"))),
+        ),
+        _ => (None, None),
     };
     if let DeviceCode::External { .. } = declared.code {
         if !archive.is_file() {
@@ -179,10 +204,10 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         archive,
         archs: declared.archs.iter().map(|a| a.value.to_string()).collect(),
         cudart: declared.cudart.word().to_owned(),
-        stubbed: context.stubbed,
+        stubs: context.stubs.clone(),
         form: declared.form.word().to_owned(),
-        middle: shared.map(|files| under(&files.middle.value)),
-        last: shared.map(|files| under(&files.r#final.value)),
+        middle,
+        last,
         include: declared.include.iter().map(|d| under(&d.value)).collect(),
         defines: declared
             .defines
@@ -272,10 +297,35 @@ fn build(
         directives.push(Directive::RerunIfChanged(published::text(path)?));
     }
     let tools = (context.tools)()?;
-    for (library, objects) in wanted.iter().zip(objects) {
+    for (library, objects) in wanted.iter().zip(&objects) {
         let found = own.iter_mut().find(|l| l.name == library.name.value);
         if let Some(published) = found {
-            compile::archive(&tools, &published.archive, &objects, Index::Write)?;
+            compile::archive(&tools, &published.archive, objects, Index::Write)?;
+        }
+    }
+    let shared = wanted.iter().zip(&objects);
+    let mut shared: Vec<_> = shared.filter(|(l, _)| l.form == Form::Shared).collect();
+    if shared.is_empty() {
+        return Ok(());
+    }
+    // What is required has less below it than what requires it.
+    shared.sort_by_key(|(library, _)| inherited(&library.name.value, own, foreign).len());
+    let mut all = own.to_vec();
+    all.extend(foreign.iter().cloned());
+    let graph = graph::of(&all);
+    let (plan, found) = plan(&graph);
+    if has_errors(&found) {
+        return Err(Error::diagnostics(&found, &ByName::default()));
+    }
+    let place = shared::Place {
+        context,
+        nvcc,
+        dir,
+        all: &all,
+    };
+    for (library, objects) in shared {
+        if let Some(at) = graph.find(&library.name.value) {
+            place.build(&plan.planned(at), objects, directives)?;
         }
     }
     Ok(())

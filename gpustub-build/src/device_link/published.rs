@@ -16,29 +16,63 @@ pub(crate) const KEY: &str = "GPUSTUB_DEVICE_LINK";
 /// The first line: files of another version are refused.
 const FIRST_LINE: &str = "gpustub-device-link 1";
 
+/// Stubs of the CUDA runtime, as a package has them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Stubs {
+    /// None: the toolkit's runtime.
+    #[default]
+    None,
+    /// Those that another package provides.
+    Elsewhere,
+    /// Its own, hidden in the program.
+    Static,
+    /// Its own, in this shared library.
+    Shared(PathBuf),
+}
+
+impl Stubs {
+    fn line(&self) -> Result<String, Error> {
+        Ok(match self {
+            Self::None => "none".to_owned(),
+            Self::Elsewhere => "elsewhere".to_owned(),
+            Self::Static => "static".to_owned(),
+            Self::Shared(path) => format!("shared {}", text(path)?),
+        })
+    }
+
+    fn parse(value: &str) -> Self {
+        match value.split_once(' ') {
+            Some(("shared", path)) => Self::Shared(path.into()),
+            _ if value == "elsewhere" => Self::Elsewhere,
+            _ if value == "static" => Self::Static,
+            _ => Self::None,
+        }
+    }
+}
+
 /// One RDC library as its dependents need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Library {
-    pub(crate) name: String,
+pub struct Library {
+    pub name: String,
     /// Name and version of the package that declares it.
-    pub(crate) package: String,
+    pub package: String,
     /// `false`: it was left out, as there is no nvcc.
-    pub(crate) built: bool,
+    pub built: bool,
     /// The archive, of objects only.
-    pub(crate) archive: PathBuf,
-    pub(crate) archs: Vec<String>,
-    pub(crate) cudart: String,
-    /// Whether its package uses a stub of the CUDA runtime, its own or another package's.
-    pub(crate) stubbed: bool,
-    pub(crate) form: String,
+    pub archive: PathBuf,
+    pub archs: Vec<String>,
+    pub cudart: String,
+    /// What its package uses of the CUDA runtime's stubs.
+    pub stubs: Stubs,
+    pub form: String,
     /// Shared form: the library with the objects, and the one with the device link.
-    pub(crate) middle: Option<PathBuf>,
-    pub(crate) last: Option<PathBuf>,
+    pub middle: Option<PathBuf>,
+    pub last: Option<PathBuf>,
     /// For the sources of dependents.
-    pub(crate) include: Vec<PathBuf>,
-    pub(crate) defines: Vec<String>,
-    pub(crate) flags: Vec<String>,
-    pub(crate) requires: Vec<String>,
+    pub include: Vec<PathBuf>,
+    pub defines: Vec<String>,
+    pub flags: Vec<String>,
+    pub requires: Vec<String>,
 }
 
 impl Library {
@@ -49,7 +83,7 @@ impl Library {
             ("built", self.built.to_string()),
             ("archive", text(&self.archive)?),
             ("cudart", self.cudart.clone()),
-            ("stubbed", self.stubbed.to_string()),
+            ("stubs", self.stubs.line()?),
             ("form", self.form.clone()),
         ];
         for (key, path) in [("middle", &self.middle), ("final", &self.last)] {
@@ -80,7 +114,7 @@ impl Library {
             "built" => self.built = value == "true",
             "archive" => self.archive = value.into(),
             "cudart" => self.cudart = owned,
-            "stubbed" => self.stubbed = value == "true",
+            "stubs" => self.stubs = Stubs::parse(value),
             "form" => self.form = owned,
             "middle" => self.middle = Some(value.into()),
             "final" => self.last = Some(value.into()),
@@ -113,7 +147,7 @@ pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
 }
 
 /// The libraries that `text` tells of. `path` is its file, for errors.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
     let wrong = |line: usize, what: String| {
         Error::new(&FILE_ERROR, format!("{}:{line}: {what}", path.display())).help(
             "packages of one build have to use one version of gpustub-build: `cargo update -p gpustub-build`",
@@ -169,7 +203,7 @@ mod tests {
             archive: "/out dir/libgeometry.a".into(),
             archs: ["sm_80", "compute_90"].map(str::to_owned).into(),
             cudart: "shared".to_owned(),
-            stubbed: true,
+            stubs: Stubs::Shared("/s.so".into()),
             form: "shared".to_owned(),
             middle: Some("/m.so".into()),
             last: Some("/f.so".into()),
@@ -178,11 +212,13 @@ mod tests {
             flags: vec!["--use_fast_math".to_owned()],
             requires: vec!["base".to_owned()],
         };
-        let base = Library {
-            name: "base".to_owned(),
+        let other = |stubs| Library {
+            name: format!("with {stubs:?}"),
+            stubs,
             ..Library::default()
         };
-        let all = [geometry, base];
+        let others = [Stubs::None, Stubs::Elsewhere, Stubs::Static].map(other);
+        let all = [[geometry].as_slice(), &others].concat();
         let text = render(&all).unwrap();
         assert_eq!(parse(Path::new("x"), &text).unwrap(), all);
     }

@@ -62,12 +62,7 @@ pub(crate) fn write(
 
 /// Removes the stamp of an output that is about to be written: a run that is broken off leaves none.
 pub(crate) fn forget(output: &Path) -> Result<(), Error> {
-    match fs::remove_file(of(output)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("remove", &of(output), &e))
-        }
-        _ => Ok(()),
-    }
+    files::remove(&of(output))
 }
 
 /// A time by the clock of the file system that outputs lie on.
@@ -80,6 +75,21 @@ impl Started {
         let probe = dir.join("started");
         fs::write(&probe, "").map_err(|e| Error::io("write", &probe, &e))?;
         Ok(Self(modified(&probe).unwrap_or_default()))
+    }
+
+    /// The same, when these files are known to be older: the clock of a file system stands still for
+    /// milliseconds, in which another tool may have made them.
+    pub(crate) fn after(dir: &Path, inputs: &[PathBuf]) -> Result<Self, Error> {
+        let newest = inputs.iter().filter_map(|path| modified(path)).max();
+        let mut started = Self::now(dir)?;
+        for _ in 0..100 {
+            if newest.is_none_or(|newest| newest < started.0) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            started = Self::now(dir)?;
+        }
+        Ok(started)
     }
 }
 

@@ -1,0 +1,285 @@
+//! `form = "shared"`: a library in two files, so that others can link it as they link any library.
+//!
+//! `lib<name>.so`, the *middle*, has the objects and is incomplete: the functions that register
+//! them are defined by whatever device-links them, and that can be done once in a process.
+//! `lib<name>_final.so`, the *final*, does it for programs of which this library is the top: its
+//! device link is over the library and all that it requires. Both find their neighbours by
+//! `$ORIGIN`, so that their folder can be copied to where it is needed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::device_link::{LinkItem, Planned};
+use gpustub_core::diag::{BAD_VALUE, FILE_ERROR};
+use gpustub_core::library::Library as GpuLibrary;
+use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
+
+use super::nvcc::Nvcc;
+use super::published::{Library, Stubs};
+use super::stamp::{self, Started};
+use super::{Context, dlink, graph, runtime};
+use crate::{Directive, Error, files};
+
+/// What every C++ program is linked with anyway.
+const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];
+
+/// Refuses what cannot be a shared library.
+pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
+    let name = &library.name.value;
+    if library.form != Form::Shared {
+        return Ok(());
+    }
+    if library.cudart == Cudart::Static {
+        return Err(Error::new(
+            &BAD_VALUE,
+            format!("device-link.{name} has form = \"shared\" and cudart = \"static\""),
+        )
+        .help(
+            "a static CUDA runtime in each shared library knows only what that one registers: \
+             leave `cudart` out, or write form = \"static\"",
+        ));
+    }
+    let mut shipped = GpuLibrary::builtin_ids().filter_map(GpuLibrary::builtin);
+    let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));
+    if taken && matches!(library.code, DeviceCode::Sources(_)) {
+        return Err(Error::new(
+            &BAD_VALUE,
+            format!("device-link.{name}: lib{name}.so is the name of another library"),
+        )
+        .help("call the table something else: its name is the file's"));
+    }
+    Ok(())
+}
+
+fn hidden_stubs(name: &str) -> Error {
+    Error::new(
+        &BAD_VALUE,
+        format!(
+            "device-link.{name} has form = \"shared\", and the stubs of the CUDA runtime are static: \
+             they are hidden in the program, where the library cannot call them"
+        ),
+    )
+    .help(
+        "write form = \"shared\" in the [stub.*] tables of this package, or of one that this \
+         package depends on and that provides them; or leave [stub.cudart] out, and the library \
+         needs the toolkit's libcudart.so",
+    )
+}
+
+/// What a library is linked with.
+#[derive(Default)]
+struct Line {
+    args: Vec<OsString>,
+    inputs: Vec<PathBuf>,
+}
+
+impl Line {
+    fn file(&mut self, path: &Path) {
+        self.args.push(path.into());
+        self.inputs.push(path.to_owned());
+    }
+
+    /// A shared library in `dir` by its file name, so that its path gets into no file.
+    fn library(&mut self, dir: &Path, file: &Path) {
+        let mut name = OsString::from("-l:");
+        name.push(file.file_name().unwrap_or_default());
+        self.args.extend(["-L".into(), dir.into(), name]);
+        self.inputs.push(file.to_owned());
+    }
+}
+
+/// What the shared libraries of a package are made in.
+pub(super) struct Place<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) nvcc: &'a Nvcc,
+    /// `OUT_DIR/gpustub/device-link`.
+    pub(super) dir: &'a Path,
+    /// All libraries in sight. Those that this package builds are archived.
+    pub(super) all: &'a [Library],
+}
+
+impl Place<'_> {
+    /// Makes middle and final of a library, unless they are as they would be made. What it requires
+    /// has been made. Returns the folders in which programs have to find what comes with them.
+    pub(super) fn build(
+        &self,
+        planned: &Planned,
+        objects: &[PathBuf],
+        directives: &mut Vec<Directive>,
+    ) -> Result<(), Error> {
+        let library = &self.all[planned.node];
+        let (Some(middle), Some(last)) = (&library.middle, &library.last) else {
+            return Ok(());
+        };
+        let lib = self.dir.join("lib");
+        for item in &planned.final_line {
+            if let LinkItem::Middle(at) = item {
+                place(&self.all[*at], &lib)?;
+            }
+        }
+        let members: Vec<&Library> = planned.inputs.iter().map(|&at| &self.all[at]).collect();
+        let dlink_dir = self.dir.join("finals").join(&library.name);
+        let object = dlink_dir.join("device_link.o");
+        dlink::run(self.nvcc, planned, &members, &dlink_dir, &object)?;
+
+        let line = self.line(planned, &planned.line, objects, &object, directives)?;
+        self.link(middle, line)?;
+        let mut line = self.line(planned, &planned.final_line, objects, &object, directives)?;
+        if graph::cudart(library) != Cudart::None {
+            line.args.push("-Wl,-z,defs".into());
+        }
+        self.link(last, line)
+    }
+
+    fn line(
+        &self,
+        planned: &Planned,
+        items: &[LinkItem],
+        objects: &[PathBuf],
+        link_object: &Path,
+        directives: &mut Vec<Directive>,
+    ) -> Result<Line, Error> {
+        let lib = self.dir.join("lib");
+        let mut line = Line::default();
+        for item in items {
+            match *item {
+                LinkItem::Objects => objects.iter().for_each(|object| line.file(object)),
+                LinkItem::LinkObject => line.file(link_object),
+                LinkItem::Archive(at) => line.file(&self.all[at].archive),
+                LinkItem::WholeArchive(at) => {
+                    line.args.push("-Wl,--whole-archive".into());
+                    line.file(&self.all[at].archive);
+                    line.args.push("-Wl,--no-whole-archive".into());
+                }
+                LinkItem::Middle(at) => {
+                    let file = self.all[at].middle.as_deref().unwrap_or(Path::new(""));
+                    line.library(&lib, file);
+                }
+                LinkItem::Final(at) => {
+                    let file = self.all[at].last.as_deref().unwrap_or(Path::new(""));
+                    line.library(&lib, file);
+                }
+                LinkItem::Cudart(kind) => self.runtime(planned, kind, &mut line, directives)?,
+            }
+        }
+        Ok(line)
+    }
+
+    /// The runtime that the library's own code calls: it is no part of any program.
+    fn runtime(
+        &self,
+        planned: &Planned,
+        kind: Cudart,
+        line: &mut Line,
+        directives: &mut Vec<Directive>,
+    ) -> Result<(), Error> {
+        let name = &self.all[planned.node].name;
+        let of_others = || {
+            let members = planned.inputs.iter().map(|&at| &self.all[at]);
+            let mut all = members.chain(self.all);
+            all.find_map(|library| match &library.stubs {
+                Stubs::Shared(path) => Some(path),
+                _ => None,
+            })
+        };
+        let stubs = match &self.context.stubs {
+            _ if kind == Cudart::None => return Ok(()),
+            Stubs::None => {
+                let found = runtime::find(self.context, self.nvcc, kind, self.dir)?;
+                for dir in found.dirs {
+                    // For cargo, which tells the loader of it.
+                    directives.push(Directive::LinkSearch(super::published::text(&dir)?));
+                    line.args.extend(["-L".into(), dir.into()]);
+                }
+                let names = found.libraries.iter();
+                line.args
+                    .extend(names.map(|(_, name)| format!("-l{name}").into()));
+                return Ok(());
+            }
+            Stubs::Shared(path) => Some(path),
+            Stubs::Elsewhere => of_others(),
+            Stubs::Static => None,
+        };
+        let stubs = stubs.ok_or_else(|| hidden_stubs(name))?;
+        let lib = self.dir.join("lib");
+        if let Some(name) = stubs.file_name() {
+            files::link(stubs, &lib.join(name))?;
+        }
+        line.library(&lib, stubs);
+        Ok(())
+    }
+
+    fn link(&self, output: &Path, line: Line) -> Result<(), Error> {
+        let linker = (self.context.linker)()?;
+        let mut soname = OsString::from("-Wl,-soname,");
+        soname.push(output.file_name().unwrap_or_default());
+        let new = files::beside(output);
+        let mut command = linker.command(self.dir);
+        command.args(["-shared", "-fPIC"]).arg(soname);
+        command.args(["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"]);
+        // Nothing may call the host code of a library whose device code is called.
+        command.arg("-Wl,--no-as-needed");
+        command.arg("-o").arg(&new).args(&line.args);
+        let text = stamp::line(&command);
+        if stamp::fresh(output, &text).is_some() {
+            return Ok(());
+        }
+        stamp::forget(output)?;
+        let started = Started::after(self.dir, &line.inputs)?;
+        linker.run(&mut command)?;
+        files::rename(&new, output)?;
+        stamp::write(output, &text, &line.inputs, started)
+    }
+}
+
+/// What stands beside installed libraries and is theirs: stubs, and the runtime.
+const COMPANIONS: [&str; 2] = ["libgpustub_", "libcudart.so"];
+
+/// Puts middle and final of a library into `dir`, under their names, where it is not made there.
+/// Cargo tells the loader of such folders only that lie below its own.
+pub(super) fn place(library: &Library, dir: &Path) -> Result<(), Error> {
+    let files = [&library.middle, &library.last].into_iter().flatten();
+    for file in files {
+        let from = file.parent().unwrap_or(Path::new(""));
+        if from == dir {
+            continue;
+        }
+        if !file.is_file() {
+            return Err(Error::new(
+                &FILE_ERROR,
+                format!(
+                    "device-link.{}: there is no {}",
+                    library.name,
+                    file.display()
+                ),
+            )
+            .help("`shared` names files that something else has built; build them first"));
+        }
+        let Ok(entries) = std::fs::read_dir(from) else {
+            continue;
+        };
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let companion = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.contains(".so")
+                && !name.ends_with(".stamp")
+                && COMPANIONS.iter().any(|start| name.starts_with(start))
+        };
+        let own = file.file_name().map(OsString::from);
+        for name in names.filter(companion).chain(own) {
+            files::link(&from.join(&name), &dir.join(&name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The name after `-l` of a middle or final in `dir`: one whose file is called otherwise gets a
+/// second name.
+pub(super) fn link_name(file: &Path, wanted: &str, dir: &Path) -> Result<String, Error> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(name) = name.strip_prefix("lib").and_then(|n| n.strip_suffix(".so")) {
+        return Ok(name.to_owned());
+    }
+    files::link(file, &dir.join(format!("lib{wanted}.so")))?;
+    Ok(wanted.to_owned())
+}

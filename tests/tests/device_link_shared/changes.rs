@@ -1,0 +1,88 @@
+//! What is made again when something has changed, and when nothing has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::{Failure, Result};
+
+use crate::{Project, TRIPLE, alone};
+
+/// What has been made below `folder`, by path.
+fn made(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.to_string_lossy().into_owned();
+        if path.is_symlink() {
+        } else if path.is_dir() {
+            made(&path, found)?;
+        } else if name.contains("device-link/")
+            && [".o", ".a", ".so"].iter().any(|end| name.ends_with(end))
+        {
+            let time = fs::metadata(&path)?.modified()?;
+            found.push((path, time));
+        }
+    }
+    Ok(())
+}
+
+/// The names of what a build made anew, sorted.
+fn made_anew(project: &Project) -> Result<Vec<String>> {
+    let list = || {
+        let mut found = Vec::new();
+        made(
+            &project.target().join(TRIPLE).join("debug/build"),
+            &mut found,
+        )?;
+        Ok::<_, Failure>(found)
+    };
+    let before = list()?;
+    succeed(&mut project.cargo(&["build", "-p", "one", "-p", "many"]))?;
+    let mut names: Vec<String> = list()?
+        .into_iter()
+        .filter(|file| !before.contains(file))
+        .filter_map(|(path, _)| Some(path.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Then `two`, whose stubs the shared libraries know nothing of.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn only_what_has_changed_is_made_anew() -> Result<()> {
+    let _alone = alone();
+    let project = Project::new("workspace", "changing")?;
+    project.sync()?;
+    made_anew(&project)?;
+    assert_eq!(made_anew(&project)?, [""; 0]);
+
+    // Every build script runs, and finds all as it should be.
+    project.append("base/GpuStub.toml", "# more\n")?;
+    assert_eq!(made_anew(&project)?, [""; 0]);
+
+    project.append("volume/cuda/volume.cu", "// more\n")?;
+    let of_volume = [
+        "cuda-volume.cu.o",
+        "device_link.o", // in `many`
+        "device_link.o", // in the final
+        "libgpustub_link_gpustub_final_many.a",
+        "libgpustub_rdc_volume_volume.a",
+        "libvolume.so",
+        "libvolume_final.so",
+    ];
+    assert_eq!(made_anew(&project)?, of_volume);
+
+    let stub = "schema = 1\n[stub.cudart]\nheader = \"13\"\n";
+    project.append("two/GpuStub.toml", stub)?;
+    // A file that was not there is not waited for.
+    project.append("two/Cargo.toml", "\n")?;
+    let ran = run(&mut project.cargo(&["build", "-p", "two"]))?;
+    let told = "is shared and calls the CUDA runtime itself";
+    if ran.status.success() || !ran.stderr.contains(told) {
+        return Err(ran.error("own stubs and shared libraries without them"));
+    }
+    succeed(&mut project.cargo(&["build", "-p", "one"]))?;
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Links what another workspace has built.
+
+fn main() {
+    println!("status {}", acme::run());
+}

@@ -1,0 +1,156 @@
+//! What `cargo gpustub install` lays out, for C++ and for another workspace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::elf::needed;
+use gpustub_tests::{Result, scratch};
+
+use crate::{Project, Record, alone, copy_source, expect, opens, workspace};
+
+/// Installs a package, and moves the folder.
+fn installed(package: &str, place: &Path) -> Result<PathBuf> {
+    let [first, second] = ["first", "second"].map(|name| place.join(name));
+    let project = workspace()?;
+    project.install(package, &first)?;
+    let ran = project.install(package, &first)?;
+    if !ran.stderr.contains("Fresh") {
+        return Err(ran.error("the same is installed twice"));
+    }
+    fs::rename(first, &second)?;
+    Ok(second)
+}
+
+/// CMake's project of this folder, with an installed folder. `words` go to CMake.
+fn configure(place: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
+    let project = workspace()?;
+    copy_source("cmake", &place.join("cmake"))?;
+    let mut cmake = Command::new("cmake");
+    project.environment(&mut cmake);
+    cmake.arg("-S").arg(place.join("cmake"));
+    cmake.arg("-B").arg(place.join("build"));
+    cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
+    // rustc says it, too.
+    cmake
+        .arg("-DCMAKE_EXE_LINKER_FLAGS=-Wl,--as-needed")
+        .args(words);
+    Ok(cmake)
+}
+
+/// `$ORIGIN` is all that tells where the neighbours are.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn an_opened_final_finds_what_it_needs_in_a_folder_that_was_moved() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let prefix = installed("area", dir.path())?;
+    let mut command = opens(dir.path(), &prefix.join("lib/libarea_final.so"), "area_run")?;
+    workspace()?.environment(&mut command);
+    let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+    expect(run(&mut command)?, &expected)
+}
+
+/// With a toolkit, and without: linkers want to see what the libraries need.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn cmake_links_the_final_of_a_folder_that_was_moved() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let prefix = installed("area", dir.path())?;
+    let listed = fs::read_to_string(prefix.join("lib/cmake/area/area-files.txt"))?;
+    for file in listed.lines() {
+        assert!(prefix.join(file).is_file(), "{file}");
+    }
+    for file in [
+        "lib/libarea_final.so",
+        "lib/libbase_static.a",
+        "include/base/base.cuh",
+    ] {
+        assert!(
+            listed.lines().any(|line| line == file),
+            "{file} is not in {listed}"
+        );
+    }
+    let project = workspace()?;
+    let toolkit = format!("-DCUDAToolkit_ROOT={}", project.toolkit.display());
+    for word in [&*toolkit, "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON"] {
+        let place = scratch()?;
+        succeed(&mut configure(place.path(), &prefix, &[word])?)?;
+        succeed(
+            Command::new("cmake")
+                .arg("--build")
+                .arg(place.path().join("build")),
+        )?;
+        let program = place.path().join("build/program");
+        assert!(needed(&program)?.contains(&"libarea_final.so".to_owned()));
+        let mut command = Command::new(&program);
+        project.environment(&mut command);
+        let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+        expect(run(&mut command)?, &expected)?;
+    }
+    Ok(())
+}
+
+/// That of `area` is over `base`, too.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn cmake_refuses_two_finals_over_one_library() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let prefix = installed("area", dir.path())?;
+    let disabled = "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON";
+    let ran = run(&mut configure(
+        dir.path(),
+        &prefix,
+        &[disabled, "-DBOTH=ON"],
+    )?)?;
+    if ran.status.success() || !ran.stderr.contains("GPUSTUB_DEVICE_LINK_base") {
+        return Err(ran.error("two finals over base are linked"));
+    }
+    Ok(())
+}
+
+/// A device link by hand over installed archives, in a program that links the middles.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let prefix = installed("area", dir.path())?;
+    copy_source("cmake", &dir.path().join("cmake"))?;
+    let project = workspace()?;
+    let lib = |name: &str| prefix.join("lib").join(name);
+    let link = dir.path().join("link.o");
+    let mut nvcc = Command::new(project.toolkit.join("bin/nvcc"));
+    nvcc.args(["-dlink", "-arch=sm_80", "-Xcompiler", "-fPIC"]);
+    nvcc.args([lib("libarea_static.a"), lib("libbase_static.a")]);
+    succeed(nvcc.arg("-o").arg(&link))?;
+    let program = dir.path().join("program");
+    let mut cxx = Command::new("c++");
+    cxx.arg(dir.path().join("cmake/program.cpp")).arg(&link);
+    cxx.args([lib("libarea.so"), lib("libbase.so")]);
+    // The recorder has no versions of symbols, which bfd asks for.
+    cxx.arg(project.toolkit.join("lib/libcudart.so.13"));
+    cxx.arg(format!("-Wl,-rpath,{}", lib("").display()));
+    succeed(cxx.arg("-o").arg(&program))?;
+    let mut command = Command::new(&program);
+    project.environment(&mut command);
+    let expected = Record::new("program", &["area", "base"], &["area"]);
+    expect(run(&mut command)?, &expected)
+}
+
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn another_workspace_declares_the_installed_files() -> Result<()> {
+    let _alone = alone();
+    let project = Project::new("external", "external")?;
+    let prefix = installed("area", &project.folder)?;
+    fs::rename(prefix, project.folder.join("installed"))?;
+    // Links of an earlier run would do.
+    succeed(&mut project.cargo(&["clean", "--quiet", "-p", "acme", "-p", "user"]))?;
+    let ran = run(&mut project.cargo(&["run", "--quiet", "-p", "user"]))?;
+    let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+    expect(ran, &expected)
+}

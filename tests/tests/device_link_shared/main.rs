@@ -1,0 +1,296 @@
+//! `form = "shared"`: RDC libraries as pairs of shared libraries, built with a real nvcc, and run with a
+//! CUDA runtime that writes down what it is given.
+//!
+//! `workspace`: `area` and `volume` call the device code of `base`; `one` and `behind` use `area` alone,
+//! `two` and `many` both.
+
+mod changes;
+mod installed;
+mod stubs;
+mod toolkit;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use gpustub_tests::cargo::{cargo, gpustub};
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::components::target_dir;
+use gpustub_tests::nvcc::recorder;
+use gpustub_tests::{Failure, Result, repository, scratch};
+
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// Projects have one target folder, so that what does not change is built once.
+fn alone() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A workspace of this folder, in a place of its own, and what it is built with.
+struct Project {
+    folder: PathBuf,
+    toolkit: PathBuf,
+    /// The folder of the recording runtime.
+    runtime: PathBuf,
+    /// Whether the real runtime is linked.
+    preloads: bool,
+}
+
+impl Project {
+    /// The folder `source` beside this file, as `name`. What was built of it before is built anew.
+    fn new(source: &str, name: &str) -> Result<Self> {
+        let place = target_dir().join("device-link-shared");
+        fs::create_dir_all(&place)?;
+        static TOOLKIT: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
+            let place = target_dir().join("device-link-shared");
+            toolkit::lay_out(&place).map_err(|Failure(why)| why)
+        });
+        let folder = place.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        copy_source(source, &folder)?;
+        // Members of two workspaces that have one name and version share a folder of cargo's.
+        let number: u32 = name.bytes().map(u32::from).sum();
+        let path = folder.join("Cargo.toml");
+        let text = fs::read_to_string(&path)?;
+        fs::write(
+            &path,
+            text.replace("\"0.1.0\"\n", &format!("\"0.1.{number}\"\n")),
+        )?;
+        let runtime = recorder(&folder, 13)?;
+        Ok(Self {
+            toolkit: TOOLKIT.clone()?,
+            runtime: runtime.parent().unwrap_or(&folder).to_owned(),
+            folder,
+            preloads: true,
+        })
+    }
+
+    /// Adds lines to a file.
+    fn append(&self, file: &str, text: &str) -> Result<()> {
+        let path = self.folder.join(file);
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        Ok(fs::write(path, old + text)?)
+    }
+
+    /// Writes the finalizers of all programs that have no build script for it.
+    fn sync(&self) -> Result<()> {
+        let words = "sync --offline -p base -p behind -p many -p plugin";
+        let words: Vec<&str> = words.split(' ').collect();
+        succeed(&mut self.gpustub(&words)?)?;
+        Ok(())
+    }
+
+    /// Installs what a package has built for C++ users.
+    fn install(&self, package: &str, prefix: &Path) -> Result<Ran> {
+        let words = ["install", "--offline", "-p", package, "--target", TRIPLE];
+        let mut install = self.gpustub(&words)?;
+        succeed(install.arg("--prefix").arg(prefix))
+    }
+
+    fn target(&self) -> PathBuf {
+        target_dir().join("device-link-shared/target")
+    }
+
+    fn environment(&self, command: &mut Command) {
+        command
+            .env("CUDA_HOME", &self.toolkit)
+            .env("LD_LIBRARY_PATH", &self.runtime)
+            .env("CARGO_INCREMENTAL", "0");
+        for name in ["NVCC", "CUDA_PATH", "CXX", "CC"] {
+            command.env_remove(name);
+        }
+    }
+
+    fn cargo(&self, words: &[&str]) -> Command {
+        let mut command = cargo(&self.folder);
+        self.environment(&mut command);
+        command.args(words).arg("--offline");
+        // Of two flags for rustc only one thus reaches the build scripts, which are built once.
+        command.args(["--target", TRIPLE]);
+        command.arg("--target-dir").arg(self.target());
+        if self.preloads {
+            // Cargo tells the loader of the real runtime first.
+            let library = self.runtime.join("libcudart.so.13");
+            let runner = format!("['env', 'LD_PRELOAD={}']", library.display());
+            command.arg("--config");
+            command.arg(format!("target.{TRIPLE}.runner={runner}"));
+        }
+        command
+    }
+
+    fn gpustub(&self, words: &[&str]) -> Result<Command> {
+        let mut command = gpustub(words)?;
+        self.environment(&mut command);
+        command.current_dir(&self.folder);
+        command.env("CARGO_TARGET_DIR", self.target());
+        Ok(command)
+    }
+}
+
+/// A folder beside this file.
+fn copy_source(name: &str, to: &Path) -> Result<()> {
+    copy(
+        &repository()
+            .join("tests/tests/device_link_shared")
+            .join(name),
+        to,
+    )
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let (path, to) = (entry?.path(), to);
+        let to = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &to)?;
+        } else {
+            let text = fs::read_to_string(&path)?;
+            let root = repository().display().to_string();
+            fs::write(to, text.replace("@ROOT@", &root))?;
+        }
+    }
+    Ok(())
+}
+
+/// The workspace, with the finalizers that `sync` writes, and all of it built.
+fn workspace() -> Result<&'static Project> {
+    static WORKSPACE: LazyLock<Result<Project, String>> = LazyLock::new(|| {
+        let build = || {
+            let project = Project::new("workspace", "workspace")?;
+            project.sync()?;
+            succeed(&mut project.cargo(&["build"]))?;
+            Ok(project)
+        };
+        build().map_err(|Failure(why)| why)
+    });
+    WORKSPACE.as_ref().map_err(|why| Failure(why.clone()))
+}
+
+/// What a program registered: for each fat binary its image, and its kernels with theirs.
+#[derive(Debug, PartialEq, Eq)]
+struct Record {
+    opened: Vec<String>,
+    kernels: Vec<String>,
+    launched: Vec<String>,
+}
+
+impl Record {
+    fn of(ran: &Ran) -> Self {
+        let lines = |start: &str, word: usize| {
+            let lines = ran.stderr.lines().filter_map(|l| l.strip_prefix(start));
+            let image = |line: &str| {
+                let word = line.split(' ').nth(word)?;
+                Some(word.split('+').next()?.to_owned())
+            };
+            let mut found: Vec<String> = lines.filter_map(image).collect();
+            found.sort();
+            found
+        };
+        Self {
+            opened: lines("record open ", 1),
+            kernels: lines("record function ", 1),
+            launched: lines("record launch ", 0),
+        }
+    }
+
+    /// One fat binary in `opened`, with the kernels of these libraries, some of which are launched.
+    fn new(opened: &str, kernels: &[&str], launched: &[&str]) -> Self {
+        let files = |names: &[&str]| names.iter().map(|name| format!("lib{name}.so")).collect();
+        Self {
+            opened: vec![opened.to_owned()],
+            kernels: files(kernels),
+            launched: files(launched),
+        }
+    }
+}
+
+fn expect(ran: Ran, expected: &Record) -> Result<()> {
+    let ran = ran.success()?;
+    let found = Record::of(&ran);
+    if found != *expected || !ran.stdout.contains("status 0") {
+        return Err(ran.error(&format!("{found:?}\ninstead of\n{expected:?}")));
+    }
+    Ok(())
+}
+
+/// The programs of the workspace, each run by cargo with these words for it.
+fn programs(project: &Project, words: &[&str]) -> Result<()> {
+    let of_area = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+    let own = |name| Record::new(name, &["area", "base", "volume"], &["area", "volume"]);
+    for (name, expected) in [
+        ("one", &of_area),
+        ("behind", &of_area),
+        ("two", &own("two")),
+        ("many", &own("many")),
+    ] {
+        let mut cargo = project.cargo(&["run", "--quiet", "-p", name]);
+        expect(run(cargo.args(words))?, expected)?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn a_chain_uses_its_final_and_a_diamond_has_a_link_of_its_own() -> Result<()> {
+    let _alone = alone();
+    let project = workspace()?;
+    programs(project, &[])?;
+    succeed(&mut project.cargo(&["test", "--quiet", "-p", "one", "-p", "area"]))?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn bfd_links_the_same_programs() -> Result<()> {
+    let _alone = alone();
+    let flags = format!("target.{TRIPLE}.rustflags=['-Clinker-features=-lld']");
+    programs(workspace()?, &["--config", &flags])
+}
+
+/// A program that opens a library, and calls a function of it.
+fn opens(dir: &Path, library: &Path, function: &str) -> Result<Command> {
+    let source = dir.join("host.c");
+    fs::write(
+        &source,
+        "#include <dlfcn.h>\n#include <stdio.h>\nint main(int n, char **words) {\n\
+         \x20   void *library = dlopen(words[n - 2], RTLD_NOW);\n\
+         \x20   int (*run)(void) = library ? (int (*)(void))dlsym(library, words[n - 1]) : 0;\n\
+         \x20   if (!run) return puts(dlerror()), 1;\n\
+         \x20   return printf(\"status %d\\n\", run()), 0;\n}\n",
+    )?;
+    let host = dir.join("host");
+    let mut cc = Command::new("cc");
+    succeed(cc.arg(&source).args(["-ldl", "-o"]).arg(&host))?;
+    let mut command = Command::new(host);
+    command.arg(library).arg(function);
+    Ok(command)
+}
+
+/// A cdylib hides its symbols, and the final has them.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn an_opened_library_for_c_has_its_final() -> Result<()> {
+    let _alone = alone();
+    let project = workspace()?;
+    succeed(&mut project.cargo(&["build", "-p", "plugin"]))?;
+    let dir = scratch()?;
+    // As one would ship it: all that is needed in one folder.
+    let shipped = dir.path().join("shipped");
+    project.install("area", &shipped)?;
+    let plugin = shipped.join("lib/libplugin.so");
+    fs::copy(
+        project.target().join(TRIPLE).join("debug/libplugin.so"),
+        &plugin,
+    )?;
+    let path = [project.runtime.clone(), shipped.join("lib")];
+    let path = std::env::join_paths(path)?;
+    let mut command = opens(dir.path(), &plugin, "plugin_run")?;
+    command.env("LD_LIBRARY_PATH", path);
+    let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+    expect(run(&mut command)?, &expected)
+}

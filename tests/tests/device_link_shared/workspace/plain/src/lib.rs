@@ -1,0 +1,4 @@
+/// A crate without CUDA in between.
+pub fn run() -> i32 {
+    area::run()
+}
