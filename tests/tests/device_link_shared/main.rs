@@ -7,7 +7,6 @@
 mod changes;
 mod installed;
 mod stubs;
-mod toolkit;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use gpustub_tests::cargo::{cargo, gpustub};
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::target_dir;
-use gpustub_tests::nvcc::recorder;
+use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
 use gpustub_tests::{Failure, Result, repository, scratch};
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
@@ -43,10 +42,6 @@ impl Project {
     fn new(source: &str, name: &str) -> Result<Self> {
         let place = target_dir().join("device-link-shared");
         fs::create_dir_all(&place)?;
-        static TOOLKIT: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
-            let place = target_dir().join("device-link-shared");
-            toolkit::lay_out(&place).map_err(|Failure(why)| why)
-        });
         let folder = place.join(name);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
@@ -62,7 +57,7 @@ impl Project {
         )?;
         let runtime = recorder(&folder, 13)?;
         Ok(Self {
-            toolkit: TOOLKIT.clone()?,
+            toolkit: TOOLKIT_13.root()?,
             runtime: runtime.parent().unwrap_or(&folder).to_owned(),
             folder,
             preloads: true,
