@@ -12,7 +12,8 @@ mod platform;
 use std::collections::BTreeMap;
 
 use cargo_metadata::{CrateType, DependencyKind, Package, TargetKind};
-use gpustub_core::diag::{DUPLICATE_DEVICE_CODE, Diagnostic, OUT_OF_SYNC};
+use gpustub_core::diag::{DUPLICATE_DEVICE_CODE, Diagnostic, NEVER_DEVICE_LINKED, OUT_OF_SYNC};
+use gpustub_core::manifest::Form;
 
 use crate::cli;
 use crate::codes::{TWO_FINALIZERS, UNREACHED};
@@ -178,6 +179,8 @@ pub struct Programs {
     unit_tests: Option<(std::path::PathBuf, cargo_metadata::Edition)>,
     /// Whether a library for C is a crate for Rust, too.
     mixed: bool,
+    /// Whether it is a shared one.
+    cdylib: bool,
 }
 
 impl Programs {
@@ -190,6 +193,7 @@ impl Programs {
             if target.is_kind(TargetKind::Bin) {
                 programs.shipped.push(root);
             } else if is_lib && has(&[CrateType::CDyLib, CrateType::StaticLib]) {
+                programs.cdylib = has(&[CrateType::CDyLib]);
                 programs.mixed = has(&[CrateType::Lib, CrateType::RLib]);
                 programs.shipped.push(root);
             } else if [TargetKind::Test, TargetKind::Example, TargetKind::Bench]
@@ -238,6 +242,9 @@ fn stands_against(
             found.push(Diagnostic::error(&TWO_FINALIZERS, message).help(help));
         }
     }
+    if programs.cdylib {
+        found.extend(several_finals(graph, package, closure));
+    }
     for name in &closure.only_in_tests {
         let message = format!(
             "`{name}` has CUDA code and is linked into the tests of `{}` only, besides that of its \
@@ -252,6 +259,38 @@ fn stands_against(
         found.push(Diagnostic::error(&UNREACHED, message).help(help));
     }
     found
+}
+
+/// rustc hides what a C library does not export, its device link's registering functions with it: shared
+/// libraries cannot call those. They have to have one final among them.
+fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option<Diagnostic> {
+    let libraries: Vec<_> = closure
+        .members
+        .keys()
+        .flat_map(|&at| graph.rdc(at))
+        .collect();
+    let is_required = |name: &str| {
+        let mut all = libraries.iter().flat_map(|library| &library.requires);
+        all.any(|required| required.value == name)
+    };
+    let tops: Vec<&str> = libraries
+        .iter()
+        .filter(|library| library.form == Form::Shared)
+        .map(|library| library.name.value.as_str())
+        .filter(|name| !is_required(name))
+        .collect();
+    let [_, _, ..] = tops[..] else {
+        return None;
+    };
+    let message = format!(
+        "the library for C of `{}` would not load: its device link is hidden from the shared \
+         libraries {}, none of which requires the others",
+        package.name,
+        tops.join(", ")
+    );
+    let help =
+        "declare a library with `form = \"shared\"` that requires all of them: its final serves";
+    Some(Diagnostic::error(&NEVER_DEVICE_LINKED, message).help(help))
 }
 
 /// The `use … as _` lines of the programs.

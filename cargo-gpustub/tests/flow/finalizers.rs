@@ -300,6 +300,30 @@ fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
 }
 
 #[test]
+fn a_library_for_c_over_shared_libraries_needs_one_final() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "left", "", "form = \"shared\"\n");
+    rdc(folder, "right", "", "form = \"shared\"\n");
+    let library = "[lib]\ncrate-type = [\"cdylib\"]\n".to_owned();
+    plain(folder, "forc", &(library + &on(&["left", "right"])));
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    assert!(
+        err.contains("error[never-device-linked]") && err.contains("libraries left, right"),
+        "{err}"
+    );
+    // One that requires the other has a final over both.
+    rdc(
+        folder,
+        "left",
+        &on(&["right"]),
+        "form = \"shared\"\nrequires = [\"right\"]\n",
+    );
+    ends(0, folder, &["sync", "--workspace"]);
+}
+
+#[test]
 fn what_is_left_over_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

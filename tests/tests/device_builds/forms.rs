@@ -144,11 +144,11 @@ fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
         "one for each finalizer, one for each library's own tests"
     );
 
-    // Documentation's tests are programs that rustdoc links; what they write, it keeps.
+    // `sync` has put three lines before it. Documentation's tests are programs that rustdoc links; what they write, it keeps.
     let library = recorder(&project.beside("recorder"), 13)?;
     let mut doc = project.cargo(&["test", "--doc", "-p", "shapes"]);
     let ran = succeed(doc.env("GPUSTUB_CUDART_PATH", library))?;
-    ran.expect_in_order(&["go (line 3) ... ok"])?;
+    ran.expect_in_order(&["go (line 6) ... ok"])?;
     Ok(())
 }
 
