@@ -66,6 +66,14 @@ impl Project {
         Ok(project)
     }
 
+    /// The same for what needs no compiler.
+    pub fn without_toolkit() -> Result<Self> {
+        let project = Self::empty()?;
+        project.write("Cargo.toml", WORKSPACE)?;
+        project.write("Cargo.lock", &lock()?)?;
+        Ok(project)
+    }
+
     /// A copy of `examples/device-link`.
     pub fn example(toolkit: Toolkit) -> Result<Self> {
         let project = Self::bare(toolkit)?;
@@ -77,10 +85,14 @@ impl Project {
         Ok(project)
     }
 
-    fn bare(toolkit: Toolkit) -> Result<Self> {
+    fn empty() -> Result<Self> {
         let dir = scratch()?;
         fs::create_dir(dir.path().join("the project"))?;
-        let project = Self { dir };
+        Ok(Self { dir })
+    }
+
+    fn bare(toolkit: Toolkit) -> Result<Self> {
+        let project = Self::empty()?;
         project.install(toolkit)?;
         Ok(project)
     }

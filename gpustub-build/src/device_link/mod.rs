@@ -132,6 +132,8 @@ pub(crate) fn libraries(
         for (kind, name) in link_names {
             directives.push(Directive::LinkLib(kind.to_owned(), name));
         }
+        // nvcc's host code is C++. Linkers that take what is needed so far have to meet it behind.
+        directives.push(Directive::LinkLib("dylib".to_owned(), "stdc++".to_owned()));
     }
 
     // Dependents know the closure from their direct dependencies alone.

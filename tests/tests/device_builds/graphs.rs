@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use gpustub_tests::Result;
-use gpustub_tests::command::succeed;
+use gpustub_tests::command::{run, succeed};
 use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
 use gpustub_tests::rdc::{Library, Project};
 
@@ -170,6 +170,35 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
             "b 0.1.0",
             "d 0.1.0",
             "give each library of a program a name of its own",
+        ],
+    );
+    Ok(())
+}
+
+/// Cargo gives the build script no link arguments: it cannot be linked, and the plan says why.
+#[test]
+fn code_in_a_build_dependency_is_refused() -> Result<()> {
+    let project = Project::without_toolkit()?;
+    project.library(Library::new("b", &[]))?;
+    project.package(
+        "tip",
+        "[build-dependencies]\nb = { path = \"../b\" }\n",
+        &[
+            ("build.rs", "fn main() {\n    b::run();\n}\n"),
+            ("src/main.rs", "fn main() {}\n"),
+        ],
+    )?;
+    let ran = run(&mut project.gpustub(&["plan"])?)?;
+    assert!(
+        !ran.status.success(),
+        "{}",
+        ran.error("nothing was refused").0
+    );
+    expect(
+        &ran.stderr,
+        &[
+            "error[device-code-in-build-script]: `tip/build-script` ",
+            "cargo passes no link arguments to them",
         ],
     );
     Ok(())
