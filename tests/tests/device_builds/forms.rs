@@ -11,7 +11,7 @@ use gpustub_tests::rdc::{Call, Library, Project};
 
 use crate::Record;
 
-/// A library, a program, an example, a benchmark, tests in and beside the program and in the
+/// A library, a program, an example, a benchmark, tests in and beside both and in the
 /// documentation; a library for C; and one that has CUDA code in its tests only.
 fn project() -> Result<Project> {
     let project = Project::new(TOOLKIT_13)?;
@@ -27,7 +27,8 @@ fn project() -> Result<Project> {
             (
                 "src/lib.rs",
                 "/// Launches.\n///\n/// ```\n/// # use gpustub_final_shapes as _;\n\
-                 /// assert_eq!(shapes::go(), 0);\n/// ```\npub fn go() -> i32 {\n    a::run()\n}\n",
+                 /// assert_eq!(shapes::go(), 0);\n/// ```\npub fn go() -> i32 {\n    a::run()\n}\n\n\
+                 #[test]\nfn unit() {\n    assert_eq!(go(), 0);\n}\n",
             ),
             ("src/main.rs", &format!("{main}\n{test}")),
             ("examples/example.rs", main),
@@ -94,7 +95,7 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
             .filter(|path| name(path).starts_with(start))
             .count()
     };
-    // Of `shapes`: the program, its tests, and those of the library, which are none.
+    // Of `shapes`: the program, its tests, and those of the library.
     assert_eq!(
         [has("shapes"), has("example"), has("bench"), has("it-")],
         [3, 1, 1, 2],
@@ -144,11 +145,11 @@ fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
         "one for each finalizer, one for each library's own tests"
     );
 
-    // `sync` has put three lines before it. Documentation's tests are programs that rustdoc links; what they write, it keeps.
+    // Documentation's tests are programs that rustdoc links; what they write, it keeps.
     let library = recorder(&project.beside("recorder"), 13)?;
     let mut doc = project.cargo(&["test", "--doc", "-p", "shapes"]);
     let ran = succeed(doc.env("GPUSTUB_CUDART_PATH", library))?;
-    ran.expect_in_order(&["go (line 6) ... ok"])?;
+    ran.expect_in_order(&["src/lib.rs - go (line ", "... ok"])?;
     Ok(())
 }
 
