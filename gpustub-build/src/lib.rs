@@ -435,14 +435,14 @@ impl Build {
     /// Says that libraries of relocatable CUDA code are not compiled without the feature.
     #[cfg(not(feature = "device-link"))]
     fn device_link(&self, _: &Path, manifest: &Manifest, _: &mut Output) -> Result<(), Error> {
-        let Some(first) = manifest.device_links.first() else {
+        let Some(first) = manifest.device_link_names.first() else {
             return Ok(());
         };
         Err(Error::new(
             &FEATURE_OFF,
             format!(
                 "[device-link.{}] needs the feature `device-link` of gpustub-build",
-                first.name.value
+                first
             ),
         )
         .help(

@@ -40,6 +40,7 @@ impl Value<'_> {
         matches!(self.inner, Data::Table(_))
     }
 
+    #[cfg(feature = "device-link")]
     pub fn is_boolean(&self) -> bool {
         matches!(self.inner, Data::Boolean(_))
     }

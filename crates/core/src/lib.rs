@@ -5,6 +5,7 @@
 //! reads the environment, a file, a clock or a process, and the same input gives the same bytes
 //! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
 
+#[cfg(feature = "device-link")]
 pub mod arch;
 pub mod by_name;
 pub mod date;

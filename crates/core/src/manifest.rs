@@ -1,5 +1,6 @@
 //! `GpuStub.toml`, decoded: what a package declares.
 
+#[cfg(feature = "device-link")]
 mod device_link;
 mod parse;
 
@@ -11,6 +12,7 @@ use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
 
+#[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
 
 /// A value and where it stands in the file.
@@ -175,7 +177,10 @@ pub struct Manifest {
     /// The stubs, sorted by id.
     pub stubs: Vec<Stub>,
     /// The libraries of relocatable CUDA code, sorted by name; without those that have an error.
+    #[cfg(feature = "device-link")]
     pub device_links: Vec<DeviceLink>,
+    /// The names of all of them.
+    pub device_link_names: Vec<String>,
     /// What `check` asks; the place is that of the key.
     pub policy: Option<Spanned<Policy>>,
     /// What build scripts are shown; the place is that of the key. `None` after an error in it.

@@ -1,5 +1,6 @@
 //! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
 
+#[cfg(feature = "device-link")]
 mod device_link;
 
 use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub, Toolkit};
@@ -66,7 +67,11 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
         }
     }
     if let Some(links) = top.get("device-link").and_then(|value| decoder.map(&value)) {
-        manifest.device_links = device_link::read(decoder, &links);
+        manifest.device_link_names = links.entries().map(|(name, _)| name.to_owned()).collect();
+        #[cfg(feature = "device-link")]
+        {
+            manifest.device_links = device_link::read(decoder, &links);
+        }
     }
     if let Some(value) = top.get("policy") {
         manifest.policy = Some(Spanned {
