@@ -440,13 +440,11 @@ impl Build {
         };
         Err(Error::new(
             &FEATURE_OFF,
-            format!(
-                "[device-link.{}] needs the feature `device-link` of gpustub-build",
-                first
-            ),
+            format!("[device-link.{first}] needs the feature `device-link` of gpustub-build"),
         )
         .help(
-            "in Cargo.toml: [build-dependencies] gpustub-build = { version = \"0.1\", features =              [\"device-link\"] }; `cargo gpustub sync` writes it",
+            "in Cargo.toml: [build-dependencies] gpustub-build = { version = \"0.1\", \
+             features = [\"device-link\"] }; `cargo gpustub sync` writes it",
         ))
     }
 

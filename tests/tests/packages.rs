@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::cargo::{cargo, program};
-use gpustub_tests::command::succeed;
+use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
@@ -127,5 +127,33 @@ fn packages_compile_from_their_packed_files() -> Result<()> {
         "--target-dir",
     ]);
     succeed(check.arg(target_dir()))?;
+    Ok(())
+}
+
+/// Most projects have no CUDA code of their own, and compile a helper that cannot build any.
+#[test]
+fn without_its_feature_the_helper_says_what_is_missing() -> Result<()> {
+    let dir = scratch()?;
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text);
+    let helper = repository().join("gpustub-build");
+    let cargo_toml = format!(
+        "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n\
+         [workspace]\n[build-dependencies]\ngpustub-build = {{ path = {helper:?} }}\n"
+    );
+    write("Cargo.toml", &cargo_toml)?;
+    write("build.rs", "fn main() { gpustub_build::build(); }\n")?;
+    write("lib.rs", "")?;
+    write("GpuStub.toml", "schema = 1\n[device-link.physics]\n")?;
+    let mut build = cargo(dir.path());
+    let target = target_dir().join("without-feature");
+    build.args(["check", "--quiet", "--offline", "--target-dir"]);
+    let ran = run(build.arg(target))?;
+    let needs = "error[feature-off]: [device-link.physics] needs the feature `device-link`";
+    assert!(ran.stderr.contains(needs), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("features = [\"device-link\"]"),
+        "{}",
+        ran.stderr
+    );
     Ok(())
 }
