@@ -397,6 +397,11 @@ impl Build {
         manifest: &Manifest,
         output: &mut Output,
     ) -> Result<(), Error> {
+        // For rustc, also where they are left out.
+        for name in &manifest.device_link_names {
+            let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
+            output.directives.push(Directive::CheckCfg(cfg));
+        }
         let declared: Vec<_> = manifest
             .device_links
             .iter()

@@ -143,6 +143,34 @@ fn a_library_may_be_left_out() {
 }
 
 #[test]
+fn a_library_of_a_feature_that_is_off_is_known_to_rustc() {
+    let manifest = format!("{MANIFEST}optional = {{ feature = \"gpu\" }}\n");
+    let told = told(&package("off", &manifest));
+    let has = |start: &str| told.iter().any(|line| line.starts_with(start));
+    assert!(
+        has("cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))"),
+        "{told:#?}"
+    );
+    assert!(!has("cargo::rustc-cfg"), "{told:#?}");
+}
+
+/// A script in nvcc's place: what it prints is what is asked, and no source makes all versions of nvcc
+/// print the same.
+#[test]
+fn warnings_of_nvcc_are_passed_on() {
+    let package = package("warning", MANIFEST);
+    let warning =
+        "cuda/waves.cu(3): warning #177-D: variable \"x\" was declared but never referenced";
+    let script = format!(
+        "#!/bin/sh\nwhile [ $# -gt 0 ]; do\ncase $1 in\n-o) : >\"$2\" ;;\n\
+         -MF) echo \"waves.o : cuda/waves.cu\" >\"$2\" ;;\nesac\nshift\ndone\necho '{warning}' >&2\n"
+    );
+    executable(&package.dir.join("toolkit/bin/nvcc"), &script);
+    let line = format!("cargo::warning={warning}");
+    assert!(told(&package).contains(&line));
+}
+
+#[test]
 fn a_compiler_that_is_named_has_to_be_there() {
     let mut package = package("named", MANIFEST);
     package.set("NVCC", "/nowhere/nvcc");

@@ -240,7 +240,66 @@ fn edits(
     };
     operations.extend(build_script(package, &manifest, &name, call, found)?);
     operations.extend(use_lines(workspace, package, found)?);
+    if declared.has_rdc() {
+        operations.extend(dependency_lines(workspace, package, found)?);
+    }
     Ok(operations)
+}
+
+/// The `use … as _` lines of a package whose device code calls that of others, in its library, or, if
+/// there is none, in its programs. Where device code alone calls a crate, rustc would leave the crate
+/// out, and the stubs with it that its build script links.
+fn dependency_lines(
+    workspace: &Workspace,
+    package: &Package,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Vec<Operation>> {
+    let mut names = Vec::new();
+    for member in workspace.members() {
+        let mut all = package.dependencies.iter();
+        let plain = all.find(|dependency| {
+            dependency.name == member.name.as_str()
+                && dependency.path.is_some()
+                && dependency.kind == DependencyKind::Normal
+                && !dependency.optional
+                && dependency.target.is_none()
+        });
+        let (Some(dependency), Some(crate_of)) = (plain, library(member)) else {
+            continue;
+        };
+        let declared = Declared::read(workspace, member)?;
+        if declared.is_some_and(|one| one.has_rdc() || one.provides()) {
+            let name = dependency.rename.as_ref().unwrap_or(&crate_of.name);
+            names.push(name.replace('-', "_"));
+        }
+    }
+    let own = library(package).map(|library| &library.src_path);
+    let roots: BTreeSet<_> = package
+        .targets
+        .iter()
+        .filter(|target| !target.is_kind(TargetKind::CustomBuild))
+        .filter(|target| own.is_none_or(|own| *own == target.src_path))
+        .map(|target| (target.src_path.as_std_path(), target.edition))
+        .collect();
+    let mut operations = Vec::new();
+    for (path, edition) in roots.into_iter().filter(|(path, _)| path.exists()) {
+        let mut text = read(path)?;
+        for name in &names {
+            match use_line::add(&text, name, edition, use_line::DEVICE_CODE) {
+                Edit::Same => {}
+                Edit::Changed(new) => text = new,
+                Edit::Impossible(why) => found.push(no_place(path, why, name)),
+            }
+        }
+        operations.push(Operation::write(path.to_owned(), shown(path), text)?);
+    }
+    Ok(operations)
+}
+
+fn no_place(path: &Path, why: &str, name: &str) -> Diagnostic {
+    let message = format!("`{}` cannot be edited: {why}", shown(path));
+    let help = format!("add this line before its first item: `use {name} as _;`");
+    Diagnostic::error(&OUT_OF_SYNC, message).help(help)
 }
 
 /// The call in the build script.
@@ -328,11 +387,7 @@ fn use_lines(
             Edit::Changed(text) => {
                 operations.push(Operation::write(path.to_owned(), shown(path), text)?);
             }
-            Edit::Impossible(why) => {
-                let message = format!("`{}` cannot be edited: {why}", shown(path));
-                let help = format!("add this line before its first item: `use {name} as _;`");
-                found.push(Diagnostic::error(&OUT_OF_SYNC, message).help(help));
-            }
+            Edit::Impossible(why) => found.push(no_place(path, why, &name)),
         }
     }
     Ok(operations)

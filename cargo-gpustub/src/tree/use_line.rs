@@ -24,6 +24,12 @@ pub const STUBS: Line = Line {
     tests: false,
 };
 
+/// A package names those whose device code its own calls.
+pub const DEVICE_CODE: Line = Line {
+    why: "its CUDA code, and what that is linked with",
+    tests: false,
+};
+
 /// A program names a finalizer.
 pub const DEVICE_LINK: Line = Line {
     why: "the device link of its CUDA code",

@@ -324,6 +324,30 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
 }
 
 #[test]
+fn crates_that_device_code_alone_calls_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "base", "", "");
+    rdc(folder, "tip", &on(&["base"]), "requires = [\"base\"]\n");
+    rdc(folder, "tool", &on(&["tip"]), "requires = [\"tip\"]\n");
+    fs::remove_file(folder.join("tool/src/lib.rs")).unwrap();
+    write(folder, "tool/src/main.rs", "fn main() {}\n");
+    ends(0, folder, &["sync", "--workspace"]);
+    for (file, line) in [
+        ("tip/src/lib.rs", "use base as _; // its CUDA code"),
+        ("tool/src/main.rs", "use tip as _; // its CUDA code"),
+    ] {
+        assert!(
+            read(folder, file).starts_with(line),
+            "{}",
+            read(folder, file)
+        );
+    }
+    ends(0, folder, &["sync", "--workspace", "--check"]);
+}
+
+#[test]
 fn what_is_left_over_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -82,10 +82,19 @@ pub(super) fn units(
     Ok(units)
 }
 
-/// Compiles what is not fresh. Returns the files that the units were made from, sorted.
-pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Vec<PathBuf>, Error> {
+/// What compiling came to.
+#[derive(Default)]
+pub(super) struct Compiled {
+    /// The files that the units were made from, sorted.
+    pub(super) read: Vec<PathBuf>,
+    /// What nvcc said of those that it compiled now: warnings.
+    pub(super) said: Vec<String>,
+}
+
+/// Compiles what is not fresh.
+pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Compiled, Error> {
     let started = Started::now(place.out)?;
-    let mut read = Vec::new();
+    let Compiled { mut read, mut said } = Compiled::default();
     let mut stale = Vec::new();
     for unit in units {
         match stamp::fresh(&unit.object, &stamp::line(&unit.command)) {
@@ -119,6 +128,10 @@ pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Vec
             if !output.status.success() {
                 return Err(failed(&source, &line, &output));
             }
+            for printed in [&output.stdout, &output.stderr] {
+                let text = String::from_utf8_lossy(printed);
+                said.extend(text.lines().map(str::to_owned));
+            }
             let text = std::fs::read_to_string(&dependencies)
                 .map_err(|e| Error::io("read", &dependencies, &e))?;
             let inputs = stamp::read_dependencies(&text);
@@ -129,7 +142,7 @@ pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Vec
     }
     read.sort();
     read.dedup();
-    Ok(read)
+    Ok(Compiled { read, said })
 }
 
 /// Puts the objects into `archive`, unless it holds just these already: its time is what the

@@ -101,8 +101,6 @@ pub(crate) fn libraries(
 
     let mut link_names = Vec::new();
     for (library, declared) in own.iter().zip(declared) {
-        let cfg = format!("gpustub_device_link, values({:?})", library.name);
-        directives.push(Directive::CheckCfg(format!("cfg({cfg})")));
         if !library.built {
             continue;
         }
@@ -293,7 +291,13 @@ fn build(
             format!("cargo's jobserver cannot be used: {e}"),
         )
     })?;
-    for path in compile::run(&place, units, tokens)? {
+    let compiled = compile::run(&place, units, tokens)?;
+    let said = compiled
+        .said
+        .into_iter()
+        .filter(|line| !line.trim().is_empty());
+    directives.extend(said.map(Directive::Warning));
+    for path in compiled.read {
         // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
         let path = path.strip_prefix(context.package).unwrap_or(&path);
         directives.push(Directive::RerunIfChanged(published::text(path)?));

@@ -100,7 +100,7 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// Makes middle and final of a library, unless they are as they would be made. What it requires
-    /// has been made. Returns the folders in which programs have to find what comes with them.
+    /// has been made.
     pub(super) fn build(
         &self,
         planned: &Planned,
