@@ -31,10 +31,11 @@ fn made(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
 fn made_anew(project: &Project) -> Result<Vec<String>> {
     let list = || {
         let mut found = Vec::new();
-        made(
-            &project.target().join(TRIPLE).join("debug/build"),
-            &mut found,
-        )?;
+        let folder = project.target().join(TRIPLE).join("debug/build");
+        // Before the very first build there is nothing.
+        if folder.exists() {
+            made(&folder, &mut found)?;
+        }
         Ok::<_, Failure>(found)
     };
     let before = list()?;
