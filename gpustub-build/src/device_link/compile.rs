@@ -13,7 +13,7 @@ use gpustub_core::manifest::DeviceLink;
 use super::jobs::Tokens;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
-use super::stamp::{self, Started};
+use super::stamp::{self, Inputs, Started};
 use crate::Error;
 use crate::toolchain::{Index, Toolchain};
 
@@ -159,10 +159,10 @@ pub(super) fn archive(
         return Ok(());
     }
     let dir = archive.parent().unwrap_or(Path::new("."));
-    let started = Started::after(dir, objects)?;
+    let before = Inputs::of(objects);
     stamp::forget(archive)?;
     tools.archive(dir, objects, archive, index)?;
-    stamp::write(archive, &line, objects, started)
+    stamp::write_known(archive, &line, objects, &before)
 }
 
 /// The sources that the patterns match, relative to the package, sorted, each once.

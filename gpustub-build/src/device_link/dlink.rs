@@ -9,7 +9,7 @@ use gpustub_core::diag::{DEVICE_LINK_FAILED, FILE_ERROR, PRELINKED_ARCHIVE};
 use super::index::Unfit;
 use super::nvcc::Nvcc;
 use super::published::Library;
-use super::stamp::{self, Started};
+use super::stamp::{self, Inputs};
 use super::{compile, index};
 use crate::Error;
 
@@ -50,7 +50,7 @@ pub(super) fn run(
         return Ok(());
     }
     stamp::forget(object)?;
-    let started = Started::after(dir, &archives)?;
+    let before = Inputs::of(&archives);
     let output = command
         .output()
         .map_err(|e| Error::io("run", Path::new(command.get_program()), &e))?;
@@ -85,7 +85,7 @@ pub(super) fn run(
             ),
         ));
     }
-    stamp::write(object, &line, &archives, started)
+    stamp::write_known(object, &line, &archives, &before)
 }
 
 /// The ids of a library's objects.

@@ -16,7 +16,7 @@ use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
 
 use super::nvcc::Nvcc;
 use super::published::{Library, Stubs};
-use super::stamp::{self, Started};
+use super::stamp::{self, Inputs};
 use super::{Context, dlink, graph, runtime};
 use crate::{Directive, Error, files};
 
@@ -225,10 +225,10 @@ impl Place<'_> {
             return Ok(());
         }
         stamp::forget(output)?;
-        let started = Started::after(self.dir, &line.inputs)?;
+        let before = Inputs::of(&line.inputs);
         linker.run(&mut command)?;
         files::rename(&new, output)?;
-        stamp::write(output, &text, &line.inputs, started)
+        stamp::write_known(output, &text, &line.inputs, &before)
     }
 }
 

@@ -42,22 +42,51 @@ pub(crate) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Notes what `output` was made by and from. `started` is when: a file that was written since then
-/// may not be what the command has read, and leaves no stamp.
+/// Notes what `output` was made by and from, where that is known only afterwards. `started` is when
+/// the command was: a file that was written since then may not be what it has read, and leaves no stamp.
 pub(crate) fn write(
     output: &Path,
     command: &str,
     inputs: &[PathBuf],
     started: Started,
 ) -> Result<(), Error> {
+    let is_older = |path: &PathBuf| modified(path).is_some_and(|time| time < started.0);
+    match Inputs::of(inputs) {
+        Inputs(Some(lines)) if inputs.iter().all(is_older) => note(output, command, &lines),
+        _ => forget(output),
+    }
+}
+
+/// Notes what `output` was made by and from, where that was known `before`: a file that is another now
+/// leaves no stamp.
+pub(crate) fn write_known(
+    output: &Path,
+    command: &str,
+    inputs: &[PathBuf],
+    before: &Inputs,
+) -> Result<(), Error> {
+    match (before, Inputs::of(inputs)) {
+        (Inputs(Some(lines)), now) if *before == now => note(output, command, lines),
+        _ => forget(output),
+    }
+}
+
+fn note(output: &Path, command: &str, lines: &[String]) -> Result<(), Error> {
     let mut text = format!("{FIRST_LINE}{command}\n");
-    for path in inputs {
-        match (state(path), modified(path)) {
-            (Some(line), Some(time)) if time < started.0 => text += &format!("{line}\n"),
-            _ => return forget(output),
-        }
+    for line in lines {
+        text += &format!("{line}\n");
     }
     files::write_if_changed(&of(output), text.as_bytes())
+}
+
+/// Files as they are at one time, in the lines of a stamp; `None` if one cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inputs(Option<Vec<String>>);
+
+impl Inputs {
+    pub(crate) fn of(paths: &[PathBuf]) -> Self {
+        Self(paths.iter().map(|path| state(path)).collect())
+    }
 }
 
 /// Removes the stamp of an output that is about to be written: a run that is broken off leaves none.
@@ -75,21 +104,6 @@ impl Started {
         let probe = dir.join("started");
         fs::write(&probe, "").map_err(|e| Error::io("write", &probe, &e))?;
         Ok(Self(modified(&probe).unwrap_or_default()))
-    }
-
-    /// The same, when these files are known to be older: the clock of a file system stands still for
-    /// milliseconds, in which another tool may have made them.
-    pub(crate) fn after(dir: &Path, inputs: &[PathBuf]) -> Result<Self, Error> {
-        let newest = inputs.iter().filter_map(|path| modified(path)).max();
-        let mut started = Self::now(dir)?;
-        for _ in 0..100 {
-            if newest.is_none_or(|newest| newest < started.0) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            started = Self::now(dir)?;
-        }
-        Ok(started)
     }
 }
 
@@ -204,6 +218,25 @@ mod tests {
         fs::write(&output, "").unwrap();
         write(&output, "x", std::slice::from_ref(&source), Started(0)).unwrap();
         assert_eq!(fresh(&output, "x"), None);
+    }
+
+    #[test]
+    fn what_was_known_before_is_stamped_unless_it_changes_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let [object, output] = ["a.o", "a.a"].map(|name| dir.path().join(name));
+        let inputs = [object.clone()];
+        fs::write(&object, "1").unwrap();
+        fs::write(&output, "").unwrap();
+        // Both were made in one tick of the clock; which one, does not matter.
+        let before = Inputs::of(&inputs);
+        write_known(&output, "ar", &inputs, &before).unwrap();
+        assert!(fresh(&output, "ar").is_some());
+        set_time(&object, 1000);
+        write_known(&output, "ar", &inputs, &before).unwrap();
+        assert_eq!(fresh(&output, "ar"), None);
+        fs::remove_file(&object).unwrap();
+        write_known(&output, "ar", &inputs, &Inputs::of(&inputs)).unwrap();
+        assert_eq!(fresh(&output, "ar"), None);
     }
 
     #[test]
