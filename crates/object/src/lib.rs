@@ -15,6 +15,7 @@
 //! }
 //! ```
 
+mod definitions;
 mod device;
 mod elf;
 mod error;
@@ -28,9 +29,11 @@ mod image;
 mod machine;
 mod relocatable;
 mod strings;
+pub mod superarchive;
 mod symbols;
 mod texts;
 
+pub use definitions::definitions;
 pub use device::{
     DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
 };

@@ -1,0 +1,116 @@
+//! Where things stand: `FORMAT.md` in code.
+
+use crate::bytes::Bytes;
+use crate::error::{Error, Part};
+
+/// What the tables begin with.
+pub const MAGIC: [u8; 16] = *b"\x7fgpustub archive";
+
+/// What ends the archive's own index, if the tables stand in it.
+pub const TRAILER: [u8; 16] = *b"\x7fgpustub trailer";
+
+/// The version of the format. A reader refuses others; what a later minor version adds, it does not
+/// look at.
+pub const MAJOR: u16 = 1;
+
+pub const HEADER_SIZE: u64 = 96;
+pub const MEMBER_SIZE: u64 = 40;
+pub const VIEW_SIZE: u64 = 40;
+pub const SLOT_SIZE: u64 = 16;
+pub const ENTRY_SIZE: u64 = 8;
+pub const LAYER_SIZE: u64 = 8;
+
+/// A flag of a member: it lies among the tables, not among the archive's own members.
+pub const HIDDEN: u32 = 1;
+
+/// A table: where it is in the blob, and how many entries (of texts: bytes) it has.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    pub at: u64,
+    pub count: u32,
+}
+
+impl Table {
+    pub fn read(blob: Bytes<'_>, at: u64, size: u64, within: u64) -> Option<Self> {
+        let table = Self {
+            at: blob.u32(at)?.into(),
+            count: blob.u32(at + 4)?,
+        };
+        let end = table.at + u64::from(table.count) * size;
+        (end <= within).then_some(table)
+    }
+}
+
+/// A hash table, of a power of two of slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots {
+    pub at: u64,
+    bits: u32,
+}
+
+impl Slots {
+    pub fn read(blob: Bytes<'_>, at: u64, size: u64, within: u64) -> Option<Self> {
+        let slots = Self {
+            at: blob.u32(at)?.into(),
+            bits: blob.u32(at + 4)?,
+        };
+        if slots.bits > 31 {
+            return None;
+        }
+        let end = slots.at + u64::from(slots.slots()) * size;
+        (end <= within).then_some(slots)
+    }
+
+    pub fn slots(self) -> u32 {
+        1 << self.bits
+    }
+
+    pub fn mask(self) -> u32 {
+        self.slots() - 1
+    }
+}
+
+/// What stands at the beginning of the tables, checked: each table lies within them.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub blob_size: u64,
+    pub archive_size: u64,
+    /// Where the tables end, and hidden members begin.
+    pub tables_size: u64,
+    pub tables_hash: u64,
+    pub members: Table,
+    pub views: Table,
+    pub directory: Slots,
+    pub texts: Table,
+    /// The index of the default view, plus one; 0: there is none.
+    pub default: u32,
+}
+
+impl Header {
+    pub fn read(blob: Bytes<'_>) -> Result<Self, Error> {
+        let major = blob.u16(16).ok_or(Error::Damaged(Part::Header))?;
+        if major != MAJOR {
+            return Err(Error::Version { major });
+        }
+        Self::fields(blob).ok_or(Error::Damaged(Part::Header))
+    }
+
+    fn fields(blob: Bytes<'_>) -> Option<Self> {
+        let tables_size = blob.u64(80)?;
+        let header = Self {
+            blob_size: blob.u64(24)?,
+            archive_size: blob.u64(32)?,
+            tables_size,
+            tables_hash: blob.u64(88)?,
+            members: Table::read(blob, 40, MEMBER_SIZE, tables_size)?,
+            views: Table::read(blob, 48, VIEW_SIZE, tables_size)?,
+            directory: Slots::read(blob, 56, 4, tables_size)?,
+            texts: Table::read(blob, 64, 1, tables_size)?,
+            default: blob.u32(72)?,
+        };
+        let fits = header.tables_size <= header.blob_size
+            && header.blob_size <= blob.len()
+            && header.default <= header.views.count;
+        fits.then_some(header)
+    }
+}

@@ -1,0 +1,93 @@
+//! Members.
+
+use crate::bytes::Bytes;
+use crate::carrier::AR_HEADER_SIZE;
+use crate::error::{Error, Part};
+use crate::format::{HIDDEN, MEMBER_SIZE};
+use crate::{SuperArchive, hash};
+
+/// A member: an object file, a module of bitcode, or anything else.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    archive: Bytes<'a>,
+    index: u32,
+    name: &'a [u8],
+    /// Of its contents, in the blob or in the archive.
+    at: u64,
+    size: u64,
+    contents_hash: u64,
+    /// Of its header in the archive, if it has one.
+    header_hash: Option<u32>,
+}
+
+impl<'a> Member<'a> {
+    pub(crate) fn read(of: SuperArchive<'a>, index: u32) -> Result<Self, Error> {
+        let damaged = Error::Damaged(Part::Members);
+        if index >= of.header.members.count {
+            return Err(damaged);
+        }
+        Self::fields(of, index).ok_or(damaged)
+    }
+
+    fn fields(of: SuperArchive<'a>, index: u32) -> Option<Self> {
+        let blob = of.blob;
+        let entry = of.header.members.at + u64::from(index) * MEMBER_SIZE;
+        let hidden = blob.u32(entry + 32)? & HIDDEN != 0;
+        Some(Self {
+            archive: if hidden { blob } else { of.archive },
+            index,
+            name: of.text(entry + 24)?,
+            at: blob.u64(entry)?,
+            size: blob.u64(entry + 8)?,
+            contents_hash: blob.u64(entry + 16)?,
+            header_hash: (!hidden).then_some(blob.u32(entry + 36)?),
+        })
+    }
+
+    /// Its number among [`SuperArchive::members`]: two views share a member if it is the same.
+    pub fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// The name of its file, as it was in the archive that it comes from.
+    pub fn name(&self) -> &'a [u8] {
+        self.name
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether ordinary tools see it, too: it is in the default view.
+    pub fn is_ordinary(&self) -> bool {
+        self.header_hash.is_some()
+    }
+
+    /// Its contents.
+    ///
+    /// # Errors
+    ///
+    /// If another tool has moved it, or its header is not as written.
+    pub fn data(&self) -> Result<&'a [u8], Error> {
+        let moved = Error::Moved { member: self.index };
+        if let Some(written) = self.header_hash {
+            let header = self.at.checked_sub(AR_HEADER_SIZE).ok_or(moved)?;
+            let header = self.archive.get(header, AR_HEADER_SIZE).ok_or(moved)?;
+            if hash::of(header.0) as u32 != written {
+                return Err(moved);
+            }
+        }
+        let data = self.archive.get(self.at, self.size).ok_or(moved)?;
+        Ok(data.0)
+    }
+
+    /// Its contents, if they hash to what was written.
+    pub(crate) fn verify(&self) -> Result<(), Error> {
+        if hash::of(self.data()?) == self.contents_hash {
+            Ok(())
+        } else {
+            Err(Error::Contents { member: self.index })
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The `ar` format as GNU and LLVM write it: headers, the index, long names.
+
+use super::Input;
+
+pub const MAGIC: &[u8] = b"!<arch>\n";
+pub const HEADER_SIZE: u64 = 60;
+
+/// A header (`struct ar_hdr` of `<ar.h>`) without time, owner, or anything else that differs between
+/// two runs.
+pub fn header(name: &str, size: u64) -> [u8; 60] {
+    let text = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
+    let mut header = [b' '; 60];
+    // A size of more than ten digits does not fit: `Plan::new` refuses it.
+    header.copy_from_slice(&text.as_bytes()[..60]);
+    header
+}
+
+/// Bytes after a member, so that the next begins at an even offset.
+pub fn padding(size: u64) -> u64 {
+    size % 2
+}
+
+/// What a member takes, header and padding with it.
+pub fn footprint(size: u64) -> u64 {
+    HEADER_SIZE + size + padding(size)
+}
+
+/// The names of members in their headers, and the table of those that are too long for that.
+pub struct Names {
+    pub fields: Vec<String>,
+    /// The contents of the member `//`.
+    pub long: Vec<u8>,
+}
+
+impl Names {
+    pub fn of<'n>(names: impl Iterator<Item = &'n [u8]>) -> Self {
+        let mut all = Self {
+            fields: Vec::new(),
+            long: Vec::new(),
+        };
+        for name in names {
+            let short = std::str::from_utf8(name).ok().filter(|name| {
+                let plain = name.bytes().all(|byte| byte > b' ' && byte != b'/');
+                plain && !name.is_empty() && name.len() < 16 && name.is_ascii()
+            });
+            all.fields.push(match short {
+                Some(name) => format!("{name}/"),
+                None => {
+                    let at = all.long.len();
+                    all.long.extend(name.iter().map(|&byte| match byte {
+                        // They end names, here or in other tools.
+                        b'\n' | b'/' | 0 => b'_',
+                        byte => byte,
+                    }));
+                    all.long.extend(b"/\n");
+                    format!("/{at}")
+                }
+            });
+        }
+        all
+    }
+}
+
+/// The index, `/` or `/SYM64/`: which member defines which symbol.
+pub struct Index<'d> {
+    symbols: Vec<(&'d [u8], usize)>,
+    texts: u64,
+    wide: bool,
+}
+
+impl<'d> Index<'d> {
+    /// The index of these members. `wide`: for archives of 4 GiB and more.
+    pub fn of(members: &[&'d Input<'_>], wide: bool) -> Self {
+        let symbols: Vec<_> = (members.iter().enumerate())
+            .flat_map(|(at, member)| member.symbols.iter().map(move |one| (&*one.name, at)))
+            .collect();
+        let texts = symbols.iter().map(|(name, _)| name.len() as u64 + 1).sum();
+        Self {
+            symbols,
+            texts,
+            wide,
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        if self.wide { "/SYM64/" } else { "/" }
+    }
+
+    pub fn size(&self) -> u64 {
+        let number = if self.wide { 8 } else { 4 };
+        number * (self.symbols.len() as u64 + 1) + self.texts
+    }
+
+    /// Its bytes, where members have these offsets.
+    pub fn bytes(&self, offsets: &[u64]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0));
+        let mut number = |number: u64| match self.wide {
+            true => bytes.extend(number.to_be_bytes()),
+            false => bytes.extend((number as u32).to_be_bytes()),
+        };
+        number(self.symbols.len() as u64);
+        for (_, member) in &self.symbols {
+            number(offsets[*member]);
+        }
+        for (name, _) in &self.symbols {
+            bytes.extend(*name);
+            bytes.push(0);
+        }
+        bytes
+    }
+}

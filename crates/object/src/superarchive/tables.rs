@@ -1,0 +1,193 @@
+//! The tables: `FORMAT.md` gives each field its place.
+
+use std::collections::HashMap;
+
+use gpustub_archive::{MAGIC, MAJOR, hash};
+
+use super::layers::Flat;
+use super::unique::Unique;
+use super::{Request, View};
+
+const HEADER_SIZE: usize = 96;
+const MEMBER_SIZE: usize = 40;
+const VIEW_SIZE: usize = 40;
+const SLOT_SIZE: usize = 16;
+
+/// The alignment of the tables, and of each hidden member, from the beginning of the archive.
+pub const ALIGN: u64 = 16;
+
+/// Where the contents of a member are.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// In the archive, as an ordinary member with this header.
+    Ordinary { at: u64, header: [u8; 60] },
+    /// Behind the tables, from where these begin.
+    Hidden { at: u64 },
+}
+
+/// The tables, but for the places of members, which follow from how long the tables are.
+pub struct Tables {
+    bytes: Vec<u8>,
+    members: usize,
+}
+
+/// More than the format's numbers can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl Tables {
+    pub fn of(
+        request: &Request<'_>,
+        unique: &Unique<'_, '_>,
+        flat: &[Flat<'_>],
+    ) -> Result<Self, TooLarge> {
+        let mut texts = Texts::default();
+        let mut bytes = vec![0; HEADER_SIZE];
+
+        let members = bytes.len();
+        for (member, hash) in unique.members.iter().zip(&unique.hashes) {
+            let mut entry = [0; MEMBER_SIZE];
+            put(&mut entry, 8, &(member.data.len() as u64).to_le_bytes());
+            put(&mut entry, 16, &hash.to_le_bytes());
+            put(&mut entry, 24, &texts.add(&member.name)?);
+            bytes.extend(entry);
+        }
+
+        let views = bytes.len();
+        bytes.resize(views + request.views.len() * VIEW_SIZE, 0);
+        let (directory, directory_bits) = (bytes.len(), bits(request.views.len()));
+        bytes.extend(directory_of(&request.views, directory_bits));
+        for (at, (view, flat)) in request.views.iter().zip(flat).enumerate() {
+            let mut entry = [0; VIEW_SIZE];
+            put(&mut entry, 0, &texts.add(view.name.as_bytes())?);
+            let (slots, slot_bits) = (bytes.len(), bits(flat.symbols.len()));
+            bytes.extend(slots_of(flat, slot_bits, &mut texts)?);
+            put(&mut entry, 8, &pair(slots, slot_bits as usize)?);
+            put(&mut entry, 16, &number(flat.symbols.len())?);
+            put(&mut entry, 20, &pair(bytes.len(), flat.members.len())?);
+            for &(member, layer) in &flat.members {
+                bytes.extend(pair(member, layer)?);
+            }
+            put(&mut entry, 28, &pair(bytes.len(), view.layers.len())?);
+            for &layer in &view.layers {
+                bytes.extend(texts.add(request.layers[layer].name.as_bytes())?);
+            }
+            put(&mut bytes, views + at * VIEW_SIZE, &entry);
+        }
+
+        let text = bytes.len();
+        bytes.extend(&texts.bytes);
+        let size = bytes.len().next_multiple_of(ALIGN as usize);
+        bytes.resize(size, 0);
+
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 16, &MAJOR.to_le_bytes());
+        put(&mut bytes, 20, &number(HEADER_SIZE)?);
+        put(&mut bytes, 40, &pair(members, unique.members.len())?);
+        put(&mut bytes, 48, &pair(views, request.views.len())?);
+        put(&mut bytes, 56, &pair(directory, directory_bits as usize)?);
+        put(&mut bytes, 64, &pair(text, texts.bytes.len())?);
+        let default = request.default.map_or(0, |index| index + 1);
+        put(&mut bytes, 72, &number(default)?);
+        put(&mut bytes, 80, &(size as u64).to_le_bytes());
+        Ok(Self { bytes, members })
+    }
+
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The tables, where members have these places.
+    pub fn finish(mut self, places: &[Place], blob_size: u64, archive_size: u64) -> Vec<u8> {
+        for (index, place) in places.iter().enumerate() {
+            let entry = self.members + index * MEMBER_SIZE;
+            let (at, flags, header) = match place {
+                Place::Ordinary { at, header } => (at, 0_u32, hash::of(header) as u32),
+                Place::Hidden { at } => (at, 1, 0),
+            };
+            put(&mut self.bytes, entry, &at.to_le_bytes());
+            put(&mut self.bytes, entry + 32, &flags.to_le_bytes());
+            put(&mut self.bytes, entry + 36, &header.to_le_bytes());
+        }
+        put(&mut self.bytes, 24, &blob_size.to_le_bytes());
+        put(&mut self.bytes, 32, &archive_size.to_le_bytes());
+        let (header, tables) = self.bytes.split_at(HEADER_SIZE);
+        let hash = hash::of(&header[..HEADER_SIZE - 8]) ^ hash::of(tables);
+        put(&mut self.bytes, HEADER_SIZE - 8, &hash.to_le_bytes());
+        self.bytes
+    }
+}
+
+/// Names, each once.
+#[derive(Default)]
+struct Texts<'n> {
+    bytes: Vec<u8>,
+    at: HashMap<&'n [u8], usize>,
+}
+
+impl<'n> Texts<'n> {
+    /// Where a name is, and how long.
+    fn add(&mut self, name: &'n [u8]) -> Result<[u8; 8], TooLarge> {
+        let at = *self.at.entry(name).or_insert_with(|| {
+            self.bytes.extend(name);
+            self.bytes.len() - name.len()
+        });
+        pair(at, name.len())
+    }
+}
+
+fn number(number: usize) -> Result<[u8; 4], TooLarge> {
+    let number = u32::try_from(number).map_err(|_| TooLarge)?;
+    Ok(number.to_le_bytes())
+}
+
+fn pair(first: usize, second: usize) -> Result<[u8; 8], TooLarge> {
+    let mut pair = [0; 8];
+    put(&mut pair, 0, &number(first)?);
+    put(&mut pair, 4, &number(second)?);
+    Ok(pair)
+}
+
+fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
+    bytes[at..at + part.len()].copy_from_slice(part);
+}
+
+/// The power of two of slots for so many entries: at most half of them are full.
+fn bits(entries: usize) -> u32 {
+    (entries.max(1) * 2).next_power_of_two().ilog2()
+}
+
+/// The first free slot of a hash.
+fn free<T>(slots: &[Option<T>], hash: u64) -> usize {
+    let mask = slots.len() - 1;
+    let mut slot = hash as usize & mask;
+    while slots[slot].is_some() {
+        slot = (slot + 1) & mask;
+    }
+    slot
+}
+
+fn directory_of(views: &[View], bits: u32) -> Vec<u8> {
+    let mut slots: Vec<Option<u32>> = vec![None; 1 << bits];
+    for (view, index) in views.iter().zip(1..) {
+        let slot = free(&slots, hash::of(view.name.as_bytes()));
+        slots[slot] = Some(index);
+    }
+    let slots = slots.into_iter().map(Option::unwrap_or_default);
+    slots.flat_map(u32::to_le_bytes).collect()
+}
+
+fn slots_of<'n>(flat: &Flat<'n>, bits: u32, texts: &mut Texts<'n>) -> Result<Vec<u8>, TooLarge> {
+    let mut slots: Vec<Option<[u8; SLOT_SIZE]>> = vec![None; 1 << bits];
+    for &(name, member) in &flat.symbols {
+        let hash = hash::of(name);
+        let mut entry = [0; SLOT_SIZE];
+        put(&mut entry, 0, &((hash >> 32) as u32).to_le_bytes());
+        put(&mut entry, 4, &texts.add(name)?);
+        put(&mut entry, 12, &number(member + 1)?);
+        let slot = free(&slots, hash);
+        slots[slot] = Some(entry);
+    }
+    let slots = slots.into_iter().map(Option::unwrap_or_default);
+    Ok(slots.flatten().collect())
+}

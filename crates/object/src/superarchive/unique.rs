@@ -1,0 +1,47 @@
+//! One copy of each member.
+
+use std::collections::HashMap;
+
+use gpustub_archive::hash;
+
+use super::{Input, Layer};
+
+/// Members by their contents.
+#[derive(Debug)]
+pub struct Unique<'r, 'd> {
+    /// Each once, as it comes first.
+    pub members: Vec<&'r Input<'d>>,
+    /// Of each, the hash of its contents.
+    pub hashes: Vec<u64>,
+    /// Of each layer, the indices of its members.
+    pub layers: Vec<Vec<usize>>,
+}
+
+impl<'r, 'd> Unique<'r, 'd> {
+    /// Finds members with the same contents. The name of the first is kept.
+    pub fn of(layers: &'r [Layer<'d>]) -> Self {
+        let mut unique = Self {
+            members: Vec::new(),
+            hashes: Vec::new(),
+            layers: Vec::new(),
+        };
+        let mut seen: HashMap<u64, Vec<usize>> = HashMap::new();
+        for layer in layers {
+            let mut indices = Vec::with_capacity(layer.members.len());
+            for member in &layer.members {
+                let hash = hash::of(member.data);
+                let alike = seen.entry(hash).or_default();
+                let same = |&&at: &&usize| unique.members[at].data == member.data;
+                let at = alike.iter().find(same).copied().unwrap_or_else(|| {
+                    alike.push(unique.members.len());
+                    unique.members.push(member);
+                    unique.hashes.push(hash);
+                    unique.members.len() - 1
+                });
+                indices.push(at);
+            }
+            unique.layers.push(indices);
+        }
+        unique
+    }
+}

@@ -1,0 +1,78 @@
+//! Super-archives: written, and read again.
+
+use std::borrow::Cow;
+
+use gpustub_archive::SuperArchive;
+use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
+
+fn member<'d>(name: &'d str, data: &'d str, symbols: &[&'d str]) -> Input<'d> {
+    let symbols = symbols.iter().map(|symbol| Definition {
+        name: Cow::Borrowed(symbol.trim_start_matches('~').as_bytes()),
+        weak: symbol.starts_with('~'),
+    });
+    Input {
+        name: Cow::Borrowed(name.as_bytes()),
+        data: data.as_bytes(),
+        symbols: symbols.collect(),
+    }
+}
+
+fn layer<'d>(name: &str, members: Vec<Input<'d>>) -> Layer<'d> {
+    Layer {
+        name: name.to_owned(),
+        members,
+    }
+}
+
+fn view(name: &str, layers: &[usize]) -> View {
+    View {
+        name: name.to_owned(),
+        layers: layers.to_vec(),
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for default in [None, Some(0), Some(1)] {
+        let request = Request {
+            layers: vec![
+                layer("gpu1", vec![member("cos1.o", "one", &["cos"])]),
+                layer(
+                    "gpu2",
+                    vec![
+                        member("cos2.o", "two!", &["cos"]),
+                        member("a very long name.o", "one", &[]),
+                    ],
+                ),
+                layer(
+                    "common",
+                    vec![
+                        member("cos.o", "", &["cos"]),
+                        member("cos16.o", "wide", &["cos16", "cos8"]),
+                    ],
+                ),
+            ],
+            views: vec![view("g1", &[0, 2]), view("g2", &[1, 0, 2])],
+            default,
+        };
+        let plan = Plan::new(&request).unwrap();
+        let mut bytes = Vec::new();
+        plan.write(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, plan.size());
+        let archive = SuperArchive::parse(&bytes).unwrap();
+        archive.verify().unwrap();
+        for (view, symbol, data) in [
+            ("g1", "cos", Some("one")),
+            ("g2", "cos", Some("two!")),
+            ("g1", "cos16", Some("wide")),
+            ("g2", "cos8", Some("wide")),
+            ("g2", "sin", None),
+        ] {
+            let view = archive.view(view).unwrap().unwrap();
+            let found = view.find(symbol).unwrap();
+            let found = found.map(|member| member.data().unwrap());
+            assert_eq!(found, data.map(str::as_bytes), "{symbol} {default:?}");
+        }
+        assert!(archive.view("g3").unwrap().is_none());
+    }
+}
