@@ -9,7 +9,7 @@ const LONGEST: usize = 64 * 1024;
 
 /// All names of one file together. Tables share suffixes, so that a small hostile one could
 /// otherwise stand for terabytes of text.
-const ALL: usize = 256 * 1024 * 1024;
+pub(crate) const ALL: usize = 256 * 1024 * 1024;
 
 /// A string table that counts what it has given out.
 pub(crate) struct Strings<'d> {

@@ -1,10 +1,9 @@
 //! Symbols of ELF objects.
 
-use std::borrow::Cow;
-
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, ReadRef, elf};
 
+use super::found::Found;
 use crate::elf::for_class;
 use crate::error::Problem;
 use crate::superarchive::Definition;
@@ -28,7 +27,7 @@ fn of<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Vec<Definitio
     let table = sections
         .symbols(endian, data, elf::SHT_SYMTAB)
         .map_err(damaged)?;
-    let mut found = Vec::new();
+    let mut found = Found::new();
     for symbol in table.iter().skip(1) {
         // Those of sections and files are local.
         if symbol.is_local() || symbol.is_undefined(endian) {
@@ -39,10 +38,7 @@ fn of<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Vec<Definitio
             .map_err(|_| Problem::Malformed("the name of a symbol lies outside of it"))?;
         let common = symbol.st_shndx(endian) == elf::SHN_COMMON;
         let unique = symbol.st_bind() == elf::STB_GNU_UNIQUE;
-        found.push(Definition {
-            name: Cow::Borrowed(name),
-            weak: symbol.is_weak() || common || unique,
-        });
+        found.add(name, symbol.is_weak() || common || unique)?;
     }
-    Ok(found)
+    Ok(found.list)
 }

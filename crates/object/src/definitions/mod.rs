@@ -1,12 +1,28 @@
 //! What a member of an archive defines for others: what the index of an archive is made of.
 
+mod bitcode;
+mod coff;
 mod elf;
+mod found;
+mod macho;
+
+use object::FileKind;
 
 use crate::error::Error;
 use crate::superarchive::Definition;
 
-/// The symbols of an object file that others can be linked with, in its own order. Of anything else
-/// there are none: archives may hold any files.
+/// The symbols of an object file that others can be linked with, in its own order: what `llvm-ar`
+/// writes into an archive's index. Of anything else there are none: archives may hold any files.
+///
+/// Object files are relocatable ELF files, Mach-O files (not "fat" ones, which hold several), COFF
+/// files with their large and import forms, and LLVM bitcode, raw or wrapped. What was tried of the
+/// last: LLVM 14, 15 and 19 as they write it, LLVM 3 and 4, which keep names elsewhere, as their format
+/// is described.
+///
+/// Two kinds of names stand in the symbol table only that LLVM adds to bitcode since version 5,
+/// where it knows the target: those that inline assembly of the module defines, and those of 32-bit
+/// Windows functions whose calling convention is part of the name. Bitcode without that table has none of the
+/// first, and the plain names of the second. Names in GCC's LTO sections are not seen.
 ///
 /// # Errors
 ///
@@ -14,7 +30,14 @@ use crate::superarchive::Definition;
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
     let found = match data {
         [0x7F, b'E', b'L', b'F', ..] => elf::definitions(data),
-        _ => Ok(Vec::new()),
+        [b'B', b'C', 0xC0, 0xDE, ..] | [0xDE, 0xC0, 0x17, 0x0B, ..] => bitcode::definitions(data),
+        _ => match FileKind::parse(data) {
+            Ok(FileKind::MachO32 | FileKind::MachO64) => macho::definitions(data),
+            Ok(FileKind::Coff) => coff::definitions(data),
+            Ok(FileKind::CoffBig) => coff::big_definitions(data),
+            Ok(FileKind::CoffImport) => coff::import_definitions(data),
+            _ => Ok(Vec::new()),
+        },
     };
     Ok(found?)
 }
