@@ -38,12 +38,22 @@ pub enum Problem {
     },
     /// Names that were required are absent; each with the nearest name that is there.
     Missing(Vec<(String, Option<String>)>),
+    /// It cannot be a layer of a super-archive.
+    NoInput,
+    /// A folder without files.
+    NoFiles,
+    /// A super-archive has no view of that name, or no default view; with the names of its views.
+    NoView(Option<String>, Vec<String>),
+    /// A super-archive is damaged, or was changed by another tool.
+    SuperArchive(gpustub_archive::Error),
 }
 
 /// A [`Problem`] and the file that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     file: Option<PathBuf>,
+    /// Of an archive.
+    member: Option<String>,
     problem: Problem,
 }
 
@@ -55,6 +65,14 @@ impl Error {
     pub(crate) fn in_file(self, path: &Path) -> Self {
         Self {
             file: Some(path.to_owned()),
+            ..self
+        }
+    }
+
+    /// An error of a member of the archive whose error it will be.
+    pub(crate) fn in_member(self, name: &[u8]) -> Self {
+        Self {
+            member: Some(String::from_utf8_lossy(name).into_owned()),
             ..self
         }
     }
@@ -94,6 +112,15 @@ impl Error {
                 Some(near) => format!("did you mean `{near}`? Or take a newer version of it"),
                 None => "take a version of the library that has them, or drop them".into(),
             },
+            Problem::NoInput => {
+                "give a static library, a folder of object files, an object file, or \
+                LLVM bitcode; of a universal (\"fat\") file, the part for one machine"
+                    .into()
+            }
+            Problem::NoFiles => "check the path, and that what makes its files has run".into(),
+            Problem::NoView(_, views) if views.is_empty() => "write it with views".into(),
+            Problem::NoView(_, views) => format!("name one of its views: {}", views.join(", ")),
+            Problem::SuperArchive(_) => "write it anew; other tools must not change it".into(),
         }
     }
 
@@ -113,6 +140,7 @@ impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self {
             file: None,
+            member: None,
             problem,
         }
     }
@@ -120,9 +148,11 @@ impl From<Problem> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.file {
-            Some(file) => write!(f, "`{}` ", file.display())?,
-            None => f.write_str("the file ")?,
+        match (&self.file, &self.member) {
+            (Some(file), None) => write!(f, "`{}` ", file.display())?,
+            // As linkers name them.
+            (Some(file), Some(member)) => write!(f, "`{}({member})` ", file.display())?,
+            (None, _) => f.write_str("the file ")?,
         }
         match &self.problem {
             Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
@@ -150,6 +180,11 @@ impl fmt::Display for Error {
                     more => write!(f, " and {more} more"),
                 }
             }
+            Problem::NoInput => f.write_str("is neither an archive nor an object file"),
+            Problem::NoFiles => f.write_str("is a folder without files"),
+            Problem::NoView(Some(name), _) => write!(f, "has no view `{name}`"),
+            Problem::NoView(None, _) => f.write_str("is a super-archive without a default view"),
+            Problem::SuperArchive(error) => write!(f, "is a super-archive, but {error}"),
         }
     }
 }

@@ -24,18 +24,23 @@ pub(crate) fn with_file<T>(
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, Error>,
 ) -> Result<T, Error> {
+    let map = map(path)?;
+    if map.is_empty() {
+        return Err(Error::from(Problem::Empty).in_file(path));
+    }
+    read(&map).map_err(|error| error.in_file(path))
+}
+
+/// Maps a file.
+pub(crate) fn map(path: &Path) -> Result<Mmap, Error> {
     let unreadable = |reason: String| Error::from(Problem::Unreadable(reason)).in_file(path);
     let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
     let metadata = file.metadata().map_err(|e| unreadable(e.to_string()))?;
     if !metadata.is_file() {
         return Err(unreadable("it is not a regular file".into()));
     }
-    if metadata.len() == 0 {
-        return Err(Error::from(Problem::Empty).in_file(path));
-    }
     // SAFETY: the map is private and read-only. Should another process shorten the file while it
     // is read, this one gets SIGBUS, as every loader and linker does that maps libraries; other
     // changes give other bytes, and nothing here trusts the bytes.
-    let map = unsafe { Mmap::map(&file) }.map_err(|e| unreadable(e.to_string()))?;
-    read(&map).map_err(|error| error.in_file(path))
+    unsafe { Mmap::map(&file) }.map_err(|e| unreadable(e.to_string()))
 }

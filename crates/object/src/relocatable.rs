@@ -101,6 +101,6 @@ pub fn archive_members(
     }))
 }
 
-fn damaged() -> Error {
+pub(crate) fn damaged() -> Error {
     Problem::Malformed("a member of the archive is cut off, or has no header").into()
 }

@@ -28,16 +28,44 @@ use crate::superarchive::Definition;
 ///
 /// If it is an object file, and damaged.
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
-    let found = match data {
-        [0x7F, b'E', b'L', b'F', ..] => elf::definitions(data),
-        [b'B', b'C', 0xC0, 0xDE, ..] | [0xDE, 0xC0, 0x17, 0x0B, ..] => bitcode::definitions(data),
-        _ => match FileKind::parse(data) {
-            Ok(FileKind::MachO32 | FileKind::MachO64) => macho::definitions(data),
-            Ok(FileKind::Coff) => coff::definitions(data),
-            Ok(FileKind::CoffBig) => coff::big_definitions(data),
-            Ok(FileKind::CoffImport) => coff::import_definitions(data),
-            _ => Ok(Vec::new()),
-        },
+    let found = match Kind::of(data) {
+        Some(Kind::Elf) => elf::definitions(data),
+        Some(Kind::Bitcode) => bitcode::definitions(data),
+        Some(Kind::MachO) => macho::definitions(data),
+        Some(Kind::Coff) => coff::definitions(data),
+        Some(Kind::BigCoff) => coff::big_definitions(data),
+        Some(Kind::Import) => coff::import_definitions(data),
+        None => Ok(Vec::new()),
     };
     Ok(found?)
+}
+
+/// A kind of file whose definitions can be read.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Elf,
+    Bitcode,
+    MachO,
+    Coff,
+    BigCoff,
+    Import,
+}
+
+impl Kind {
+    pub(crate) fn of(data: &[u8]) -> Option<Self> {
+        match data {
+            [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
+            [b'B', b'C', 0xC0, 0xDE, ..] | [0xDE, 0xC0, 0x17, 0x0B, ..] => {
+                return Some(Self::Bitcode);
+            }
+            _ => {}
+        }
+        match FileKind::parse(data).ok()? {
+            FileKind::MachO32 | FileKind::MachO64 => Some(Self::MachO),
+            FileKind::Coff => Some(Self::Coff),
+            FileKind::CoffBig => Some(Self::BigCoff),
+            FileKind::CoffImport => Some(Self::Import),
+            _ => None,
+        }
+    }
 }

@@ -1,14 +1,15 @@
 //! Writes super-archives: static libraries for many GPU families in one file, each member once.
 //!
 //! `crates/archive/FORMAT.md` tells what is written; `gpustub-archive` reads it. What goes in is a
-//! [`Request`]: layers, each the members of an archive or a folder, and views, each an ordered list
-//! of layers. [`Plan::new`] finds which member each view has for each symbol, and where everything
+//! [`Request`]: layers, each the members of an archive or a folder ([`Source`]), and views, each an
+//! ordered list of layers. [`Plan::new`] finds which member each view has for each symbol, and where everything
 //! goes; [`Plan::write`] streams it. The bytes written depend on nothing but the request.
 
 mod ar;
 mod carrier;
 mod layers;
 mod layout;
+mod sources;
 mod tables;
 mod unique;
 mod write;
@@ -16,6 +17,7 @@ mod write;
 use std::borrow::Cow;
 
 pub use layers::{Conflict, Flat, Shadow};
+pub use sources::Source;
 pub use write::{Plan, WriteError, write_archive};
 
 /// A member to be, and what it defines.
