@@ -172,6 +172,19 @@ fn thin_archives_name_files_from_their_folder_on() {
          read: No such file or directory (os error 2); check the path and the permissions"
     );
     assert!(!one.exists());
+    let mut ar = Command::new("ar");
+    run(ar
+        .current_dir(&elsewhere)
+        .args(["rc", "inner.a", &format!("objects/{LONG}")]));
+    let mut ar = Command::new("ar");
+    run(ar
+        .current_dir(&elsewhere)
+        .args(["rcT", "outer.a", "inner.a"]));
+    let refused = refused(&elsewhere.join("outer.a"));
+    assert!(
+        refused.contains("`outer.a` is malformed: a member of it is damaged, or a "),
+        "{refused}"
+    );
 }
 
 #[test]

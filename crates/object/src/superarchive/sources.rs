@@ -181,7 +181,13 @@ fn members(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Error> {
     let windows = archive.kind() == ArchiveKind::Coff;
     let mut members = Vec::new();
     for member in archive.members() {
-        let member = member.map_err(|_| damaged())?;
+        let member = member.map_err(|_| match archive.is_thin() {
+            // GNU's name members of other archives by a place in these.
+            true => {
+                Problem::Malformed("a member of it is damaged, or a member of an archive").into()
+            }
+            false => damaged(),
+        })?;
         let name = member.name();
         if SPECIAL.iter().any(|special| special.as_bytes() == name) {
             continue;

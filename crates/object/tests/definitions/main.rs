@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_object::definitions;
+use gpustub_object::superarchive::{Definition, Source};
 use tempfile::TempDir;
 
 /// Runs a tool, and gives what it prints. A tool that is absent is a failure.
@@ -43,9 +44,7 @@ fn found(object: &Path) -> (Vec<String>, Vec<String>) {
     let mut bytes = vec![0; 2];
     bytes.extend(fs::read(object).unwrap());
     let all = definitions(&bytes[2..]).unwrap();
-    let name = |one: &gpustub_object::superarchive::Definition| {
-        String::from_utf8(one.name.to_vec()).unwrap()
-    };
+    let name = |one: &Definition| String::from_utf8(one.name.to_vec()).unwrap();
     let weak = all.iter().filter(|one| one.weak).map(name).collect();
     (all.iter().map(name).collect(), weak)
 }
@@ -137,5 +136,153 @@ fn objects_and_bitcode_of_all_targets() {
                 }
             }
         }
+    }
+}
+
+/// GNU's archiver reads ELF; of bitcode it knows what a plugin tells it.
+#[test]
+fn gnu_indices_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = [
+        "-DALIAS",
+        "-DIFUNC",
+        "-DCONSTRUCTOR",
+        "-DASSEMBLY",
+        "-fcommon",
+    ];
+    for (language, flags) in [("c", &flags[..]), ("c++", &["-std=c++17", "-O1"])] {
+        let object = compile(&dir, "x86_64-linux-gnu", flags, language, "object.o");
+        assert_eq!(found(&object).0, index("ar", "nm", &object), "{language}");
+    }
+}
+
+/// Which definitions may give way to others is in no index.
+#[test]
+fn definitions_that_may_give_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = "tentative weak_function weak_variable";
+    // COFF knows weak names as others of a symbol that is there.
+    let windows = ".refptr.wanted_weakly tentative wanted_weakly weak_function weak_variable";
+    let linux = "tentative weak_function weak_name weak_variable";
+    let apple = "_tentative _weak_function _weak_variable";
+    for (target, flags, of_object, of_bitcode) in [
+        (
+            "x86_64-linux-gnu",
+            &["-fcommon", "-DALIAS"][..],
+            linux,
+            linux,
+        ),
+        ("x86_64-apple-macos11", &["-fcommon"], apple, apple),
+        ("x86_64-pc-windows-msvc", &["-fcommon"], windows, plain),
+    ] {
+        let object = compile(&dir, target, flags, "c", "object.o");
+        let flags = [flags, &["-emit-llvm"]].concat();
+        let bitcode = compile(&dir, target, &flags, "c", "module.bc");
+        for (file, weak) in [(object, of_object), (bitcode, of_bitcode)] {
+            let mut found = found(&file).1;
+            found.sort();
+            assert_eq!(found.join(" "), weak, "{target} {}", file.display());
+        }
+    }
+}
+
+/// What links of several modules leave, and files with more than one module.
+#[test]
+fn files_of_several_modules() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let module = |language: &str, name: &str, flags: &[&str]| {
+        let flags = [flags, &["-emit-llvm"]].concat();
+        compile(&dir, "x86_64-linux-gnu", &flags, language, name)
+    };
+    let one = module("c", "one.bc", &[]);
+    let assembly = module("c", "assembly.bc", &["-DASSEMBLY"]);
+    let two = module("c++", "two.bc", &["-std=c++17"]);
+    for (tool, flags) in [
+        ("llvm-cat", &["-b"][..]),
+        ("llvm-cat", &[]),
+        ("llvm-link", &[]),
+    ] {
+        let run_on = |first: &Path| {
+            let mut tool = Command::new(tool);
+            tool.args(flags).arg("-o").arg(at("both.bc"));
+            run(tool.args([first, &two]));
+        };
+        run_on(&one);
+        same_as_llvm(&at("both.bc"), tool);
+        // These tools know no target, and write no table where there is assembly.
+        run_on(&assembly);
+        let mut expected = index("llvm-ar", "llvm-nm", &at("both.bc"));
+        expected.retain(|name| name != "from_assembly");
+        assert_eq!(found(&at("both.bc")).0, expected, "{tool} {flags:?}");
+    }
+    let split = [
+        "-flto",
+        "-fsplit-lto-unit",
+        "-fwhole-program-vtables",
+        "-std=c++17",
+        "-fvisibility=hidden",
+    ];
+    let object = compile(&dir, "x86_64-linux-gnu", &split, "c++", "split.bc");
+    same_as_llvm(&object, "split");
+}
+
+/// Big-endian Mach-O, which LLVM reads and does not make; 66 000 sections; what stands for a DLL.
+#[test]
+fn rarer_forms() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for name in ["ppc", "ppc64"] {
+        let yaml = source(&format!("{name}.yaml"));
+        run(Command::new("yaml2obj")
+            .arg(yaml)
+            .arg("-o")
+            .arg(at("ppc.o")));
+        assert_eq!(
+            same_as_llvm(&at("ppc.o"), name),
+            ["_common", "_defined", "_weak"]
+        );
+        assert_eq!(found(&at("ppc.o")).1, ["_weak", "_common"]);
+    }
+
+    let sections =
+        (0..66_000).map(|n| format!(".section s{n},\"dr\"\n.globl x{n}\nx{n}: .long 0\n"));
+    fs::write(at("many.s"), sections.collect::<String>()).unwrap();
+    let mut clang = Command::new("clang");
+    clang
+        .args(["-c", "-target", "x86_64-pc-windows-msvc", "-o"])
+        .arg(at("many.o"));
+    run(clang.arg(at("many.s")));
+    assert_eq!(same_as_llvm(&at("many.o"), "many sections").len(), 66_000);
+
+    fs::write(
+        at("x.def"),
+        "LIBRARY x.dll\nEXPORTS\n call\n value DATA\n fixed CONSTANT\n ?cpp@@YAXXZ\n",
+    )
+    .unwrap();
+    for machine in ["i386:x86-64", "i386"] {
+        let mut tool = Command::new("llvm-dlltool");
+        tool.args(["-m", machine, "-d"])
+            .arg(at("x.def"))
+            .arg("-l")
+            .arg(at("x.lib"));
+        run(&mut tool);
+        let printed = run(Command::new("llvm-nm")
+            .arg("--print-armap")
+            .arg(at("x.lib")));
+        let map = printed.lines().skip(1).take_while(|line| !line.is_empty());
+        let mut expected: Vec<_> = map
+            .map(|line| line.rsplit_once(" in ").unwrap().0.to_owned())
+            .collect();
+        let library = Source::open(&at("x.lib")).unwrap();
+        let layer = library.layer().unwrap();
+        let symbols = layer.members.iter().flat_map(|member| &member.symbols);
+        let mut found: Vec<_> = symbols
+            .map(|one| String::from_utf8(one.name.to_vec()).unwrap())
+            .collect();
+        found.sort();
+        expected.sort();
+        assert!(found.len() > 9);
+        assert_eq!(found, expected, "{machine}");
     }
 }

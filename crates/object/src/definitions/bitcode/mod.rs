@@ -31,7 +31,7 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
     Ok(found.list)
 }
 
-/// Bitcode without its wrapper (`LLVM's BitCodeFormat.rst`, "Bitcode Wrapper Format").
+/// Bitcode without its wrapper (LLVM's `BitCodeFormat.rst`, "Bitcode Wrapper Format").
 fn unwrapped(data: &[u8]) -> Result<&[u8], Problem> {
     if data.starts_with(b"BC") {
         return Ok(data);
@@ -85,6 +85,9 @@ impl<'d> File<'d> {
         }
         file.modules
             .extend(waiting.drain(..).map(|module| (module, &[][..])));
+        if file.modules.is_empty() {
+            return Err(Problem::Truncated("first module"));
+        }
         Ok(file)
     }
 
@@ -121,3 +124,6 @@ fn text(texts: &[u8], (at, size): (u64, u64)) -> Result<&[u8], Problem> {
         "the name of a symbol lies outside of it",
     ))
 }
+
+#[cfg(test)]
+mod tests;
