@@ -2,11 +2,15 @@
 //! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. What nvcc itself writes is
 //! held against NVIDIA's tools in `device_images.rs`.
 
+#[path = "../../crates/object/tests/damage/mod.rs"]
+mod damage;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use damage::{changes, overwritten};
 use gpustub_object::{
     DeviceCode, archive_device_code, archive_device_code_file, fuzz, read_device_code,
 };
@@ -252,34 +256,16 @@ fn seeds_are_read() {
     assert!(archive_device_code(&seeds()[0]).is_err());
 }
 
-/// Values that break arithmetic more often than random ones do.
-fn value() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        Just(0),
-        Just(1),
-        Just(u64::from(u32::MAX)),
-        Just(u64::MAX),
-        Just(1 << 63),
-        0..0x1_0000_u64,
-        any::<u64>(),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_files_are_read_or_refused(
         seed in 0_usize..3,
-        changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, value()), 1..6),
+        changes in changes(),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = seeds()[seed].clone();
-        for (at, size, value) in changes {
-            let size = 1 << size;
-            let at = at.index(bytes.len() - size);
-            bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
-        }
+        let mut bytes = overwritten(&seeds()[seed], &changes);
         bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
         fuzz::device(&bytes);
     }

@@ -19,6 +19,7 @@ pub fn check(data: &[u8]) -> bool {
     let _ = read_texts(data, &[".so"], &|_| true, &|_| ());
     let _ = code_may_have(data, &["libcuda.so"], &|_| ());
     device(data);
+    definitions(data);
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };
@@ -75,4 +76,20 @@ pub fn device(data: &[u8]) -> usize {
         ids += code.modules.len() + code.links.len();
     }
     ids
+}
+
+/// Reads `data` as a member of an archive; tells how many symbols it defines.
+#[doc(hidden)]
+pub fn definitions(data: &[u8]) -> usize {
+    let Ok(found) = crate::definitions(data) else {
+        return 0;
+    };
+    let fits = |name: &[u8]| !name.is_empty() && !name.contains(&0);
+    assert!(
+        found.iter().all(|one| fits(&one.name)),
+        "names for an index"
+    );
+    let text: usize = found.iter().map(|one| one.name.len()).sum();
+    assert!(text <= crate::strings::ALL, "no more than a file may have");
+    found.len()
 }

@@ -1,6 +1,10 @@
 //! What members define, held against the indices that archivers write. Needs clang, LLVM's tools and
 //! GNU binutils.
 
+#[path = "../damage/mod.rs"]
+mod damage;
+mod hostile;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,0 +1,46 @@
+//! Damage to files, for tests with hostile bytes.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Values that break arithmetic more often than random ones do.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::from(u32::MAX)),
+        Just(u64::MAX),
+        Just(1 << 63),
+        0..0x1_0000_u64,
+        any::<u64>(),
+    ]
+}
+
+/// A number, of 1 to 8 bytes, that is put somewhere.
+#[derive(Debug, Clone)]
+pub struct Change {
+    at: Index,
+    size: usize,
+    value: u64,
+}
+
+/// A few changes to any file.
+pub fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = (any::<Index>(), 0_usize..4, value());
+    let change = change.prop_map(|(at, size, value)| Change {
+        at,
+        size: 1 << size,
+        value,
+    });
+    prop::collection::vec(change, 1..6)
+}
+
+/// The file with these changes.
+pub fn overwritten(bytes: &[u8], changes: &[Change]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for &Change { at, size, value } in changes {
+        let at = at.index(bytes.len() - size);
+        bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+    }
+    bytes
+}
