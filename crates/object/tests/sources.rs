@@ -279,6 +279,11 @@ fn errors_name_the_file_and_the_member() {
     );
     fs::write(at("text"), "int one;").unwrap();
     assert!(refused(&at("text")).starts_with("`text` is neither an archive nor an object file; "));
+    run(Command::new("cc")
+        .args(["-shared", "-nostdlib", "-o"])
+        .arg(at("x.so"))
+        .arg(&one));
+    assert!(refused(&at("x.so")).starts_with("`x.so` is neither an archive nor an object file; "));
     fs::write(at("empty"), "").unwrap();
     assert!(refused(&at("empty")).starts_with("`empty` is empty; "));
     assert!(refused(&at("absent")).starts_with("`absent` cannot be read: "));

@@ -1,6 +1,8 @@
 //! Symbols of ELF objects.
 
-use object::read::elf::{FileHeader, Sym};
+use std::collections::HashSet;
+
+use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, ReadRef, elf};
 
 use super::found::Found;
@@ -27,9 +29,10 @@ fn of<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Vec<Definitio
     let table = sections
         .symbols(endian, data, elf::SHT_SYMTAB)
         .map_err(damaged)?;
+    let groups = groups(&sections, endian, data)?;
     let mut found = Found::new();
-    for symbol in table.iter().skip(1) {
-        // Those of sections and files are local.
+    for (index, symbol) in table.enumerate() {
+        // Those of sections and files are local, as the first, which is none.
         if symbol.is_local() || symbol.is_undefined(endian) {
             continue;
         }
@@ -38,7 +41,40 @@ fn of<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Vec<Definitio
             .map_err(|_| Problem::Malformed("the name of a symbol lies outside of it"))?;
         let common = symbol.st_shndx(endian) == elf::SHN_COMMON;
         let unique = symbol.st_bind() == elf::STB_GNU_UNIQUE;
-        found.add(name, symbol.is_weak() || common || unique)?;
+        let section = table.symbol_section(endian, symbol, index);
+        let grouped = section
+            .map_err(damaged)?
+            .is_some_and(|section| groups.contains(&section.0));
+        found.add(name, symbol.is_weak() || common || unique || grouped)?;
     }
     Ok(found.list)
+}
+
+/// Sections of groups of which linkers keep one (`GRP_COMDAT` of the gABI).
+fn groups<Elf: FileHeader<Endian = Endianness>>(
+    sections: &SectionTable<'_, Elf>,
+    endian: Endianness,
+    data: &[u8],
+) -> Result<HashSet<usize>, Problem> {
+    let damaged = |_| Problem::Malformed("a group of its sections lies outside of it");
+    let mut found = HashSet::new();
+    let mut left = sections.len();
+    for section in sections.iter() {
+        let Some((flags, members)) = section.group(endian, data).map_err(damaged)? else {
+            continue;
+        };
+        // Groups of a hostile file may lie over one another.
+        let twice = Problem::Malformed("its groups have more sections than it has");
+        left = left.checked_sub(members.len()).ok_or(twice)?;
+        if flags.contains(elf::GRP_COMDAT) {
+            found.extend(members.iter().map(|member| member.get(endian) as usize));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether it is no program or shared library.
+pub fn is_relocatable(data: &[u8]) -> bool {
+    // `e_type`, in either byte order. What is damaged is told later.
+    matches!(data.get(16..18), None | Some([1, 0] | [0, 1]))
 }

@@ -42,7 +42,7 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
 
 /// A kind of file whose definitions can be read.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+enum Kind {
     Elf,
     Bitcode,
     MachO,
@@ -52,7 +52,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn of(data: &[u8]) -> Option<Self> {
+    fn of(data: &[u8]) -> Option<Self> {
         match data {
             [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
             [b'B', b'C', 0xC0, 0xDE, ..] | [0xDE, 0xC0, 0x17, 0x0B, ..] => {
@@ -67,5 +67,13 @@ impl Kind {
             FileKind::CoffImport => Some(Self::Import),
             _ => None,
         }
+    }
+}
+
+/// Whether it is what linkers take as a member.
+pub(crate) fn is_object(data: &[u8]) -> bool {
+    match Kind::of(data) {
+        Some(Kind::Elf) => elf::is_relocatable(data),
+        kind => kind.is_some(),
     }
 }

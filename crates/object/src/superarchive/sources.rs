@@ -8,10 +8,10 @@ use memmap2::Mmap;
 use object::read::archive::{ArchiveFile, ArchiveKind};
 
 use super::{Input, Layer, ar, carrier};
-use crate::definitions::{Kind, definitions};
+use crate::definitions::{definitions, is_object};
 use crate::error::{Error, Problem};
 use crate::file::map;
-use crate::relocatable::damaged;
+use crate::relocatable::{ArchiveMember, damaged};
 
 /// Files that are mapped; the [`Layer`] that is made of them borrows from it.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Source {
             }
         } else if map.is_empty() {
             return Err(failed(Problem::Empty));
-        } else if Kind::of(&map).is_none() {
+        } else if !is_object(&map) {
             return Err(failed(Problem::NoInput));
         } else {
             Contents::Files(vec![(path.to_owned(), map)])
@@ -175,7 +175,7 @@ fn input<'d>(name: &'d [u8], data: &'d [u8]) -> Result<Input<'d>, Error> {
 }
 
 /// Files and other members, with their names as the archive has them.
-fn members(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Error> {
+fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     let archive = ArchiveFile::parse(bytes).map_err(|_| damaged())?;
     // Paths of Windows.
     let windows = archive.kind() == ArchiveKind::Coff;
@@ -195,7 +195,8 @@ fn members(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Error> {
         let data = member.data(bytes).map_err(|_| damaged().in_member(name))?;
         let folder = |&byte: &u8| windows && byte == b'\\';
         let end = name.iter().rposition(folder).map_or(0, |at| at + 1);
-        members.push((&name[end..], data));
+        let name = &name[end..];
+        members.push(ArchiveMember { name, data });
     }
     Ok(members)
 }
@@ -208,15 +209,17 @@ fn file_name(name: &[u8]) -> &[u8] {
 /// Maps what a thin archive names.
 fn thin_members(path: &Path, bytes: &[u8]) -> Result<Vec<Mmap>, Error> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let files = members(bytes)?.into_iter().map(|(name, _)| {
-        let text = std::str::from_utf8(name);
-        let text = text.map_err(|_| Problem::Malformed("its name is not UTF-8 text"));
-        let text = text.map_err(|problem| Error::from(problem).in_member(name))?;
-        map(&folder.join(text)).map_err(|error| {
-            let reason = format!("the archive is thin, and {error}");
-            Error::from(Problem::Unreadable(reason)).in_member(name)
-        })
-    });
+    let files = members(bytes)?
+        .into_iter()
+        .map(|ArchiveMember { name, .. }| {
+            let text = std::str::from_utf8(name);
+            let text = text.map_err(|_| Problem::Malformed("its name is not UTF-8 text"));
+            let text = text.map_err(|problem| Error::from(problem).in_member(name))?;
+            map(&folder.join(text)).map_err(|error| {
+                let reason = format!("the archive is thin, and {error}");
+                Error::from(Problem::Unreadable(reason)).in_member(name)
+            })
+        });
     files.collect()
 }
 
@@ -226,10 +229,13 @@ fn archive_inputs<'d>(bytes: &'d [u8], files: &'d [Mmap]) -> Result<Vec<Input<'d
     if thin && members.len() != files.len() {
         return Err(Problem::Malformed("it changes while it is read").into());
     }
-    let inputs = members.into_iter().enumerate().map(|(at, (name, data))| {
-        let data = if thin { &files[at][..] } else { data };
-        input(file_name(name), data).map_err(|error| error.in_member(name))
-    });
+    let inputs = members
+        .into_iter()
+        .enumerate()
+        .map(|(at, ArchiveMember { name, data })| {
+            let data = if thin { &files[at][..] } else { data };
+            input(file_name(name), data).map_err(|error| error.in_member(name))
+        });
     inputs.collect()
 }
 

@@ -190,6 +190,31 @@ fn definitions_that_may_give_way() {
     }
 }
 
+/// A strong symbol in a group of which linkers keep one; and with more sections than a symbol's own
+/// number counts.
+#[test]
+fn groups_of_elf() {
+    let dir = tempfile::tempdir().unwrap();
+    for (target, sections) in [("x86_64-linux-gnu", 0), ("powerpc-linux-gnu", 66_000)] {
+        let more = (0..sections).map(|n| format!(".section .s{n}\n"));
+        let group = |name: &str, kind: &str| {
+            let flags = format!("\"aG\",@progbits,{name}_group{kind}");
+            format!(".section .{name},{flags}\n.globl {name}\n{name}: .long 0\n")
+        };
+        let text = [group("kept", ""), group("once", ",comdat")].concat();
+        let assembly = dir.path().join("groups.s");
+        let text = more.chain([text, ".data\n.globl plain\nplain: .long 0\n".into()]);
+        fs::write(&assembly, text.collect::<String>()).unwrap();
+        let object = dir.path().join("groups.o");
+        let mut clang = Command::new("clang");
+        clang.args(["-c", "-target", target, "-o"]).arg(&object);
+        run(clang.arg(&assembly));
+        same_as_llvm(&object, target);
+        let (_, weak) = found(&object);
+        assert_eq!(weak, ["once"], "{target}");
+    }
+}
+
 /// What links of several modules leave, and files with more than one module.
 #[test]
 fn files_of_several_modules() {
