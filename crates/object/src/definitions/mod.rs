@@ -15,14 +15,15 @@ use crate::superarchive::Definition;
 /// writes into an archive's index. Of anything else there are none: archives may hold any files.
 ///
 /// Object files are relocatable ELF files, Mach-O files (not "fat" ones, which hold several), COFF
-/// files with their large and import forms, and LLVM bitcode, raw or wrapped. What was tried of the
-/// last: LLVM 14, 15 and 19 as they write it, LLVM 3 and 4, which keep names elsewhere, as their format
+/// files with their large and import forms, and LLVM bitcode, raw or wrapped. The bitcode of clang
+/// 14, 15 and 19 was tried; that of LLVM 3 and 4, which has its names elsewhere, only as its format
 /// is described.
 ///
-/// Two kinds of names stand in the symbol table only that LLVM adds to bitcode since version 5,
-/// where it knows the target: those that inline assembly of the module defines, and those of 32-bit
-/// Windows functions whose calling convention is part of the name. Bitcode without that table has none of the
-/// first, and the plain names of the second. Names in GCC's LTO sections are not seen.
+/// Two kinds of names stand nowhere but in the symbol table that LLVM adds to bitcode since
+/// version 5, where it knows the target: those that inline assembly of the module defines, and
+/// those of 32-bit Windows functions whose calling convention is part of the name. Bitcode without
+/// that table has none of the first, and the plain names of the second. Names in GCC's LTO sections
+/// are not seen.
 ///
 /// # Errors
 ///
