@@ -137,7 +137,7 @@ impl Source {
     }
 
     /// The layer of all members but those that are tables of the archive. Names of members are
-    /// without folders; the layer has that of the file.
+    /// without folders; the layer has that of the file, or of the first one.
     ///
     /// # Errors
     ///
