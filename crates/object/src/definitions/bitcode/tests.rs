@@ -147,6 +147,8 @@ fn old() -> Vec<u8> {
         .record(9, &[0, 0, 16])
         .record(14, &[0, 0, 0, 0])
         .record(18, &[0, 0, 0, 0]);
+    // A body for the optimizer's eyes.
+    writer.record(8, &[0, 0, 0, 12, 0]);
     // A body, and a block that nobody knows.
     writer
         .begin(12, 4)
@@ -155,7 +157,13 @@ fn old() -> Vec<u8> {
         .begin(99, 2)
         .end();
     writer.begin(SYMBOLS, 4);
-    for (number, name) in [(0, "first"), (1, "declared"), (2, "common"), (3, "words")] {
+    for (number, name) in [
+        (0, "first"),
+        (1, "declared"),
+        (2, "common"),
+        (3, "words"),
+        (10, "available"),
+    ] {
         writer.text(1, &[number], name);
     }
     writer
@@ -219,16 +227,12 @@ fn wrappers() {
     assert_eq!(told(&wrap(0, size, &inner)), Err(none));
 }
 
-/// An abbreviation with these operands, `(true, value)` or `(false, encoding, width)`.
-fn abbreviated(define: impl Fn(&mut Writer)) -> Result<String, Problem> {
+/// A module with an abbreviation, a record that uses it, and bits behind.
+fn abbreviated(tail: u64, define: impl Fn(&mut Writer)) -> Result<String, Problem> {
     let mut writer = Writer::new();
     writer.begin(MODULE_BLOCK, 3).fixed(2, 3);
     define(&mut writer);
-    writer
-        .fixed(4, 3)
-        .fixed(u64::MAX, 64)
-        .fixed(u64::MAX, 64)
-        .align();
+    writer.fixed(4, 3).fixed(tail, 64).fixed(tail, 64).align();
     told(&writer.bytes())
 }
 
@@ -241,7 +245,7 @@ fn abbreviations_that_would_read_for_ever() {
         &[(0, 1), (1, 3), (0, 5)],
         &[(0, 1), (3, 3)],
     ] {
-        let found = abbreviated(|writer| {
+        let found = abbreviated(0, |writer| {
             writer
                 .vbr(3, 5)
                 .fixed(1, 1)
@@ -255,7 +259,7 @@ fn abbreviations_that_would_read_for_ever() {
         assert_eq!(found, bad(), "{element:?}");
     }
     for (encoding, width) in [(2, 1), (2, 33), (1, 65), (0, 0), (6, 0)] {
-        let found = abbreviated(|writer| {
+        let found = abbreviated(0, |writer| {
             writer
                 .vbr(1, 5)
                 .fixed(0, 1)
@@ -266,7 +270,7 @@ fn abbreviations_that_would_read_for_ever() {
     }
     // None at all, and more operands than anybody writes, which take no bits of a record.
     for count in [0, 65, u64::MAX] {
-        let found = abbreviated(|writer| {
+        let found = abbreviated(0, |writer| {
             writer.vbr(count, 5);
             for _ in 0..count.min(65) {
                 writer.fixed(1, 1).vbr(0, 8);
@@ -276,7 +280,7 @@ fn abbreviations_that_would_read_for_ever() {
     }
     // Blobs and arrays are last, and not first.
     for operands in [&[5, 5][..], &[3, 4], &[4, 5, 4], &[4, 3]] {
-        let found = abbreviated(|writer| {
+        let found = abbreviated(0, |writer| {
             writer.vbr(operands.len() as u64, 5);
             for operand in operands {
                 writer.fixed(0, 1).fixed(*operand, 3);
@@ -289,7 +293,7 @@ fn abbreviations_that_would_read_for_ever() {
 #[test]
 fn arrays_and_blobs_end_with_the_file() {
     for (last, count) in [(3, 3), (5, 2)] {
-        let found = abbreviated(|writer| {
+        let found = abbreviated(u64::MAX, |writer| {
             writer
                 .vbr(count, 5)
                 .fixed(1, 1)
@@ -314,6 +318,24 @@ fn blocks_in_blocks_are_not_entered() {
     for _ in 0..100_001 {
         writer.end();
     }
+    assert_eq!(told(&writer.bytes()).unwrap(), "");
+}
+
+#[test]
+fn text_that_is_not_kept_is_no_name() {
+    let mut writer = Writer::new();
+    writer
+        .begin(MODULE_BLOCK, 3)
+        .record(5, &vec![1; stream::KEPT])
+        .end();
+    let too_long = Problem::Malformed("a name in its bitcode is too long");
+    assert_eq!(told(&writer.bytes()), Err(too_long));
+    let mut writer = Writer::new();
+    // Assembly.
+    writer
+        .begin(MODULE_BLOCK, 3)
+        .record(4, &vec![1; stream::KEPT + 1])
+        .end();
     assert_eq!(told(&writer.bytes()).unwrap(), "");
 }
 
@@ -400,6 +422,17 @@ fn modules_tell_what_the_table_tells() {
             assert_eq!(own.list, listed.list, "{target} {source}");
         }
     }
+}
+
+/// Files may be put together of others, tables and all; each table is then of a part.
+#[test]
+fn tables_of_some_modules_are_not_used() {
+    let flags = ["-std=c++17", "-fno-threadsafe-statics"];
+    let [one, two] = [("all.c", &[][..]), ("all.cc", &flags)]
+        .map(|(source, flags)| clang("x86_64-linux-gnu", source, flags));
+    let both = [&one[..], &two[4..]].concat();
+    let expected = [told(&one).unwrap(), told(&two).unwrap()].join(" ");
+    assert_eq!(told(&both).unwrap(), expected);
 }
 
 /// Which nobody but the table knows.
