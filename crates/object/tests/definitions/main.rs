@@ -215,6 +215,30 @@ fn groups_of_elf() {
     }
 }
 
+/// All groups of a hostile file may be its longest one.
+#[test]
+fn groups_of_elf_that_lie_over_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = ["-std=c++17"];
+    let object = compile(&dir, "x86_64-linux-gnu", &flags, "c++", "object.o");
+    let mut bytes = fs::read(object).unwrap();
+    // ELF64: e_shoff at 40; of a section header sh_type at 4, sh_offset at 24, sh_size at 32.
+    let number = |bytes: &[u8], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    };
+    let headers = (number(&bytes, 40)..bytes.len()).step_by(64);
+    // `SHT_GROUP`
+    let mut groups = headers.filter(|at| number(&bytes, *at) >> 32 == 17);
+    let group = groups.next().unwrap();
+    let size = (bytes.len() - number(&bytes, group + 24)) / 4 * 4;
+    bytes[group + 32..group + 40].copy_from_slice(&(size as u64).to_le_bytes());
+    let error = definitions(&bytes).unwrap_err().to_string();
+    assert!(
+        error.ends_with("its groups have more sections than it has"),
+        "{error}"
+    );
+}
+
 /// What links of several modules leave, and files with more than one module.
 #[test]
 fn files_of_several_modules() {
