@@ -53,6 +53,25 @@ pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// The folders in which a new file could match, for cargo to look at. Not the package itself,
+/// which may hold the target directory.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn watched(patterns: &[String]) -> Vec<String> {
+    let fixed = |pattern: &String| {
+        let end = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
+        let (folder, _) = pattern[..end].rsplit_once('/')?;
+        Some(folder.to_owned())
+    };
+    let mut folders: Vec<_> = patterns
+        .iter()
+        .filter(|pattern| pattern.contains(['*', '?', '[']))
+        .filter_map(fixed)
+        .collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
 /// A name beside `path`, to be renamed to it when complete: nobody sees half a file.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -19,12 +19,17 @@
 //! OUT_DIR/gpustub/link/       the search path that rustc is given
 //!     libgpustub_<package>.a  the stubs of all libraries, and the run time once
 //!     libcuda.a               for each stubbed name, an archive without members
+//! OUT_DIR/<name>.a            a super-archive, of `[archive.<name>]`
 //! ```
 //!
 //! Both halves are needed. The empty `libcuda.a` answers every `-lcuda` that a dependency emits,
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references stand in it.
 
+// For cargo-gpustub, too: no part of what this crate promises.
+#[cfg(feature = "archive")]
+#[doc(hidden)]
+pub mod archive;
 // For cargo-gpustub, too: no part of what this crate promises.
 #[cfg(feature = "device-link")]
 #[doc(hidden)]
@@ -39,7 +44,7 @@ pub mod toolchain;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-#[cfg(not(feature = "device-link"))]
+#[cfg(not(all(feature = "archive", feature = "device-link")))]
 use gpustub_core::diag::FEATURE_OFF;
 use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
 use gpustub_core::manifest::{Form, Manifest, Optional};
@@ -92,6 +97,8 @@ pub struct Build {
     archiver: Option<PathBuf>,
     #[cfg(feature = "device-link")]
     carrier: Option<device_link::Carrier>,
+    #[cfg(feature = "archive")]
+    archives: Vec<String>,
 }
 
 /// What a build made. Nothing has been printed yet.
@@ -106,6 +113,8 @@ pub struct Output {
     pub library: Option<PathBuf>,
     /// The folder with `gpustub.h`; `None` if nothing was generated.
     pub include: Option<PathBuf>,
+    /// The super-archives that are there now, sorted.
+    pub archives: Vec<PathBuf>,
 }
 
 /// What a package has declared that has no `GpuStub.toml`, where it may have none.
@@ -118,6 +127,8 @@ const EMPTY_ARCHIVE: &str = "!<arch>\n";
 struct Input {
     path: PathBuf,
     manifest: Manifest,
+    /// The files that diagnostics point into.
+    texts: ByName<String>,
     plan: Plan,
 }
 
@@ -172,6 +183,14 @@ impl Build {
         self
     }
 
+    /// Of the declared super-archives only this one; several calls name several. Default: all. One that
+    /// follows a cargo feature which is off is not built.
+    #[cfg(feature = "archive")]
+    pub fn archive(mut self, name: impl Into<String>) -> Self {
+        self.archives.push(name.into());
+        self
+    }
+
     /// Builds the stubs, prints what cargo has to know, and returns what was made. On an error it
     /// says what is wrong and ends the process with status 1.
     pub fn build(self) -> Output {
@@ -199,9 +218,10 @@ impl Build {
             stubs: Vec::new(),
             library: None,
             include: None,
+            archives: Vec::new(),
         };
 
-        // No file of the user's tree is read where the documentation alone is built: it must come
+        // Nothing of the user's tree matters where the documentation alone is built: it must come
         // out for every target, also those that have no stubs.
         let docs_only = self.env.get("DOCS_RS").is_some();
         let input = if docs_only {
@@ -212,6 +232,7 @@ impl Build {
         if let Some(Input {
             path,
             manifest,
+            texts,
             plan,
         }) = input
         {
@@ -225,26 +246,32 @@ impl Build {
                 self.generate(&plan, &mut output)?;
             }
             self.device_link(&path, &manifest, &mut output)?;
+            self.archives(&path, &manifest, &texts, &mut output)?;
+        }
+        #[cfg(feature = "archive")]
+        if docs_only {
+            self.empty_archives(&mut output)?;
         }
         // After everything has been read.
         output.directives.splice(0..0, self.env.rerun_lines());
         Ok(output)
     }
 
+    /// `GpuStub.toml`, and how messages call it.
+    fn manifest_file(&self) -> Result<(PathBuf, String), Error> {
+        if let Some(path) = &self.manifest {
+            return Ok((path.clone(), path.display().to_string()));
+        }
+        let Some(dir) = self.env.get("CARGO_MANIFEST_DIR") else {
+            return Err(Error::unset("CARGO_MANIFEST_DIR"));
+        };
+        let path = Path::new(&dir).join("GpuStub.toml");
+        Ok((path, "GpuStub.toml".to_owned()))
+    }
+
     /// Reads what the user wrote, and plans.
     fn read(&self, directives: &mut Vec<Directive>) -> Result<Input, Error> {
-        let (path, name) = match &self.manifest {
-            Some(path) => (path.clone(), path.display().to_string()),
-            None => {
-                let Some(dir) = self.env.get("CARGO_MANIFEST_DIR") else {
-                    return Err(Error::unset("CARGO_MANIFEST_DIR"));
-                };
-                (
-                    Path::new(&dir).join("GpuStub.toml"),
-                    "GpuStub.toml".to_owned(),
-                )
-            }
-        };
+        let (path, name) = self.manifest_file()?;
         let text = std::fs::read_to_string(&path).or_else(|e| match e.kind() {
             std::io::ErrorKind::NotFound if self.may_lack_manifest() => {
                 Ok(EMPTY_MANIFEST.to_owned())
@@ -306,6 +333,7 @@ impl Build {
         Ok(Input {
             path,
             manifest,
+            texts,
             plan,
         })
     }
@@ -453,13 +481,38 @@ impl Build {
         ))
     }
 
-    /// Where everything is made.
-    fn dir(&self) -> Result<PathBuf, Error> {
-        let out_dir = match &self.out_dir {
+    /// Says that super-archives are not written without the feature.
+    #[cfg(not(feature = "archive"))]
+    fn archives(
+        &self,
+        _: &Path,
+        manifest: &Manifest,
+        _: &ByName<String>,
+        _: &mut Output,
+    ) -> Result<(), Error> {
+        let Some(first) = manifest.archive_names.first() else {
+            return Ok(());
+        };
+        Err(Error::new(
+            &FEATURE_OFF,
+            format!("[archive.{first}] needs the feature `archive` of gpustub-build"),
+        )
+        .help(
+            "in Cargo.toml: [build-dependencies] gpustub-build = { version = \"0.1\", \
+             features = [\"archive\"] }; `cargo gpustub sync` writes it",
+        ))
+    }
+
+    fn made_in(&self) -> Result<PathBuf, Error> {
+        Ok(match &self.out_dir {
             Some(dir) => dir.clone(),
             None => self.env.cargo_text("OUT_DIR")?.into(),
-        };
-        Ok(out_dir.join("gpustub"))
+        })
+    }
+
+    /// Where everything is made, but for super-archives.
+    fn dir(&self) -> Result<PathBuf, Error> {
+        Ok(self.made_in()?.join("gpustub"))
     }
 
     /// What links C++ code.

@@ -40,7 +40,7 @@ impl Value<'_> {
         matches!(self.inner, Data::Table(_))
     }
 
-    #[cfg(feature = "device-link")]
+    #[cfg(any(feature = "archive", feature = "device-link"))]
     pub fn is_boolean(&self) -> bool {
         matches!(self.inner, Data::Boolean(_))
     }
@@ -116,6 +116,19 @@ impl<'f> Decoder<'f> {
     /// How much was wrong so far.
     pub fn count(&self) -> usize {
         self.diagnostics.len()
+    }
+
+    /// How many errors were among it.
+    #[cfg(feature = "archive")]
+    pub fn errors(&self) -> usize {
+        let errors = self.diagnostics.iter();
+        errors.filter(|one| one.level == diag::Level::Error).count()
+    }
+
+    /// Adds what is no error.
+    #[cfg(feature = "archive")]
+    pub fn tell(&mut self, diagnostic: Diagnostic, span: Range<usize>) {
+        self.diagnostics.push(diagnostic.at(self.file, span));
     }
 
     /// What was wrong, in the order of the file.

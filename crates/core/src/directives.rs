@@ -16,6 +16,8 @@ pub enum Directive {
     LinkLib(String, String),
     /// `rustc-link-arg`.
     LinkArg(String),
+    /// `rustc-env=NAME=VALUE`.
+    Env(String, String),
     /// `rustc-cfg`.
     Cfg(String),
     /// `rustc-check-cfg`.
@@ -36,6 +38,7 @@ impl fmt::Display for Directive {
             Self::LinkSearch(dir) => write!(f, "cargo::rustc-link-search=native={dir}"),
             Self::LinkLib(kind, name) => write!(f, "cargo::rustc-link-lib={kind}={name}"),
             Self::LinkArg(arg) => write!(f, "cargo::rustc-link-arg={arg}"),
+            Self::Env(name, value) => write!(f, "cargo::rustc-env={name}={value}"),
             Self::Cfg(cfg) => write!(f, "cargo::rustc-cfg={cfg}"),
             Self::CheckCfg(cfg) => write!(f, "cargo::rustc-check-cfg={cfg}"),
             Self::Metadata(key, value) => write!(f, "cargo::metadata={key}={value}"),

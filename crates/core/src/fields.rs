@@ -24,6 +24,10 @@ pub enum Type {
     Map(&'static str),
     /// A table from names to strings.
     MapString,
+    /// A table from names to lists of strings.
+    MapStrings,
+    /// A string or `false`.
+    StringOrFalse,
     /// A table from names to one of these strings.
     MapOneOf(&'static [&'static str]),
     /// `{ linux = [...], windows = [...] }`, by [`SYSTEMS`].
@@ -99,6 +103,11 @@ fields! {
             "Libraries of relocatable CUDA code (nvcc's `-rdc=true`), a table each: \
              `[device-link.physics]`. Each program links their device code once, over all that it \
              reaches; `cargo gpustub plan` shows where.";
+        "archive": Type::Map("archive"), false,
+            "{ builtins = { layers = { common = [\"common.a\"] }, views = { gfx900 = [\"common\"] } } }",
+            "Super-archives, static libraries for many GPU families in one file, a table each: \
+             `[archive.builtins]`. The build script writes `OUT_DIR/builtins.a`, and the package's code \
+             embeds it by `include_bytes!(env!(\"GPUSTUB_ARCHIVE_BUILTINS\"))`.";
         "policy": Type::Table("policy"), false, "{ wheel-tag = \"manylinux_2_28\" }",
             "What `cargo gpustub check` asks: in the file at the root of the workspace of all of it, in \
              the file of a package of what lies in its folder. A package's own adds to that of the \
@@ -220,6 +229,26 @@ fields! {
     "device-link.optional" {
         "feature": Type::String, true, "\"gpu\"",
             "The cargo feature of this package that turns the library on.";
+    }
+    "archive" {
+        "layers": Type::MapStrings, true,
+            "{ gfx9 = [\"clc/gfx9/*.bc\"], common = [\"clc/common.a\"] }",
+            "Members that are searched together, by name: archives, folders, object files, or globs (`*` \
+             stands for any text and `?` for one character of a name, `**` for any folders), relative to \
+             this file or absolute. What the build script itself has made lies behind `$OUT_DIR/`. Of two \
+             members that define a symbol the first is taken.";
+        "views": Type::MapStrings, true, "{ gfx900 = [\"gfx9\", \"common\"] }",
+            "The archives that it is, by name: layers, in the order in which they are searched. For each \
+             symbol the search begins with the first layer.";
+        "default": Type::StringOrFalse, false, "\"gfx900\"",
+            "The view that ordinary tools see, such as `ar`, `nm` and linkers; `false`: none. Default: the \
+             first one.";
+        "optional": Type::Table("archive.optional"), false, "{ feature = \"builtins\" }",
+            "Makes it follow a cargo feature of this package. Default: it is always there.";
+    }
+    "archive.optional" {
+        "feature": Type::String, true, "\"builtins\"",
+            "The cargo feature of this package that turns the archive on.";
     }
     "toolkit" {
         "path": Type::String, false, "\"third-party/toolkit\"",

@@ -1,5 +1,7 @@
 //! `GpuStub.toml`, decoded: what a package declares.
 
+#[cfg(feature = "archive")]
+pub(crate) mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
 mod parse;
@@ -12,6 +14,8 @@ use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
 
+#[cfg(feature = "archive")]
+pub use archive::{Archive, ArchiveLayer, ArchiveView, OUT_DIR, is_part_name};
 #[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
 
@@ -181,6 +185,11 @@ pub struct Manifest {
     pub device_links: Vec<DeviceLink>,
     /// The names of all of them.
     pub device_link_names: Vec<String>,
+    /// The super-archives, sorted by name; without those that have an error.
+    #[cfg(feature = "archive")]
+    pub archives: Vec<Archive>,
+    /// The names of all of them.
+    pub archive_names: Vec<String>,
     /// What `check` asks; the place is that of the key.
     pub policy: Option<Spanned<Policy>>,
     /// What build scripts are shown; the place is that of the key. `None` after an error in it.

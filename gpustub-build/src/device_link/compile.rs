@@ -196,24 +196,6 @@ fn sources(package: &Path, library: &str, patterns: &[String]) -> Result<Vec<Pat
     Ok(found)
 }
 
-/// The folders in which a new file could match, for cargo to look at. Not the package itself,
-/// which may hold the target directory.
-pub(super) fn watched(patterns: &[String]) -> Vec<String> {
-    let fixed = |pattern: &String| {
-        let end = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
-        let (folder, _) = pattern[..end].rsplit_once('/')?;
-        Some(folder.to_owned())
-    };
-    let mut folders: Vec<_> = patterns
-        .iter()
-        .filter(|pattern| pattern.contains(['*', '?', '[']))
-        .filter_map(fixed)
-        .collect();
-    folders.sort();
-    folders.dedup();
-    folders
-}
-
 /// nvcc knows no `s` and `z`.
 fn optimisation(level: &str) -> &'static [&'static str] {
     match level {

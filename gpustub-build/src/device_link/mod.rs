@@ -273,7 +273,7 @@ fn build(
             continue;
         };
         let patterns: Vec<String> = patterns.iter().map(|p| p.value.clone()).collect();
-        let watched = compile::watched(&patterns);
+        let watched = files::watched(&patterns);
         directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
         let inherited = inherited(&library.name.value, own, foreign);
         let new = compile::units(&place, library, &patterns, &inherited)?;

@@ -35,6 +35,11 @@ own directories: no slash, no control characters, at most 255 bytes. Directories
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     search-dirs = [\"$ORIGIN/../lib\"]";
+    BAD_SUPER_ARCHIVE "bad-super-archive": "a file that is not a readable super-archive",
+        "A super-archive is read as it was written. Tools that write an archive anew (`ar r`, `ranlib`,
+`strip`) move its members, and some drop its views; do that to the inputs, and build it again.
+
+    cargo gpustub archive verify all.a";
     BAD_SYMBOL_LIST "bad-symbol-list": "a symbol list that cannot be read",
         "A symbol list is a text: the line `@gpustub-symbols 1`, then a symbol a line with its
 attributes. Lists of your own libraries are written by `cargo gpustub sync`; a hand-made one may
@@ -139,7 +144,8 @@ dependents and `cdylib` for others.
     crate-type = [\"rlib\", \"cdylib\"]";
     FEATURE_OFF "feature-off": "a table that needs a cargo feature of gpustub-build",
         "What only some projects need is behind a feature of the build-dependency, so that others do not
-compile it. `cargo gpustub sync` writes it.
+compile it: `device-link` for the tables of that name, `archive` for super-archives. `cargo gpustub
+sync` writes it.
 
     [build-dependencies]
     gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";
@@ -157,6 +163,13 @@ see. If that is not meant, make the library shared and the image open. If it is,
     A*:static
     cdy:cdylib -> A
     bin:bin -> A opens cdy";
+    LAYER_CONFLICT "layer-conflict": "a view of a super-archive that cannot be linked with",
+        "A member is needed for one symbol, and defines another that an earlier layer overrides: a program
+that uses both gets the second twice, and does not link. Put the two into members of their own
+(compile each function from a file of its own), override both, or make one definition weak.
+
+    [archive.builtins]
+    layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
     LINK_WITHOUT_OBJECT "link-without-object": "a device link over a library that is not in the process",
         "A device link registers its kernels when all libraries that it was made over have reported. If one
 of them is missing from the process, that never happens, for any of them. Link the library too, or
@@ -225,17 +238,19 @@ starts there, and the library is never found: every call takes the fall-back.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
+    NO_MEMBERS "no-members": "a layer whose path leads to no file",
+        "A layer of a super-archive names archives, folders, object files or globs, relative to
+GpuStub.toml. What the build script makes lies behind `$OUT_DIR/`, and has to be made before
+`gpustub_build` is called.
+
+    [archive.builtins]
+    layers = { gfx9 = [\"$OUT_DIR/gfx9/*.o\"], common = [\"clc/common.a\"] }";
     NO_SOURCES "no-sources": "a pattern that matches no source file",
         "`sources` of a device-link library names CUDA files by patterns, relative to GpuStub.toml: `*`
 for part of a name, `**` for any folders. One that matches nothing is mostly a typo.
 
     [device-link.physics]
     sources = [\"cuda/*.cu\"]";
-    NOT_YET "not-yet": "a table that this version does not build yet",
-        "The table is part of the design, and this version of gpustub cannot do it. It is an error so that
-a build does not look complete without it.
-
-    [archive.builtins]          # not in this version";
     NVCC_FAILED "nvcc-failed": "the CUDA compiler refused something",
         "nvcc compiles the sources of device-link libraries, and links their device code. Its own
 messages follow. `-arch` names that it does not know are listed by `nvcc --list-gpu-code`.
@@ -317,6 +332,12 @@ nearest known key is named.
 
     [stub.cudart]
     requires = [\"cudaMallocAsync\"]       # the key is `require`";
+    UNKNOWN_LAYER "unknown-layer": "a view that names a layer which is not declared",
+        "The views of a super-archive are lists of its layers.
+
+    [archive.builtins]
+    layers = { gfx9 = [\"gfx9/*.o\"], common = [\"common.a\"] }
+    views = { gfx900 = [\"gfx9\", \"common\"] }";
     UNKNOWN_LIBRARY "unknown-library": "a library that gpustub does not ship a manifest for",
         "Either the name is misspelt, or it is a library of your own, which needs its load names and its
 symbol list.
@@ -351,6 +372,12 @@ feature.
 
     [stub.cudart]
     optional = { feature = \"cuda\" }";
+    UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view has",
+        "Nothing of it is written. A view that should have it does not name it, or it is left over.
+
+    [archive.builtins]
+    layers = { gfx9 = [\"gfx9/*.o\"], common = [\"common.a\"] }
+    views = { gfx900 = [\"common\"] }       # and gfx9?";
     WEAK_SYMBOL "weak-symbol": "weak C++ symbols that get no stub",
         "Inline functions and templates of C++ are weak symbols of every library that uses them, and the
 program has its own copy. A stub would take the place of that copy and send the program's own

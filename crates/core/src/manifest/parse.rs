@@ -1,5 +1,7 @@
 //! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
 
+#[cfg(feature = "archive")]
+mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
 
@@ -7,7 +9,7 @@ use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned,
 use crate::by_name::ByName;
 use crate::date::Date;
 use crate::decode::{Decoder, Table, Value};
-use crate::diag::{BAD_VALUE, Diagnostic, NOT_YET};
+use crate::diag::{BAD_VALUE, Diagnostic};
 use crate::fields;
 use crate::library::{Codes, Out, is_id};
 use crate::version::{HeaderVersion, Version};
@@ -18,9 +20,6 @@ const LEVELS: [(&str, RuleLevel); 3] = [
     ("warn", RuleLevel::Warn),
     ("deny", RuleLevel::Deny),
 ];
-
-/// Tables of the design that this version does not build.
-const LATER: [(&str, &str); 1] = [("archive", "super-archives")];
 
 const LIST_HELP: &str =
     "the symbol list is a part of the package, such as \"symbols/acme.symbols\"";
@@ -45,16 +44,7 @@ pub(super) fn manifest(file: &str, text: &str) -> (Manifest, Vec<Diagnostic>) {
 }
 
 fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
-    let mut known = fields::keys("");
-    for (key, what) in LATER {
-        known.push(key);
-        if let Some(value) = top.get(key) {
-            let message = format!("this version of gpustub does not build {what} yet");
-            let help = format!("remove the `{key}` tables, or use a later gpustub");
-            decoder.error_with_help(&NOT_YET, value.key_span, message, help);
-        }
-    }
-    decoder.check_keys(top, &known);
+    decoder.check_keys(top, &fields::keys(""));
     if let Some(stubs) = top.get("stub").and_then(|value| decoder.map(&value)) {
         for (id, value) in stubs.entries() {
             // A table with an error is left out: planning what is left of it would only tell of
@@ -71,6 +61,16 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
         #[cfg(feature = "device-link")]
         {
             manifest.device_links = device_link::read(decoder, &links);
+        }
+    }
+    if let Some(archives) = top.get("archive").and_then(|value| decoder.map(&value)) {
+        manifest.archive_names = archives
+            .entries()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        #[cfg(feature = "archive")]
+        {
+            manifest.archives = archive::read(decoder, &archives);
         }
     }
     if let Some(value) = top.get("policy") {
@@ -281,6 +281,11 @@ fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Optio
     Some(path)
 }
 
+#[cfg(any(feature = "archive", feature = "device-link"))]
+fn is_path(path: &str) -> bool {
+    !path.is_empty() && path.len() <= 4095 && !path.contains(char::is_control)
+}
+
 /// Whether a path with / leads below the folder that it is relative to.
 fn is_below(path: &str) -> bool {
     path.split('/').any(|part| !part.is_empty() && part != ".")
@@ -377,6 +382,11 @@ mod tests {
         let compiled: &str = &format!("{physics}sources = ['a.cu']\n");
         let external: &str = &format!("{physics}archive = 'x.a'\nform = 'shared'\n");
         let shared: &str = &format!("{external}shared = {{ middle = 'x', final = 'x' }}\n");
+        let archive = "schema = 1\n[archive.builtins]\n";
+        let layers: &str = &format!("{archive}layers = {{ gfx9 = ['x'], common = ['y'] }}\n");
+        let views: &str = &format!("{archive}views = {{ gfx900 = ['gfx9', 'common'] }}\n");
+        let builtins: &str =
+            &format!("{layers}views = {{ a = ['gfx9', 'common'], gfx900 = ['common'] }}\n");
         for field in fields::FIELDS {
             let line = format!("{} = {}", field.name, field.example);
             let (text, without) = match field.section {
@@ -393,6 +403,12 @@ mod tests {
                     format!("{empty}zero-out = {{ f = [{{ arg = 0, {line} }}] }}\n"),
                     "schema = 1\n[stub.acme]\nzero-out = { f = [0] }\n",
                 ),
+                "archive" => match field.name {
+                    "views" => (format!("{layers}{line}\n"), builtins),
+                    "layers" => (format!("{views}{line}\n"), builtins),
+                    _ => (format!("{builtins}{line}\n"), builtins),
+                },
+                "archive.optional" => (format!("{builtins}optional = {{ {line} }}\n"), builtins),
                 "policy" => (format!("schema = 1\n[policy]\n{line}\n"), "schema = 1\n"),
                 "toolkit" => (
                     format!("schema = 1\n[toolkit]\n{line}\n"),

@@ -40,6 +40,10 @@ pub struct Shadow<'r> {
 pub struct Conflict<'r> {
     /// What is overridden, and by what.
     pub shadow: Shadow<'r>,
+    /// The name of the member that is taken.
+    pub taken: &'r [u8],
+    /// The name of the member that is needed, and should not be.
+    pub left: &'r [u8],
     /// The symbol that the member is needed for.
     pub needed_for: &'r [u8],
 }
@@ -88,16 +92,22 @@ impl<'r> Flat<'r> {
     }
 
     /// What cannot be linked: see [`Conflict`].
-    pub fn conflicts(&self) -> Vec<Conflict<'r>> {
+    pub fn conflicts(&self, unique: &Unique<'r, '_>) -> Vec<Conflict<'r>> {
         let mut needed: HashMap<usize, &[u8]> = HashMap::new();
         for &(symbol, member) in &self.symbols {
             needed.entry(member).or_insert(symbol);
         }
+        let name = |member: usize| -> &'r [u8] {
+            let input: &'r Input<'_> = unique.members[member];
+            &input.name
+        };
         let clashes = self.shadows.iter().filter(|shadow| shadow.clash);
         clashes
             .filter_map(|shadow| {
                 Some(Conflict {
                     shadow: *shadow,
+                    taken: name(shadow.taken),
+                    left: name(shadow.left),
                     needed_for: needed.get(&shadow.left)?,
                 })
             })

@@ -55,7 +55,7 @@ impl<'r, 'd> Plan<'r, 'd> {
             .map(|view| Flat::of(&unique, &view.layers))
             .collect();
         for (view, flat) in flat.iter().enumerate() {
-            let conflicts = flat.conflicts();
+            let conflicts = flat.conflicts(&unique);
             if !conflicts.is_empty() {
                 return Err(WriteError::Conflicts(view, conflicts));
             }

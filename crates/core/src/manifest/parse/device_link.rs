@@ -1,6 +1,6 @@
 //! The `[device-link.<name>]` tables of `GpuStub.toml`.
 
-use super::{FORMS, checked_strings, is_below, optional, path_below, shorten};
+use super::{FORMS, checked_strings, is_below, is_path, optional, path_below, shorten};
 use crate::arch::Arch;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
@@ -215,10 +215,6 @@ fn file(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>>
     let message = format!("`{}` takes the path of a file", value.name);
     decoder.error(&BAD_VALUE, path.span, message);
     None
-}
-
-fn is_path(path: &str) -> bool {
-    !path.is_empty() && path.len() <= 4095 && !path.contains(char::is_control)
 }
 
 fn include(

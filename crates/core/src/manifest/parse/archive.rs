@@ -1,0 +1,210 @@
+//! The `[archive.<name>]` tables of `GpuStub.toml`.
+
+use super::{checked_strings, is_path, optional, shorten};
+use crate::by_name::ByName;
+use crate::decode::{Decoder, Table, Value};
+use crate::diag::{BAD_VALUE, Diagnostic, MISSING_KEY, UNKNOWN_LAYER, UNUSED_LAYER};
+use crate::fields;
+use crate::library::is_id;
+use crate::manifest::archive::{is_part_name, variable};
+use crate::manifest::{Archive, ArchiveLayer, ArchiveView, Optional, Spanned};
+use crate::suggest::nearest;
+
+const LAYERS_HELP: &str = "write layers = { common = [\"common.a\"] }";
+const VIEWS_HELP: &str =
+    "write views = { gfx900 = [\"gfx9\", \"common\"] }: layers, the first one wins";
+const PART: &str = "letters, digits and signs, without spaces, `/`, `\\`, `,`, `=` and quotes";
+
+/// All tables, sorted by name; those with an error are left out.
+pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<Archive> {
+    let mut archives: Vec<Archive> = Vec::new();
+    let mut variables = ByName::new();
+    for (name, value) in tables.entries() {
+        let before = decoder.errors();
+        if let Some(other) = variables.insert(&variable(name), name) {
+            let message = format!("`{}` and `archive.{other}` have one variable", value.name);
+            let help = "rename one: in the variable's name `-` is `_`";
+            decoder.error_with_help(&BAD_VALUE, value.key_span.clone(), message, help);
+        }
+        let one = archive(decoder, name, &value);
+        archives.extend(one.filter(|_| decoder.errors() == before));
+    }
+    archives
+}
+
+fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<Archive> {
+    if !is_id(name) {
+        let message = format!(
+            "`{}` is no name of an archive: lower-case letters, digits, `-` and `_`, at most 64",
+            name.escape_debug()
+        );
+        decoder.error(&BAD_VALUE, value.key_span.clone(), message);
+        return None;
+    }
+    let start = decoder.errors();
+    let table = decoder.table(value, &fields::keys("archive"))?;
+    let declared = parts(decoder, &table, "layers", &value.key_span, LAYERS_HELP);
+    let mut all = Vec::new();
+    for part in declared? {
+        let before = decoder.errors();
+        let files = checked_strings(decoder, &part.table, &part.key, |path| {
+            (!is_path(path)).then_some("takes paths and globs")
+        });
+        if files.is_empty() && decoder.errors() == before {
+            let message = format!("`{}` is empty", part.value.name);
+            let help = "name its archives, folders or object files, such as [\"common/*.o\"]";
+            decoder.error_with_help(&BAD_VALUE, part.value.span.clone(), message, help);
+        }
+        let name = part.name();
+        all.push(ArchiveLayer { name, files });
+    }
+
+    let declared = parts(decoder, &table, "views", &value.key_span, VIEWS_HELP);
+    let (mut layers, mut views) = (Vec::new(), Vec::new());
+    let mut used: ByName<usize> = ByName::new();
+    for part in declared? {
+        let before = decoder.errors();
+        let names = checked_strings(decoder, &part.table, &part.key, |_| None);
+        if names.is_empty() && decoder.errors() == before {
+            let message = format!("`{}` is empty", part.value.name);
+            let help = "name its layers, the first one wins; or remove the view";
+            decoder.error_with_help(&BAD_VALUE, part.value.span.clone(), message, help);
+        }
+        let mut of = Vec::new();
+        for name in names {
+            if let Some(at) = used.get(&name.value) {
+                of.push(*at);
+            } else if let Some(layer) = all.iter().find(|layer| layer.name.value == name.value) {
+                used.insert(&name.value, layers.len());
+                of.push(layers.len());
+                layers.push(layer.clone());
+            } else {
+                unknown(decoder, &part.value, &name, &all);
+            }
+        }
+        let name = part.name();
+        views.push(ArchiveView { name, layers: of });
+    }
+    // After an error they may be meant where it is.
+    let unused = all.iter().filter(|_| decoder.errors() == start);
+    for layer in unused.collect::<Vec<_>>() {
+        if !used.contains_key(&layer.name.value) {
+            let name = &layer.name.value;
+            let message = format!("no view of `{}` has the layer `{name}`", value.name);
+            let warning = Diagnostic::warning(&UNUSED_LAYER, message);
+            let help = "name it in a view, or remove it: nothing of it is written";
+            decoder.tell(warning.help(help), layer.name.span.clone());
+        }
+    }
+
+    let default = match table.get("default") {
+        Some(named) => default(decoder, &named, &views)?,
+        None => Some(0),
+    };
+    let optional = match table.get("optional") {
+        Some(value) => optional(decoder, &value, "archive.optional")?,
+        None => Optional::No,
+    };
+    Some(Archive {
+        name: Spanned {
+            value: name.to_owned(),
+            span: value.key_span.clone(),
+        },
+        layers,
+        views,
+        default,
+        optional,
+    })
+}
+
+/// An entry of `layers` or `views`.
+struct Part<'a> {
+    table: Table<'a>,
+    key: String,
+    value: Value<'a>,
+}
+
+impl Part<'_> {
+    fn name(&self) -> Spanned<String> {
+        Spanned {
+            value: self.key.clone(),
+            span: self.value.key_span.clone(),
+        }
+    }
+}
+
+/// The entries of a table in the order of the file: of views the first one means something.
+fn parts<'a>(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'a>,
+    key: &str,
+    place: &std::ops::Range<usize>,
+    help: &str,
+) -> Option<Vec<Part<'a>>> {
+    let Some(value) = table.get(key) else {
+        let message = format!("`{}` has no `{key}`", table.name);
+        decoder.error_with_help(&MISSING_KEY, place.clone(), message, help);
+        return None;
+    };
+    let mut parts = Vec::new();
+    for (name, one) in decoder.map(&value)?.entries() {
+        if !is_part_name(name) {
+            let what = if key == "views" { "a view" } else { "a layer" };
+            let shown = shorten(name);
+            let message = format!("`{}` is no name of {what}: {PART}", shown.escape_debug());
+            decoder.error(&BAD_VALUE, one.key_span, message);
+            continue;
+        }
+        parts.push(Part {
+            table: decoder.map(&value)?,
+            key: name.to_owned(),
+            value: one,
+        });
+    }
+    parts.sort_by_key(|part| part.value.key_span.start);
+    if parts.is_empty() {
+        let message = format!("`{}` is empty", value.name);
+        decoder.error_with_help(&BAD_VALUE, value.span, message, help);
+    }
+    Some(parts)
+}
+
+fn unknown(
+    decoder: &mut Decoder<'_>,
+    view: &Value<'_>,
+    name: &Spanned<String>,
+    layers: &[ArchiveLayer],
+) {
+    let known: Vec<&str> = layers.iter().map(|l| l.name.value.as_str()).collect();
+    let help = match nearest(&name.value, known.iter().copied()) {
+        Some(meant) => format!("did you mean {meant:?}?"),
+        None => format!("layers are \"{}\"", known.join("\", \"")),
+    };
+    let shown = shorten(&name.value);
+    let message = format!("`{}` names a layer {shown:?} that there is not", view.name);
+    decoder.error_with_help(&UNKNOWN_LAYER, name.span.clone(), message, help);
+}
+
+/// The outer `None` is an error.
+fn default(
+    decoder: &mut Decoder<'_>,
+    value: &Value<'_>,
+    views: &[ArchiveView],
+) -> Option<Option<usize>> {
+    if value.is_boolean() {
+        if decoder.boolean(value)? {
+            let message = format!("`{}` takes the name of a view, or false", value.name);
+            let help = "leave it out for the first view";
+            decoder.error_with_help(&BAD_VALUE, value.span.clone(), message, help);
+            return None;
+        }
+        return Some(None);
+    }
+    if !value.is_string() {
+        decoder.mismatch(value, "a string, the name of a view, or false");
+        return None;
+    }
+    let names = views.iter().zip(0..);
+    let names: Vec<(&str, usize)> = names.map(|(v, at)| (v.name.value.as_str(), at)).collect();
+    decoder.one_of(value, &names).map(Some)
+}

@@ -1,0 +1,81 @@
+//! The super-archives of a package, in its build script.
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::by_name::ByName;
+use gpustub_core::diag::{FILE_ERROR, MISSING_KEY};
+use gpustub_core::manifest::{Manifest, Optional};
+use gpustub_core::suggest::nearest;
+
+use crate::{Build, Directive, Error, Output};
+
+impl Build {
+    /// Writes the super-archives.
+    pub(crate) fn archives(
+        &self,
+        path: &Path,
+        manifest: &Manifest,
+        texts: &ByName<String>,
+        output: &mut Output,
+    ) -> Result<(), Error> {
+        for name in &self.archives {
+            if !manifest.archive_names.contains(name) {
+                let known = manifest.archive_names.iter().map(String::as_str);
+                let help = match nearest(name, known) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "declare it, or do not ask for it in build.rs".to_owned(),
+                };
+                let message = format!("{} has no [archive.{name}]", manifest.file);
+                return Err(Error::new(&MISSING_KEY, message).help(help));
+            }
+        }
+        let package = path.parent().unwrap_or(Path::new(""));
+        for archive in &manifest.archives {
+            let name = &archive.name.value;
+            let wanted = self.archives.is_empty() || self.archives.contains(name);
+            let on = match &archive.optional {
+                Optional::No => true,
+                Optional::Feature(feature) => self.env.has_feature(feature),
+            };
+            if !(wanted && on) {
+                continue;
+            }
+            let out_dir = self.made_in()?;
+            let file = out_dir.join(format!("{name}.a"));
+            let built = super::build(archive, &manifest.file, package, &out_dir, &file);
+            let told = built.map_err(|found| Error::diagnostics(&found, texts))?;
+            output.directives.extend(told);
+            tell_archive(archive.variable(), file, output)?;
+        }
+        Ok(())
+    }
+
+    /// The archives that the package's code embeds, without anything in them.
+    pub(crate) fn empty_archives(&self, output: &mut Output) -> Result<(), Error> {
+        let (path, name) = self.manifest_file()?;
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return Ok(());
+        };
+        let (manifest, _) = Manifest::parse(&name, &text);
+        for archive in &manifest.archives {
+            let file = self.made_in()?.join(format!("{}.a", archive.name.value));
+            super::build_empty(&file).map_err(|e| Error::io("write", &file, &e))?;
+            tell_archive(archive.variable(), file, output)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lets the package's code find a super-archive.
+fn tell_archive(variable: String, file: PathBuf, output: &mut Output) -> Result<(), Error> {
+    let Some(path) = file.to_str().filter(|path| !path.contains('\n')) else {
+        let message = format!("cargo cannot be told of the file {file:?}");
+        return Err(Error::new(&FILE_ERROR, message)
+            .help("build in a folder whose name is valid UTF-8 and has no line break"));
+    };
+    output
+        .directives
+        .push(Directive::Env(variable, path.to_owned()));
+    output.archives.push(file);
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Super-archives: static libraries for many GPU families in one file.
+
+mod declared;
+mod inputs;
+mod write;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{Diagnostic, FILE_ERROR, LAYER_CONFLICT, NO_MEMBERS, TOO_LARGE};
+use gpustub_core::manifest::{Archive, OUT_DIR};
+use gpustub_object::superarchive::{Conflict, Layer, Plan, Request, View, WriteError};
+
+use crate::{Directive, files};
+pub use inputs::{Inputs, LayerPaths};
+pub use write::replace;
+
+/// What a declared super-archive is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The paths of each layer.
+    pub layers: Vec<LayerPaths>,
+    /// Files and folders that cargo is told to look at, as `GpuStub.toml` names them.
+    pub watched: Vec<String>,
+}
+
+/// Finds what the layers name. `file` is how messages call `GpuStub.toml`, `package` its folder; `out`
+/// is `OUT_DIR`, which is known in build scripts.
+pub fn find(
+    archive: &Archive,
+    file: &str,
+    package: &Path,
+    out: Option<&Path>,
+) -> Result<Found, Vec<Diagnostic>> {
+    let mut found = Found::default();
+    let mut wrong = Vec::new();
+    for layer in &archive.layers {
+        let mut paths = Vec::new();
+        for named in &layer.files {
+            let (root, below) = match (named.value.strip_prefix(OUT_DIR), out) {
+                (None, _) => (package, named.value.as_str()),
+                (Some(below), Some(out)) => (out, below),
+                (Some(_), None) => {
+                    let message =
+                        "`$OUT_DIR` is the folder of a build script, and there is none here";
+                    let help = "let the build script write the archive: `cargo build`";
+                    let error = Diagnostic::error(&NO_MEMBERS, message).help(help);
+                    wrong.push(error.at(file, named.span.clone()));
+                    continue;
+                }
+            };
+            match expand(root, below) {
+                Ok(some) => {
+                    // Cargo would find what the script itself writes newer than its own start.
+                    if root == package {
+                        found.watched.extend(watched(root, below, &some));
+                    }
+                    paths.extend(some);
+                }
+                Err(what) => {
+                    let message = format!(
+                        "layer `{}` of archive.{}: `{}` {what}",
+                        layer.name.value, archive.name.value, named.value
+                    );
+                    let help = format!(
+                        "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
+                        root.display()
+                    );
+                    let error = Diagnostic::error(&NO_MEMBERS, message).help(help);
+                    wrong.push(error.at(file, named.span.clone()));
+                }
+            }
+        }
+        found.layers.push(LayerPaths {
+            name: layer.name.value.clone(),
+            paths,
+        });
+    }
+    found.watched.sort();
+    found.watched.dedup();
+    match wrong.is_empty() {
+        true => Ok(found),
+        false => Err(wrong),
+    }
+}
+
+/// The files that a pattern matches, sorted; a plain path is itself.
+fn expand(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
+    let plain = root.join(pattern);
+    if plain.exists() {
+        return Ok(vec![plain]);
+    }
+    if !pattern.contains(['*', '?', '[']) {
+        return Err("is not there".into());
+    }
+    let root = glob::Pattern::escape(&root.to_string_lossy());
+    let pattern = match Path::new(pattern).is_absolute() {
+        true => pattern.to_owned(),
+        false => format!("{root}/{pattern}"),
+    };
+    let matches = glob::glob(&pattern).map_err(|e| format!("is no pattern: {e}"))?;
+    let mut paths = Vec::new();
+    for path in matches {
+        let path = path.map_err(|e| format!("cannot be looked at: {e}"))?;
+        if path.is_file() {
+            paths.push(path);
+        }
+    }
+    match paths.is_empty() {
+        true => Err("matches no file".into()),
+        false => Ok(paths),
+    }
+}
+
+/// The files, as `GpuStub.toml` names them, and the folder in which a new one could match.
+fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
+    let mut all = files::watched(&[pattern.to_owned()]);
+    let named = paths
+        .iter()
+        .map(|path| path.strip_prefix(root).unwrap_or(path));
+    // Of a name that is no text cargo cannot be told.
+    all.extend(named.filter_map(|path| path.to_str().map(str::to_owned)));
+    all.retain(|path| !path.contains('\n'));
+    all
+}
+
+/// What is to be written of a declared super-archive.
+pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
+    let views = archive.views.iter().map(|view| View {
+        name: view.name.value.clone(),
+        layers: view.layers.clone(),
+    });
+    Request {
+        layers,
+        views: views.collect(),
+        default: archive.default,
+    }
+}
+
+/// Why a super-archive cannot be written, each with the index of the view that it is about.
+pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usize>, Diagnostic)> {
+    /// Of one view at most so many are told.
+    const SHOWN: usize = 10;
+    match error {
+        WriteError::Conflicts(view, conflicts) => {
+            let shown = conflicts.iter().take(SHOWN);
+            let told = shown.map(|one| (Some(*view), conflict(request, *view, one)));
+            let mut told: Vec<_> = told.collect();
+            if let Some((_, last)) = told.last_mut().filter(|_| conflicts.len() > SHOWN) {
+                last.message += &format!("; and {} more like it", conflicts.len() - SHOWN);
+            }
+            told
+        }
+        WriteError::SameName(name) => {
+            let message = format!("two views have the name `{name}`");
+            let at = request.views.iter().rposition(|view| view.name == *name);
+            vec![(
+                at,
+                Diagnostic::error(&LAYER_CONFLICT, message).help("rename one"),
+            )]
+        }
+        _ => {
+            let message = "the archive, or a part of it, is more than the format can hold";
+            let help = "4 GiB of names and tables, 10 digits for a member's size; leave views out";
+            vec![(None, Diagnostic::error(&TOO_LARGE, message).help(help))]
+        }
+    }
+}
+
+fn conflict(request: &Request<'_>, view: usize, conflict: &Conflict<'_>) -> Diagnostic {
+    let text = String::from_utf8_lossy;
+    let view = &request.views[view];
+    let layer = |at: usize| &request.layers[view.layers[at]].name;
+    let (shadow, symbol) = (&conflict.shadow, text(conflict.shadow.symbol));
+    let (taken, needed_for) = (layer(shadow.taken_layer), text(conflict.needed_for));
+    let message = format!(
+        "view `{}`: `{}` of layer `{}` is needed for `{needed_for}`, and defines `{symbol}`, which `{}` \
+         of layer `{taken}` overrides",
+        view.name,
+        text(conflict.left),
+        layer(shadow.left_layer),
+        text(conflict.taken),
+    );
+    let help = format!(
+        "put `{symbol}` and `{needed_for}` into members of their own, override both in `{taken}`, or make \
+         one definition of `{symbol}` weak"
+    );
+    Diagnostic::error(&LAYER_CONFLICT, message).help(help)
+}
+
+/// Builds a declared super-archive at `path`. Returns what cargo has to know.
+pub(crate) fn build(
+    archive: &Archive,
+    file: &str,
+    package: &Path,
+    out: &Path,
+    path: &Path,
+) -> Result<Vec<Directive>, Vec<Diagnostic>> {
+    let here = |one: Diagnostic| vec![one.at(file, archive.name.span.clone())];
+    let found = find(archive, file, package, Some(out))?;
+    let inputs = Inputs::open(&found.layers).map_err(here)?;
+    let request = request(archive, inputs.layers().map_err(here)?);
+    let plan = Plan::new(&request).map_err(|error| {
+        let told = refused(&request, &error).into_iter().map(|(view, one)| {
+            let named = match view {
+                Some(view) => &archive.views[view].name,
+                None => &archive.name,
+            };
+            one.at(file, named.span.clone())
+        });
+        told.collect::<Vec<_>>()
+    })?;
+    let content = |mut out: &mut dyn Write| plan.write(&mut out);
+    replace(path, &content).map_err(|e| {
+        let message = format!("cannot write {}: {e}", path.display());
+        here(Diagnostic::error(&FILE_ERROR, message))
+    })?;
+    Ok(found
+        .watched
+        .into_iter()
+        .map(Directive::RerunIfChanged)
+        .collect())
+}
+
+/// Writes a super-archive without views: for documentation, which needs the file and nothing in it.
+pub(crate) fn build_empty(path: &Path) -> std::io::Result<()> {
+    let request = Request::default();
+    if let Ok(plan) = Plan::new(&request) {
+        replace(path, &|mut out| plan.write(&mut out))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Files that are written in one step, and only if they are others than before.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+/// Writes a file, unless it holds these bytes already; says whether it did. Nobody sees half a file.
+///
+/// # Errors
+///
+/// Those of the system, and if there is something else than a file already.
+pub fn replace(
+    path: &Path,
+    content: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<bool> {
+    let path = match fs::metadata(path) {
+        // A link stays a link: the file that it leads to is replaced.
+        Ok(old) if old.is_file() => path.canonicalize()?,
+        Ok(_) => {
+            let message = "it is there already, and is no file";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        Err(_) => path.to_owned(),
+    };
+    if let Ok(old) = File::open(&path) {
+        let mut same = Same(BufReader::new(old));
+        if content(&mut same).is_ok() && same.0.read(&mut [0])? == 0 {
+            return Ok(false);
+        }
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = Path::new(&name);
+    let written = File::create(new).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        content(&mut out)?;
+        out.flush()?;
+        drop(out);
+        fs::rename(new, &path)
+    });
+    if written.is_err() {
+        // It may never have come to be.
+        let _ = fs::remove_file(new);
+    }
+    written.map(|()| true)
+}
+
+/// Takes what is in a file, and fails at what is not.
+struct Same(BufReader<File>);
+
+impl Write for Same {
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<usize> {
+        let length = bytes.len();
+        let mut old = [0; 8192];
+        while !bytes.is_empty() {
+            let some = bytes.len().min(old.len());
+            self.0.read_exact(&mut old[..some])?;
+            if old[..some] != bytes[..some] {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            bytes = &bytes[some..];
+        }
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_only_if_it_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.a");
+        for (text, written) in [
+            ("one", true),
+            ("one", false),
+            ("onee", true),
+            ("one", true),
+            ("two", true),
+            ("", true),
+            ("", false),
+        ] {
+            let content = |out: &mut dyn Write| out.write_all(text.as_bytes());
+            assert_eq!(replace(&path, &content).unwrap(), written, "{text}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.a");
+        let fails = |out: &mut dyn Write| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("full"))
+        };
+        assert!(replace(&path, &fails).is_err());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        assert!(replace(dir.path(), &|_| Ok(())).is_err());
+    }
+}
