@@ -1,5 +1,6 @@
 //! The command line: what can be asked for, and nothing of how it is done.
 
+mod archive;
 mod options;
 
 use std::ffi::{OsStr, OsString};
@@ -7,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::shell::Verbosity;
+pub use archive::*;
 pub use options::*;
 
 /// Nothing to complain about.
@@ -159,6 +161,8 @@ pub enum Command {
     Generate(Generate),
     /// Build a package's libraries of relocatable CUDA code, and install them for C and C++
     Install(Install),
+    /// Build and look into super-archives: static libraries for many GPU families in one file
+    Archive(Archive),
     /// Show what is on this machine, and what each stub would bind to
     Doctor(Doctor),
     /// Explain a diagnostic

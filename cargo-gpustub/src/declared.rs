@@ -165,18 +165,30 @@ impl Declared {
     pub fn has_rdc(&self) -> bool {
         !self.manifest.device_links.is_empty()
     }
+
+    /// Whether the package has super-archives.
+    pub fn has_archives(&self) -> bool {
+        !self.manifest.archive_names.is_empty()
+    }
 }
 
 /// A stub that follows a feature which the package does not have would never be built.
 fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
     let known = || package.features.keys().map(String::as_str);
-    let stubs = declared.manifest.stubs.iter();
+    let manifest = &declared.manifest;
+    let stubs = manifest
+        .stubs
+        .iter()
+        .map(|stub| ("stub", &stub.id, &stub.optional));
+    let archives = manifest.archives.iter();
+    let archives = archives.map(|one| ("archive", &one.name, &one.optional));
     stubs
-        .filter_map(|stub| match &stub.optional {
-            Optional::Feature(name) if !stub.optional.is_on(known()) => {
-                let id = &stub.id.value;
+        .chain(archives)
+        .filter_map(|(table, id, optional)| match optional {
+            Optional::Feature(name) if !optional.is_on(known()) => {
+                let (id, span) = (&id.value, id.span.clone());
                 let message = format!(
-                    "`stub.{id}` follows the feature `{name}`, which package `{}` does not have",
+                    "`{table}.{id}` follows the feature `{name}`, which package `{}` does not have",
                     package.name
                 );
                 let help = match nearest(name, known()) {
@@ -184,7 +196,7 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
                     None => format!("add `{name} = []` to [features] in its Cargo.toml"),
                 };
                 let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
-                Some(error.at(&declared.shown, stub.id.span.clone()).help(help))
+                Some(error.at(&declared.shown, span).help(help))
             }
             _ => None,
         })

@@ -169,9 +169,9 @@ pub enum PlanFormat {
     Dot,
 }
 
-/// `diff --format`.
+/// `--format` of several commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DiffFormat {
+pub enum TextOrJson {
     /// For people
     Text,
     /// For programs
@@ -214,7 +214,7 @@ pub struct Diff {
     pub new: String,
     /// How the differences are written: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
-    pub format: DiffFormat,
+    pub format: TextOrJson,
     /// What the headers are compared with.
     #[command(flatten, next_help_heading = "Headers")]
     pub headers: DiffHeaders,

@@ -12,7 +12,7 @@ use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_object::{Options, read_symbols_file};
 
-use crate::cli::{self, DiffFormat};
+use crate::cli::{self, TextOrJson};
 use crate::error::{Error, Result};
 use crate::report::Sources;
 use crate::shell::Shell;
@@ -76,8 +76,8 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
         changes.sort_by(|a, b| a.name().cmp(b.name()));
     }
     shell.data(match options.format {
-        DiffFormat::Text => show::text(&old, &new, &changes, compared.as_ref()),
-        DiffFormat::Json => show::json(&old, &new, &changes, compared.as_ref()),
+        TextOrJson::Text => show::text(&old, &new, &changes, compared.as_ref()),
+        TextOrJson::Json => show::json(&old, &new, &changes, compared.as_ref()),
     })?;
     Ok(changes.is_empty())
 }

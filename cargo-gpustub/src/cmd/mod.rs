@@ -1,6 +1,7 @@
 //! The commands. Each one's `run` says whether all is clean.
 
 mod add;
+mod archive;
 mod check;
 mod diff;
 mod doctor;
@@ -33,6 +34,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Diff(options) => diff::run(&options, shell),
         Command::Generate(options) => generate::run(&options, shell),
         Command::Install(options) => install::run(&options, shell),
+        Command::Archive(options) => archive::run(&options, shell),
         Command::Doctor(options) => doctor::run(&options, shell),
         Command::Explain(options) => explain::run(&options, shell),
         Command::Schema => {

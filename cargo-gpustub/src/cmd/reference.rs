@@ -109,6 +109,8 @@ fn property(field: &Field) -> Value {
         Type::MapString => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
+        Type::MapStrings => json!({ "type": "object", "additionalProperties": strings() }),
+        Type::StringOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
         Type::BoolOrTable(section) => {
             json!({ "anyOf": [{ "type": "boolean" }, reference(section)] })
         }
@@ -163,6 +165,7 @@ fn section_title(section: &str) -> String {
         "policy.allow" => "`[[policy.allow]]`".into(),
         "stub.zero-out" => "An out-parameter in `zero-out`".into(),
         "device-link" => "`[device-link.<name>]`".into(),
+        "archive" => "`[archive.<name>]`".into(),
         _ => match section.split_once('.') {
             Some(("stub", key)) => format!("`{key}` in `[stub.<library>]`"),
             Some((table, key)) => format!("`{key}` in `[{table}.<name>]`"),
@@ -189,6 +192,8 @@ fn type_name(ty: Type) -> String {
         Type::Tables(_) => "A list of tables".into(),
         Type::Map(_) => "A table of tables".into(),
         Type::MapString => "A table of strings".into(),
+        Type::MapStrings => "A table of lists of strings".into(),
+        Type::StringOrFalse => "A string or `false`".into(),
         Type::BoolOrTable(_) => "`true`, `false` or a table".into(),
         Type::MapOneOf(words) => format!("A table of {}", either(words)),
         Type::NamesByOs => format!("A table of lists of strings, by {}", SYSTEMS.join(", ")),

@@ -102,7 +102,7 @@ pub fn pending(
     let mut operations = Vec::new();
     let mut found = Vec::new();
     for (package, one) in declared {
-        if one.provides() || one.has_rdc() {
+        if one.provides() || one.has_rdc() || one.has_archives() {
             operations.extend(edits(workspace, package, one, &mut found)?);
         }
     }
@@ -213,14 +213,18 @@ fn edits(
         if helper.is_none() {
             text = cargo_toml::add_helper(&text, cargo_toml::workspace_declares(&root)?)?;
         }
-        if declared.has_rdc() {
-            let has = helper.is_some_and(|d| d.features.iter().any(|f| f == finalizer::FEATURE));
+        let features = [
+            (declared.has_rdc(), finalizer::FEATURE),
+            (declared.has_archives(), cargo_toml::ARCHIVE_FEATURE),
+        ];
+        for (_, feature) in features.into_iter().filter(|(needed, _)| *needed) {
+            let has = helper.is_some_and(|d| d.features.iter().any(|f| f == feature));
             if !has {
-                text = cargo_toml::add_helper_feature(&text, name, finalizer::FEATURE)?;
+                text = cargo_toml::add_helper_feature(&text, name, feature)?;
             }
-            if package.links.is_none() {
-                text = cargo_toml::add_links(&text, &format!("gpustub-{}", package.name))?;
-            }
+        }
+        if declared.has_rdc() && package.links.is_none() {
+            text = cargo_toml::add_links(&text, &format!("gpustub-{}", package.name))?;
         }
         Ok::<_, toml_edit::TomlError>(text)
     };
@@ -239,7 +243,10 @@ fn edits(
         false => build_rs::BUILD,
     };
     operations.extend(build_script(package, &manifest, &name, call, found)?);
-    operations.extend(use_lines(workspace, package, found)?);
+    // The code of a package that has super-archives alone names what it embeds.
+    if declared.provides() || declared.has_rdc() {
+        operations.extend(use_lines(workspace, package, found)?);
+    }
     if declared.has_rdc() {
         operations.extend(dependency_lines(workspace, package, found)?);
     }

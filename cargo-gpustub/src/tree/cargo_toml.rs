@@ -6,6 +6,9 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 /// The package that build scripts use.
 pub const HELPER: &str = "gpustub-build";
 
+/// Its feature that writes super-archives.
+pub const ARCHIVE_FEATURE: &str = "archive";
+
 /// The version requirement that this program writes: its own series.
 pub const REQUIREMENT: &str = concat!(
     env!("CARGO_PKG_VERSION_MAJOR"),

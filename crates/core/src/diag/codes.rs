@@ -251,6 +251,11 @@ for part of a name, `**` for any folders. One that matches nothing is mostly a t
 
     [device-link.physics]
     sources = [\"cuda/*.cu\"]";
+    NO_SYMBOL "no-symbol": "a symbol that no view of a super-archive has",
+        "Symbols are named as linkers know them: C++ names mangled. `nm` lists those of all views, each
+with the member that defines it.
+
+    cargo gpustub archive nm all.a --view gfx900";
     NVCC_FAILED "nvcc-failed": "the CUDA compiler refused something",
         "nvcc compiles the sources of device-link libraries, and links their device code. Its own
 messages follow. `-arch` names that it does not know are listed by `nvcc --list-gpu-code`.

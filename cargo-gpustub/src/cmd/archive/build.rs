@@ -1,0 +1,265 @@
+//! `archive build`: many archives into one.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use gpustub_build::archive::{self, Inputs, LayerPaths};
+use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::manifest::{Archive, is_part_name};
+use gpustub_core::suggest::nearest;
+use gpustub_object::superarchive::{Plan, Request, View};
+
+use crate::cli::ArchiveBuild;
+use crate::declared::{Declared, FILE};
+use crate::error::{Error, Result};
+use crate::report::Sources;
+use crate::shell::Shell;
+use crate::workspace::{Depth, Workspace};
+
+/// Runs the command.
+pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
+    let wanted = match &options.table {
+        Some(name) => of_table(name, options, shell)?,
+        None => Some(of_paths(options)?),
+    };
+    let Some(wanted) = wanted else {
+        return Ok(false);
+    };
+    let inputs = match Inputs::open(&wanted.layers) {
+        Ok(inputs) => inputs,
+        Err(one) => return wanted.tell(None, one, shell),
+    };
+    refuse_input(&options.output, &inputs)?;
+    let layers = match inputs.layers() {
+        Ok(layers) => layers,
+        Err(one) => return wanted.tell(None, one, shell),
+    };
+    let request = Request {
+        layers,
+        views: wanted.views.clone(),
+        default: wanted.default,
+    };
+    let plan = match Plan::new(&request) {
+        Ok(plan) => plan,
+        Err(error) => {
+            for (view, one) in archive::refused(&request, &error) {
+                wanted.tell(view, one, shell)?;
+            }
+            return Ok(false);
+        }
+    };
+    if options.shadows {
+        shell.data(shadows(&request, &plan))?;
+    }
+    let content = |mut out: &mut dyn Write| plan.write(&mut out);
+    let written = archive::replace(&options.output, &content)
+        .map_err(|e| Error::io("write", &options.output, &e))?;
+    let what = format!(
+        "{}: {} views, {} members, {} bytes",
+        options.output.display(),
+        request.views.len(),
+        plan.members().len(),
+        plan.size()
+    );
+    shell.status(if written { "Built" } else { "Fresh" }, what);
+    Ok(true)
+}
+
+/// What to build, and of what.
+struct Wanted {
+    layers: Vec<LayerPaths>,
+    views: Vec<View>,
+    default: Option<usize>,
+    /// The file that says so.
+    table: Option<(Declared, Archive)>,
+}
+
+impl Wanted {
+    /// Says what is wrong with it, where it stands.
+    fn tell(&self, view: Option<usize>, one: Diagnostic, shell: &mut Shell) -> Result<bool> {
+        let (one, sources) = match &self.table {
+            None => (one, Sources::new()),
+            Some((declared, archive)) => {
+                let named = match view {
+                    Some(view) => &archive.views[view].name,
+                    None => &archive.name,
+                };
+                let one = one.at(&declared.shown, named.span.clone());
+                (one, declared.sources())
+            }
+        };
+        shell.diagnostics(&[one], &sources)?;
+        Ok(false)
+    }
+}
+
+/// `None`: what is wrong has been told.
+fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Option<Wanted>> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let all = Declared::read_all(&workspace, &workspace.selected()?)?;
+    let names = |one: &Declared| one.manifest.archive_names.clone();
+    let known: Vec<String> = all.iter().flat_map(|(_, one)| names(one)).collect();
+    let all = all.into_iter().map(|(_, one)| one);
+    let mut having = all.filter(|one| names(one).iter().any(|other| other == name));
+    let Some(declared) = having.next() else {
+        let error = Error::new(format!("there is no [archive.{name}] in {FILE}"));
+        return Err(match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help("see `-p` for another package"),
+        });
+    };
+    if having.next().is_some() {
+        let error = Error::new(format!("several packages have an [archive.{name}]"));
+        return Err(error.help("say which one with `-p`"));
+    }
+    let found = &declared.diagnostics;
+    shell.diagnostics(found, &declared.sources())?;
+    let archive = declared
+        .manifest
+        .archives
+        .iter()
+        .find(|one| one.name.value == name);
+    let Some(archive) = archive.filter(|_| !has_errors(found)).cloned() else {
+        return Ok(None);
+    };
+    match archive::find(&archive, &declared.shown, &declared.folder, None) {
+        Ok(found) => Ok(Some(Wanted {
+            layers: found.layers,
+            views: archive::request(&archive, Vec::new()).views,
+            default: archive.default,
+            table: Some((declared, archive)),
+        })),
+        Err(found) => {
+            shell.diagnostics(&found, &declared.sources())?;
+            Ok(None)
+        }
+    }
+}
+
+fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
+    let mut paths: Vec<&Path> = Vec::new();
+    let mut layer = |path| {
+        let at = paths.iter().position(|other| *other == path);
+        at.unwrap_or_else(|| {
+            paths.push(path);
+            paths.len() - 1
+        })
+    };
+    let mut views: Vec<View> = Vec::new();
+    for path in &options.inputs {
+        views.push(View {
+            name: stem(path),
+            layers: vec![layer(path)],
+        });
+    }
+    for (name, of) in &options.view {
+        let mut layers: Vec<usize> = Vec::new();
+        for path in of {
+            let at = layer(path);
+            if layers.contains(&at) {
+                return Err(Error::new(format!(
+                    "view `{name}` names `{}` twice",
+                    path.display()
+                )));
+            }
+            layers.push(at);
+        }
+        let name = name.clone();
+        views.push(View { name, layers });
+    }
+    for (at, view) in views.iter().enumerate() {
+        let name = &view.name;
+        if !is_part_name(name) {
+            let error = Error::new(format!(
+                "a view cannot have the name `{}`",
+                name.escape_debug()
+            ));
+            return Err(error.help(
+                "give it another with `--view NAME=INPUT`, without spaces, `/`, `,` and `=`",
+            ));
+        }
+        if views[..at].iter().any(|other| other.name == *name) {
+            let error = Error::new(format!("two views have the name `{name}`"));
+            return Err(error.help("give them other names with `--view NAME=INPUT`"));
+        }
+    }
+    let default = match &options.default {
+        _ if options.no_default => None,
+        None => Some(0),
+        Some(wanted) => {
+            let at = views.iter().position(|view| view.name == *wanted);
+            Some(at.ok_or_else(|| no_view(wanted, &views))?)
+        }
+    };
+    let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
+    let layers = paths.iter().zip(&stems).map(|(path, stem)| LayerPaths {
+        // Of two files with one name, in different folders, the paths tell which is meant.
+        name: match stems.iter().filter(|other| *other == stem).count() {
+            1 => stem.clone(),
+            _ => path.display().to_string(),
+        },
+        paths: vec![path.to_path_buf()],
+    });
+    Ok(Wanted {
+        layers: layers.collect(),
+        views,
+        default,
+        table: None,
+    })
+}
+
+fn no_view(name: &str, views: &[View]) -> Error {
+    let error = Error::new(format!(
+        "there is no view `{name}` that could be the default"
+    ));
+    let names: Vec<&str> = views.iter().map(|view| view.name.as_str()).collect();
+    match nearest(name, names.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error.help(format!("views are: {}", names.join(", "))),
+    }
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+/// An input that is overwritten is gone, and the next run would read the output.
+fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
+    let Ok(output) = output.canonicalize() else {
+        return Ok(());
+    };
+    let mut paths = inputs.paths();
+    let same = |path: &PathBuf| *path == output;
+    match paths.find(|path| path.canonicalize().as_ref().is_ok_and(same)) {
+        None => Ok(()),
+        Some(path) => {
+            let message = format!("`{}` is one of the inputs", path.display());
+            Err(Error::new(message).help("write another file: `-o all.a`"))
+        }
+    }
+}
+
+/// A line for each definition that is overridden.
+fn shadows(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
+    let mut lines = String::new();
+    let name = |member: usize| super::text(&plan.members()[member].name);
+    for (view, flat) in plan.views() {
+        let layer = |at: usize| &request.layers[view.layers[at]].name;
+        for one in &flat.shadows {
+            let _ = writeln!(
+                lines,
+                "{}: `{}` of `{}` ({}) overrides that of `{}` ({}){}",
+                view.name,
+                super::text(one.symbol),
+                name(one.taken),
+                layer(one.taken_layer),
+                name(one.left),
+                layer(one.left_layer),
+                if one.clash { "" } else { ", one is weak" }
+            );
+        }
+    }
+    lines
+}

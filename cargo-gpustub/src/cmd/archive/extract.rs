@@ -1,0 +1,108 @@
+//! `archive extract`: a view for tools that see only one.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use gpustub_archive::{SuperArchive, View};
+use gpustub_build::archive::replace;
+use gpustub_object::superarchive::{Definition, Input, write_archive};
+
+use super::{Looked, text, views};
+use crate::cli::ArchiveExtract;
+use crate::error::{Error, Result};
+use crate::shell::Shell;
+
+/// Runs the command.
+pub fn run(
+    archive: &SuperArchive<'_>,
+    options: &ArchiveExtract,
+    shell: &mut Shell,
+) -> Looked<bool> {
+    for view in views(archive, Some(&options.view))? {
+        let members = members(&view)?;
+        let count = members.len();
+        if let Some(path) = &options.output {
+            let written = as_archive(&members, path, &options.file)?;
+            let verb = if written { "Extracted" } else { "Fresh" };
+            shell.status(verb, format!("{}: {count} members", path.display()));
+        } else if let Some(folder) = &options.members {
+            as_files(&members, folder)?;
+            shell.status("Extracted", format!("{}: {count} files", folder.display()));
+        }
+    }
+    Ok(true)
+}
+
+/// The members of a view in the order of its layers, each with the symbols that the view has it for.
+fn members<'a>(view: &View<'a>) -> Looked<Vec<Input<'a>>> {
+    let mut symbols: HashMap<usize, Vec<&'a [u8]>> = HashMap::new();
+    for symbol in view.symbols() {
+        let symbol = symbol?;
+        symbols
+            .entry(symbol.member.index())
+            .or_default()
+            .push(symbol.name);
+    }
+    let mut members = Vec::new();
+    for member in view.members() {
+        let (member, _) = member?;
+        let mut names = symbols.remove(&member.index()).unwrap_or_default();
+        names.sort();
+        let symbols = names.into_iter().map(|name| Definition {
+            name: Cow::Borrowed(name),
+            weak: false,
+        });
+        members.push(Input {
+            name: Cow::Borrowed(member.name()),
+            data: member.data()?,
+            symbols: symbols.collect(),
+        });
+    }
+    Ok(members)
+}
+
+fn as_archive(members: &[Input<'_>], path: &Path, from: &Path) -> Result<bool> {
+    let same = |one: &Path| one.canonicalize().ok();
+    if same(path).is_some() && same(path) == same(from) {
+        let error = Error::new(format!("`{}` is the super-archive itself", path.display()));
+        return Err(error.help("write another file: `-o view.a`"));
+    }
+    let members: Vec<&Input<'_>> = members.iter().collect();
+    let content = |mut out: &mut dyn Write| write_archive(&members, &mut out);
+    replace(path, &content).map_err(|e| Error::io("write", path, &e))
+}
+
+/// Writes no file that is there already, and none outside of the folder.
+fn as_files(members: &[Input<'_>], folder: &Path) -> Result<()> {
+    let mut names = HashSet::new();
+    let mut files = Vec::new();
+    for member in members {
+        let name = String::from_utf8_lossy(&member.name);
+        let plain = !name.is_empty() && name != "." && name != "..";
+        if !plain || name.contains(|c: char| c == '/' || c == '\\' || c == '\0') {
+            let error = Error::new(format!("a member has the name `{}`", text(&member.name)));
+            return Err(error.help("no file can have it; extract an archive with `-o`"));
+        }
+        // Archives may have several members of one name.
+        let mut own = name.to_string();
+        let mut number = 2;
+        while !names.insert(own.clone()) {
+            own = match name.rsplit_once('.') {
+                Some((stem, end)) if !stem.is_empty() => format!("{stem}-{number}.{end}"),
+                _ => format!("{name}-{number}"),
+            };
+            number += 1;
+        }
+        files.push((folder.join(own), member.data));
+    }
+    fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e))?;
+    for (path, data) in files {
+        let new = OpenOptions::new().write(true).create_new(true).open(&path);
+        new.and_then(|mut file| file.write_all(data))
+            .map_err(|e| Error::io("write", &path, &e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! `archive find`: who defines a symbol.
+
+use gpustub_archive::SuperArchive;
+use gpustub_core::diag::{Diagnostic, NO_SYMBOL};
+use gpustub_core::suggest::nearest;
+use serde_json::json;
+
+use super::{Looked, columns, layer_of, text, views};
+use crate::cli::{ArchiveFind, TextOrJson};
+use crate::report::{Sources, json::FORMAT_VERSION};
+use crate::shell::Shell;
+
+/// Runs the command.
+pub fn run(archive: &SuperArchive<'_>, options: &ArchiveFind, shell: &mut Shell) -> Looked<bool> {
+    let searched = views(archive, options.view.as_deref())?;
+    let mut missing: Vec<&String> = options.symbols.iter().collect();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    for view in &searched {
+        let layers = layer_of(view)?;
+        for name in &options.symbols {
+            let Some(member) = view.find(name)? else {
+                continue;
+            };
+            missing.retain(|other| *other != name);
+            let layer = layers.get(&member.index()).map_or("", String::as_str);
+            all.push(json!({
+                "view": text(view.name()),
+                "symbol": name,
+                "member": text(member.name()),
+                "index": member.index(),
+                "layer": layer,
+            }));
+            let (view, member) = (text(view.name()), text(member.name()));
+            rows.push(vec![view, name.clone(), member, layer.to_owned()]);
+        }
+    }
+    match options.format {
+        TextOrJson::Text => shell.data(columns(&rows))?,
+        TextOrJson::Json => {
+            shell.json(&json!({ "format_version": FORMAT_VERSION, "found": all }))?
+        }
+    }
+    if missing.is_empty() {
+        return Ok(true);
+    }
+    let mut known = Vec::new();
+    for view in &searched {
+        for symbol in view.symbols() {
+            known.push(text(symbol?.name));
+        }
+    }
+    for name in missing {
+        let message = match &options.view {
+            Some(view) => format!("view `{view}` has no symbol `{name}`"),
+            None => format!("no view has a symbol `{name}`"),
+        };
+        let mut one = Diagnostic::error(&NO_SYMBOL, message);
+        one.help = nearest(name, known.iter().map(String::as_str))
+            .map(|near| format!("did you mean `{near}`?"));
+        shell.diagnostics(&[one], &Sources::new())?;
+    }
+    Ok(false)
+}

@@ -1,0 +1,121 @@
+//! `archive list` and `archive nm`.
+
+use std::fmt::Write;
+
+use gpustub_archive::{SuperArchive, View};
+use serde_json::{Value, json};
+
+use super::{Looked, columns, layers, text, views};
+use crate::cli::{ArchiveList, TextOrJson};
+use crate::report::json::FORMAT_VERSION;
+use crate::shell::Shell;
+
+/// Runs `list`.
+pub fn run(archive: &SuperArchive<'_>, options: &ArchiveList, shell: &mut Shell) -> Looked<bool> {
+    let found = views(archive, options.view.as_deref())?;
+    let default = default(archive)?;
+    if options.format == TextOrJson::Json {
+        let mut all = Vec::new();
+        for view in &found {
+            let mut one = json!({
+                "name": text(view.name()),
+                "default": Some(view.name()) == default,
+                "layers": layers(view)?,
+                "symbols": view.symbol_count(),
+            });
+            one["members"] = members(view)?.into();
+            all.push(one);
+        }
+        shell.json(&json!({ "format_version": FORMAT_VERSION, "views": all }))?;
+        return Ok(true);
+    }
+    let mut rows = Vec::new();
+    for view in &found {
+        let layers = layers(view)?;
+        if options.view.is_some() {
+            for member in view.members() {
+                let (member, layer) = member?;
+                let layer = layers.get(layer).cloned().unwrap_or_default();
+                rows.push(vec![text(member.name()), member.size().to_string(), layer]);
+            }
+            continue;
+        }
+        if rows.is_empty() {
+            let head = ["VIEW", "MEMBERS", "SYMBOLS", "LAYERS"];
+            rows.push(head.map(str::to_owned).to_vec());
+        }
+        let mut layers = layers.join(", ");
+        if Some(view.name()) == default {
+            layers += " (default)";
+        }
+        rows.push(vec![
+            text(view.name()),
+            view.members().count().to_string(),
+            view.symbol_count().to_string(),
+            layers,
+        ]);
+    }
+    shell.data(columns(&rows))?;
+    Ok(true)
+}
+
+/// The name of the default view.
+pub fn default<'a>(archive: &SuperArchive<'a>) -> Looked<Option<&'a [u8]>> {
+    Ok(archive.default_view()?.map(|view| view.name()))
+}
+
+fn members(view: &View<'_>) -> Looked<Vec<Value>> {
+    let layers = layers(view)?;
+    let mut all = Vec::new();
+    for member in view.members() {
+        let (member, layer) = member?;
+        all.push(json!({
+            "name": text(member.name()),
+            "index": member.index(),
+            "size": member.size(),
+            "layer": layers.get(layer),
+        }));
+    }
+    Ok(all)
+}
+
+/// Runs `nm`.
+pub fn symbols(
+    archive: &SuperArchive<'_>,
+    options: &ArchiveList,
+    shell: &mut Shell,
+) -> Looked<bool> {
+    let found = views(archive, options.view.as_deref())?;
+    let (mut lines, mut all) = (String::new(), Vec::new());
+    for (at, view) in found.iter().enumerate() {
+        let mut symbols = Vec::new();
+        for symbol in view.symbols() {
+            let symbol = symbol?;
+            symbols.push((
+                text(symbol.name),
+                text(symbol.member.name()),
+                symbol.member.index(),
+            ));
+        }
+        symbols.sort();
+        if options.view.is_none() {
+            let gap = if at == 0 { "" } else { "\n" };
+            let _ = writeln!(lines, "{gap}{}:", text(view.name()));
+        }
+        for (name, member, _) in &symbols {
+            let _ = writeln!(lines, "{name} in {member}");
+        }
+        let symbols = symbols
+            .iter()
+            .map(|(name, member, index)| json!({ "name": name, "member": member, "index": index }));
+        let symbols: Vec<Value> = symbols.collect();
+        all.push(json!({ "name": text(view.name()), "symbols": symbols }));
+    }
+    match options.format {
+        TextOrJson::Text => shell.data(lines)?,
+        TextOrJson::Json => {
+            shell.json(&json!({ "format_version": FORMAT_VERSION, "views": all }))?
+        }
+    }
+    Ok(true)
+}
