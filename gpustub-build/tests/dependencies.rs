@@ -13,6 +13,12 @@ fn at_most_seven_with_device_links() {
     at_most(7, &["--features", "device-link"]);
 }
 
+#[test]
+fn at_most_fourteen_with_archives() {
+    at_most(14, &["--features", "archive"]);
+    at_most(14, &["--all-features"]);
+}
+
 fn at_most(most: usize, features: &[&str]) {
     let output = Command::new(env!("CARGO"))
         .args([

@@ -17,6 +17,7 @@ pub mod isolated;
 pub mod nvcc;
 pub mod pair;
 pub mod rdc;
+pub mod readme;
 pub mod stubs;
 
 use std::fmt;

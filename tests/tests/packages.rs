@@ -143,17 +143,19 @@ fn without_its_feature_the_helper_says_what_is_missing() -> Result<()> {
     write("Cargo.toml", &cargo_toml)?;
     write("build.rs", "fn main() { gpustub_build::build(); }\n")?;
     write("lib.rs", "")?;
-    write("GpuStub.toml", "schema = 1\n[device-link.physics]\n")?;
-    let mut build = cargo(dir.path());
-    let target = target_dir().join("without-feature");
-    build.args(["check", "--quiet", "--offline", "--target-dir"]);
-    let ran = run(build.arg(target))?;
-    let needs = "error[feature-off]: [device-link.physics] needs the feature `device-link`";
-    assert!(ran.stderr.contains(needs), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("features = [\"device-link\"]"),
-        "{}",
-        ran.stderr
-    );
+    for (table, feature) in [
+        ("device-link.physics", "device-link"),
+        ("archive.builtins", "archive"),
+    ] {
+        write("GpuStub.toml", &format!("schema = 1\n[{table}]\n"))?;
+        let mut build = cargo(dir.path());
+        let target = target_dir().join("without-feature");
+        build.args(["check", "--quiet", "--offline", "--target-dir"]);
+        let ran = run(build.arg(target))?;
+        let needs = format!("error[feature-off]: [{table}] needs the feature `{feature}`");
+        assert!(ran.stderr.contains(&needs), "{}", ran.stderr);
+        let help = format!("features = [\"{feature}\"]");
+        assert!(ran.stderr.contains(&help), "{}", ran.stderr);
+    }
     Ok(())
 }

@@ -44,10 +44,12 @@ fn arrows_go_down_only() -> Result<()> {
     allowed.insert("gpustub", vec![]);
     allowed.insert("gpustub-headers", vec![]);
     allowed.insert("gpustub-core", core.to_vec());
-    allowed.insert("gpustub-object", vec!["gpustub-core"]);
+    allowed.insert("gpustub-archive", vec![]);
+    allowed.insert("gpustub-object", vec!["gpustub-archive", "gpustub-core"]);
     allowed.insert("gpustub-check", vec!["gpustub-core", "gpustub-object"]);
-    allowed.insert("gpustub-build", vec!["gpustub-core"]);
+    allowed.insert("gpustub-build", vec!["gpustub-core", "gpustub-object"]);
     let below = [
+        "gpustub-archive",
         "gpustub-build",
         "gpustub-check",
         "gpustub-headers",

@@ -1,5 +1,6 @@
 //! Whole ways through the subcommand that need a compiler, a real library or a killed process.
 
+mod archives;
 mod cuda;
 mod device_links;
 mod documents;

@@ -1,16 +1,16 @@
 //! The example workspace: two libraries, a plain crate between, an application, a plugin.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::nvcc::{TOOLKIT_11, TOOLKIT_12, TOOLKIT_13, Toolkit, recorder};
 use gpustub_tests::pair::major;
 use gpustub_tests::rdc::{Call, Project};
-use gpustub_tests::{Result, repository};
+use gpustub_tests::readme::commands;
 
 use crate::Record;
 
@@ -116,25 +116,6 @@ fn heavy_example_builds_with_toolkit_11() -> Result<()> {
     builds_with(TOOLKIT_11)
 }
 
-/// The README's commands with the lines that it promises of each.
-fn commands() -> Result<Vec<(String, Vec<String>)>> {
-    let readme = repository().join("examples/device-link/README.md");
-    let readme = fs::read_to_string(readme)?;
-    let blocks = readme.split("```console\n").skip(1);
-    let lines = blocks
-        .filter_map(|rest| rest.split("```").next())
-        .flat_map(str::lines);
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for line in lines {
-        match (line.strip_prefix("$ "), found.last_mut()) {
-            (Some(command), _) => found.push((command.to_owned(), Vec::new())),
-            (None, Some((_, output))) => output.push(line.to_owned()),
-            (None, None) => return Err(format!("no command has printed {line:?}").into()),
-        }
-    }
-    Ok(found)
-}
-
 /// Without what differs from run to run: the folder, the time, and the order of what is built at once.
 fn steady(text: &str, project: &Project) -> Vec<String> {
     let root = format!("{}/", project.root().display());
@@ -161,7 +142,7 @@ fn readme_shows_what_happens() -> Result<()> {
     let project = Project::example(TOOLKIT_13)?;
     symlink(project.target(), project.root().join("target"))?;
     let subcommand = program("cargo-gpustub")?;
-    let commands = commands()?;
+    let commands = commands("examples/device-link/README.md")?;
     assert_eq!(commands.len(), 8);
     for (command, expected) in commands {
         // The repository's own settings, which are found from this folder, have a meaning for the first.

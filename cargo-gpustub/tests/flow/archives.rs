@@ -1,0 +1,359 @@
+//! Super-archives, from C to what each tool sees of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{cc, ends, gpustub, write};
+
+/// Folders with objects: a function of one line each.
+fn objects(folder: &Path) {
+    for (path, text) in [
+        ("gfx9/cos1", "float cos1(float x) { return 9 * x; }"),
+        ("gfx11/cos1", "float cos1(float x) { return 11 * x; }"),
+        ("common/cos1", "float cos1(float x) { return x; }"),
+        (
+            "common/cos4",
+            "float cos1(float); float cos4(float x) { return cos1(x); }",
+        ),
+        (
+            "common/weak",
+            "__attribute__((weak)) int kind(void) { return 0; } int more(void) { return 1; }",
+        ),
+        ("gfx11/kind", "int kind(void) { return 11; }"),
+    ] {
+        write(folder, &format!("{path}.c"), text);
+        cc(
+            folder,
+            &[
+                "-c",
+                "-O1",
+                &format!("{path}.c"),
+                "-o",
+                &format!("{path}.o"),
+            ],
+        );
+        fs::remove_file(folder.join(format!("{path}.c"))).unwrap();
+    }
+}
+
+const BUILD: [&str; 8] = [
+    "archive",
+    "build",
+    "-o",
+    "all.a",
+    "--view",
+    "gfx900=gfx9,common",
+    "--view",
+    "gfx1100=gfx11,common",
+];
+
+#[test]
+fn a_view_has_the_first_definition_of_each_symbol() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    let (out, err) = ends(0, folder, &[&BUILD[..], &["--shadows"]].concat());
+    assert_eq!(
+        out,
+        "gfx900: `cos1` of `cos1.o` (gfx9) overrides that of `cos1.o` (common)\n\
+         gfx1100: `cos1` of `cos1.o` (gfx11) overrides that of `cos1.o` (common)\n\
+         gfx1100: `kind` of `kind.o` (gfx11) overrides that of `weak.o` (common), one is weak\n"
+    );
+    assert!(err.contains("Built all.a: 2 views, "), "{err}");
+    let (_, err) = ends(0, folder, &BUILD);
+    assert!(err.contains("Fresh all.a"), "{err}");
+
+    let archive = |words: &[&str]| ends(0, folder, &[&["archive"], words].concat()).0;
+    assert_eq!(
+        archive(&["list", "all.a"]),
+        "VIEW     MEMBERS  SYMBOLS  LAYERS\n\
+         gfx900         3        4  gfx9, common (default)\n\
+         gfx1100        4        4  gfx11, common\n"
+    );
+    assert_eq!(
+        archive(&["find", "all.a", "kind", "cos1"]),
+        "gfx900   kind  weak.o  common\n\
+         gfx900   cos1  cos1.o  gfx9\n\
+         gfx1100  kind  kind.o  gfx11\n\
+         gfx1100  cos1  cos1.o  gfx11\n"
+    );
+    assert_eq!(
+        archive(&["nm", "all.a", "--view", "gfx1100"]),
+        "cos1 in cos1.o\ncos4 in cos4.o\nkind in kind.o\nmore in weak.o\n"
+    );
+    let (_, err) = ends(0, folder, &["archive", "verify", "all.a"]);
+    assert!(err.contains("Verified all.a: 2 views"), "{err}");
+
+    // What is extracted is linked with, and has the family's own.
+    archive(&["extract", "all.a", "--view", "gfx1100", "-o", "gfx1100.a"]);
+    write(
+        folder,
+        "main.c",
+        "float cos4(float); int kind(void); int more(void);\n\
+         int main(void) { return (int)cos4(2) + kind() + more(); }",
+    );
+    cc(folder, &["main.c", "gfx1100.a", "-o", "gfx1100.exe"]);
+    cc(folder, &["main.c", "all.a", "-o", "default.exe"]);
+    let status = |name: &str| Command::new(folder.join(name)).status().unwrap().code();
+    assert_eq!(status("gfx1100.exe"), Some(22 + 11 + 1));
+    assert_eq!(status("default.exe"), Some(18 + 1));
+
+    archive(&[
+        "extract",
+        "all.a",
+        "--view",
+        "gfx1100",
+        "--members",
+        "files",
+    ]);
+    for (name, of) in [
+        ("cos1.o", "gfx11"),
+        ("cos4.o", "common"),
+        ("kind.o", "gfx11"),
+    ] {
+        let read = |folder_of: &str| fs::read(folder.join(folder_of).join(name)).unwrap();
+        assert_eq!(read("files"), read(of), "{name}");
+    }
+    let (_, err) = ends(
+        101,
+        folder,
+        &[
+            "archive",
+            "extract",
+            "all.a",
+            "--view",
+            "gfx900",
+            "--members",
+            "files",
+        ],
+    );
+    assert!(err.contains("cos1.o"), "{err}");
+}
+
+#[test]
+fn json_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    ends(0, folder, &[&BUILD[..], &["--default", "gfx1100"]].concat());
+    let json = |words: &[&str]| {
+        let (out, _) = ends(
+            0,
+            folder,
+            &[&["archive"], words, &["--format", "json"]].concat(),
+        );
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(value["format_version"], 1);
+        value
+    };
+    let list = json(&["list", "all.a"]);
+    assert_eq!(list["views"][1]["default"], true);
+    assert_eq!(list["views"][1]["layers"][0], "gfx11");
+    assert_eq!(list["views"][1]["members"][0]["layer"], "gfx11");
+    let found = json(&["find", "all.a", "kind", "--view", "gfx1100"]);
+    assert_eq!(found["found"][0]["member"], "kind.o");
+    let names = json(&["nm", "all.a"]);
+    assert_eq!(names["views"][0]["symbols"].as_array().unwrap().len(), 4);
+    let stats = json(&["stats", "all.a"]);
+    assert_eq!(stats["sum"]["members"], 7);
+    let size = fs::metadata(folder.join("all.a")).unwrap().len();
+    assert_eq!(stats["file_bytes"], size);
+}
+
+#[test]
+fn each_input_is_a_view_as_ranlib_would_have_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    for name in ["gfx9", "gfx11"] {
+        let mut ar = Command::new("ar");
+        ar.current_dir(folder).args(["rcs", &format!("{name}.a")]);
+        assert!(ar.arg(format!("{name}/cos1.o")).status().unwrap().success());
+    }
+    ends(
+        0,
+        folder,
+        &["archive", "build", "-o", "all.a", "gfx9.a", "gfx11.a"],
+    );
+    let (out, _) = ends(0, folder, &["archive", "list", "all.a", "--view", "gfx11"]);
+    assert!(
+        out.starts_with("cos1.o  ") && out.trim_end().ends_with("  gfx11"),
+        "{out}"
+    );
+    let (_, err) = ends(
+        101,
+        folder,
+        &["archive", "build", "-o", "gfx9.a", "gfx9.a", "gfx11.a"],
+    );
+    assert!(err.contains("`gfx9.a` is one of the inputs"), "{err}");
+    let (_, err) = ends(
+        101,
+        folder,
+        &["archive", "build", "-o", "b.a", "gfx9.a", "./gfx9.a"],
+    );
+    assert!(err.contains("two views have the name `gfx9`"), "{err}");
+    ends(
+        0,
+        folder,
+        &["archive", "build", "-o", "none.a", "gfx9.a", "--no-default"],
+    );
+    let (out, _) = ends(0, folder, &["archive", "list", "none.a"]);
+    assert!(!out.contains("default"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_linked_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    write(
+        folder,
+        "both.c",
+        "int kind(void) { return 0; } int other(void) { return 1; }",
+    );
+    cc(folder, &["-c", "both.c"]);
+    let (_, err) = ends(
+        1,
+        folder,
+        &["archive", "build", "-o", "b.a", "--view", "v=gfx11,both.o"],
+    );
+    let told = "error[layer-conflict]: view `v`: `both.o` of layer `both` is needed for `other`, and defines \
+                `kind`, which `kind.o` of layer `gfx11` overrides";
+    assert!(err.contains(told), "{err}");
+    assert!(
+        err.contains("help: put `kind` and `other` into members of their own"),
+        "{err}"
+    );
+    assert!(!folder.join("b.a").exists());
+
+    ends(0, folder, &BUILD);
+    let (_, err) = ends(1, folder, &["archive", "find", "all.a", "kin", "cos1"]);
+    assert!(err.contains("no view has a symbol `kin`"), "{err}");
+    assert!(err.contains("did you mean `kind`?"), "{err}");
+    let (_, err) = ends(101, folder, &["archive", "nm", "all.a", "--view", "gfx110"]);
+    assert!(err.contains("did you mean `gfx1100`?"), "{err}");
+    let (_, err) = ends(1, folder, &["archive", "list", "both.o"]);
+    assert!(
+        err.contains("error[bad-super-archive]: `both.o`: this is no archive"),
+        "{err}"
+    );
+    ends(101, folder, &["archive", "list", "nothing.a"]);
+
+    // One bit of the last member, which has no header that could tell.
+    let mut bytes = fs::read(folder.join("all.a")).unwrap();
+    *bytes.iter_mut().rev().nth(40).unwrap() ^= 1;
+    fs::write(folder.join("all.a"), &bytes).unwrap();
+    let (_, err) = ends(1, folder, &["archive", "verify", "all.a"]);
+    assert!(err.contains("has other contents"), "{err}");
+    fs::write(folder.join("all.a"), &bytes[..bytes.len() - 2]).unwrap();
+    let (_, err) = ends(1, folder, &["archive", "list", "all.a"]);
+    assert!(err.contains("has been changed"), "{err}");
+}
+
+/// `GpuStub.toml` says it, `sync` wires it.
+#[test]
+fn a_table_is_wired_and_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    write(
+        folder,
+        "Cargo.toml",
+        "[package]\nname = \"embeds\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n",
+    );
+    write(folder, "src/main.rs", "fn main() {}\n");
+    let table = "schema = 1\n\n[archive.builtins]\nlayers = { gfx11 = [\"gfx11/*.o\"], common = [\"common\"] }\n\
+                 views = { gfx1100 = [\"gfx11\", \"common\"] }\noptional = { feature = \"gpu\" }\n";
+    write(folder, "GpuStub.toml", table);
+    let (_, err) = ends(1, folder, &["sync"]);
+    assert!(
+        err.contains("`archive.builtins` follows the feature `gpu`"),
+        "{err}"
+    );
+    write(
+        folder,
+        "GpuStub.toml",
+        table.split("optional").next().unwrap(),
+    );
+    ends(0, folder, &["sync"]);
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let helper = "gpustub-build = { version = \"0.1\", features = [\"archive\"] }";
+    assert!(
+        text("Cargo.toml").contains(helper),
+        "{}",
+        text("Cargo.toml")
+    );
+    assert!(
+        !text("Cargo.toml").contains("links"),
+        "{}",
+        text("Cargo.toml")
+    );
+    assert!(text("build.rs").contains("gpustub_build::build();"));
+    assert_eq!(text("src/main.rs"), "fn main() {}\n");
+
+    // The helper is in no registry here, so that cargo cannot read the package any more.
+    let without = text("Cargo.toml").replace(helper, "");
+    write(folder, "Cargo.toml", &without);
+    ends(
+        0,
+        folder,
+        &["archive", "build", "--table", "builtins", "-o", "t.a"],
+    );
+    let (out, _) = ends(0, folder, &["archive", "list", "t.a"]);
+    assert!(
+        out.contains("gfx1100        4        4  gfx11, common (default)"),
+        "{out}"
+    );
+    let (_, err) = ends(
+        101,
+        folder,
+        &["archive", "build", "--table", "builtin", "-o", "t.a"],
+    );
+    assert!(err.contains("did you mean `builtins`?"), "{err}");
+    write(
+        folder,
+        "GpuStub.toml",
+        &table.replace("gfx11/*.o", "gfx12/*.o"),
+    );
+    let (_, err) = ends(
+        1,
+        folder,
+        &["archive", "build", "--table", "builtins", "-o", "t.a"],
+    );
+    assert!(err.contains("error[unknown-feature]"), "{err}");
+    write(
+        folder,
+        "GpuStub.toml",
+        &table
+            .replace("gfx11/*.o", "gfx12/*.o")
+            .replace("optional", "# "),
+    );
+    let (_, err) = ends(
+        1,
+        folder,
+        &["archive", "build", "--table", "builtins", "-o", "t.a"],
+    );
+    assert!(err.contains("`gfx12/*.o` matches no file"), "{err}");
+    assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
+}
+
+/// A reader that goes away is no error.
+#[test]
+fn a_list_into_a_closed_pipe_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    ends(0, folder, &BUILD);
+    for command in ["list", "nm", "stats"] {
+        let mut child = gpustub(folder, &["archive", command, "all.a"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        assert!(output.stderr.is_empty(), "{command}");
+    }
+}

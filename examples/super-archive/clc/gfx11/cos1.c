@@ -1,0 +1,7 @@
+/* cos(float) of this family: as many terms as a float can use below 2, by a helper of its own. */
+float gfx11_terms(float z, int terms);
+
+float _Z3cosf(float x)
+{
+    return gfx11_terms(x * x, 8);
+}

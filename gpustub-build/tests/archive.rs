@@ -1,0 +1,183 @@
+//! Super-archives of build scripts.
+#![cfg(unix)]
+
+#[path = "tools/package.rs"]
+mod package;
+mod tools;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_archive::SuperArchive;
+use gpustub_build::Output;
+use package::Package;
+use tools::of_file;
+
+/// Compiles functions, each of which is a line of C, into an object file.
+fn object(path: &Path, functions: &[&str]) {
+    let source = path.with_extension("c");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&source, functions.join("\n")).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-c", "-o"]).arg(path).arg(&source);
+    assert!(cc.status().unwrap().success(), "{cc:?}");
+}
+
+const TABLE: &str = "schema = 1
+
+[archive.my-builtins]
+layers = { gfx9 = [\"clc/gfx9/*.o\"], common = [\"$OUT_DIR/common\", \"extra.o\"] }
+views = { gfx900 = [\"gfx9\", \"common\"], generic = [\"common\"] }
+";
+
+fn package(name: &str, table: &str) -> Package {
+    let package = Package::new(name, table);
+    object(
+        &package.dir.join("clc/gfx9/cos.o"),
+        &["int cos1(void) { return 9; }"],
+    );
+    object(
+        &package.dir.join("out/common/cos.o"),
+        &["int cos1(void) { return 0; }"],
+    );
+    object(
+        &package.dir.join("extra.o"),
+        &["int sin1(void) { return 1; }"],
+    );
+    fs::remove_file(package.dir.join("out/common/cos.c")).unwrap();
+    package
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    output.directives.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_archive_is_written_once_and_cargo_told() {
+    let package = package("whole", TABLE);
+    let output = package.output();
+    let file = package.dir.join("out/my-builtins.a");
+    assert_eq!(output.archives, std::slice::from_ref(&file));
+    assert_eq!(
+        lines(&output),
+        [
+            "cargo::rerun-if-env-changed=DOCS_RS",
+            "cargo::rerun-if-changed=GpuStub.toml",
+            "cargo::rerun-if-changed=clc/gfx9",
+            "cargo::rerun-if-changed=clc/gfx9/cos.o",
+            "cargo::rerun-if-changed=extra.o",
+            &format!(
+                "cargo::rustc-env=GPUSTUB_ARCHIVE_MY_BUILTINS={}",
+                file.display()
+            ),
+        ]
+    );
+    let bytes = fs::read(&file).unwrap();
+    let archive = SuperArchive::parse(&bytes).unwrap();
+    archive.verify().unwrap();
+    let find = |view: &str, symbol: &str| {
+        let found = archive.view(view).unwrap().unwrap().find(symbol).unwrap();
+        found.map(|member| member.data().unwrap().to_vec())
+    };
+    let read = |path: &str| Some(fs::read(package.dir.join(path)).unwrap());
+    assert_eq!(find("gfx900", "cos1"), read("clc/gfx9/cos.o"));
+    assert_eq!(find("generic", "cos1"), read("out/common/cos.o"));
+    assert_eq!(find("gfx900", "sin1"), read("extra.o"));
+    let default = archive.default_view().unwrap().unwrap();
+    assert_eq!(default.name(), b"gfx900");
+    let index = of_file("nm", &["-s"], &file);
+    assert!(index.contains("cos1 in cos.o\nsin1 in extra.o\n"), "{index}");
+
+    let state = || {
+        let metadata = fs::metadata(&file).unwrap();
+        (metadata.ino(), metadata.mtime_nsec())
+    };
+    let before = state();
+    package.output();
+    assert_eq!(state(), before, "nothing has changed");
+    object(
+        &package.dir.join("extra.o"),
+        &["int tan1(void) { return 1; }"],
+    );
+    package.output();
+    assert_ne!(state(), before);
+    assert_ne!(fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+fn what_is_wrong_is_told_at_its_line() {
+    let package = package("wrong", &TABLE.replace("gfx9/*.o", "gfx8/*.o"));
+    let error = package.error();
+    let told = "GpuStub.toml:4:20: error[no-members]: layer `gfx9` of archive.my-builtins: `clc/gfx8/*.o` \
+                matches no file";
+    assert!(error.starts_with(told), "{error}");
+
+    fs::write(package.dir.join("GpuStub.toml"), TABLE).unwrap();
+    let both = [
+        "int sin1(void) { return 1; }",
+        "int cos1(void) { return 1; }",
+    ];
+    object(&package.dir.join("extra.o"), &both);
+    let error = package.error();
+    let told = "GpuStub.toml:5:11: error[layer-conflict]: view `gfx900`: `extra.o` of layer `common` is needed \
+                for `sin1`, and defines `cos1`, which `cos.o` of layer `gfx9` overrides";
+    assert!(error.starts_with(told), "{error}");
+
+    fs::write(package.dir.join("extra.o"), b"\x7fELF and no more").unwrap();
+    let error = package.error();
+    assert!(error.starts_with("GpuStub.toml:3:10: error["), "{error}");
+    assert!(error.contains("extra.o"), "{error}");
+    assert!(!package.dir.join("out/my-builtins.a").exists());
+}
+
+#[test]
+fn a_build_script_may_ask_for_some() {
+    let table = "schema = 1
+[archive.one]
+layers = { a = [\"extra.o\"] }
+views = { a = [\"a\"] }
+[archive.two]
+layers = { a = [\"extra.o\"] }
+views = { a = [\"a\"] }
+optional = { feature = \"gpu\" }
+";
+    let mut package = package("some", table);
+    let names = |output: Output| {
+        let names = output
+            .archives
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned());
+        names
+            .map(|name| name.into_string().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(package.output()), ["one.a"]);
+    package.set("CARGO_FEATURE_GPU", "1");
+    assert_eq!(names(package.output()), ["one.a", "two.a"]);
+    let asked = package.build().archive("two").try_build().unwrap();
+    assert_eq!(names(asked), ["two.a"]);
+    let error = package.build().archive("tow").try_build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "error[missing-key]: GpuStub.toml has no [archive.tow]\n  help: did you mean `two`?"
+    );
+}
+
+/// There the objects of `$OUT_DIR` may never have been made.
+#[test]
+fn documentation_is_built_with_an_archive_without_views() {
+    let mut package = package("docs", TABLE);
+    package.set("DOCS_RS", "1");
+    fs::remove_dir_all(package.dir.join("out/common")).unwrap();
+    let output = package.output();
+    let bytes = fs::read(&output.archives[0]).unwrap();
+    assert_eq!(SuperArchive::parse(&bytes).unwrap().view_count(), 0);
+    assert!(
+        lines(&output)
+            .last()
+            .unwrap()
+            .starts_with("cargo::rustc-env=GPUSTUB_ARCHIVE_MY_BUILTINS=")
+    );
+}

@@ -1,0 +1,48 @@
+//! Super-archives, as users build and use them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use gpustub_tests::cargo::{program, without_own_cargo};
+use gpustub_tests::command::{path_with, succeed};
+use gpustub_tests::components::target_dir;
+use gpustub_tests::readme::commands;
+use gpustub_tests::{Result, repository, scratch};
+
+#[test]
+fn readme_of_the_example_shows_what_happens() -> Result<()> {
+    let dir = scratch()?;
+    let root = dir.path().join("the example");
+    let mut copy = Command::new("cp");
+    copy.arg("-r")
+        .arg(repository().join("examples/super-archive"));
+    succeed(copy.arg(&root))?;
+    // What was built where it lies.
+    let _ = fs::remove_dir_all(root.join("target"));
+    let text = fs::read_to_string(root.join("Cargo.toml"))?;
+    let here = format!("{}/", repository().display());
+    assert_eq!(text.matches("../../").count(), 2);
+    fs::write(root.join("Cargo.toml"), text.replace("../../", &here))?;
+    // What it depends on is compiled once.
+    let target = target_dir().join("example-super-archive");
+    let _ = fs::remove_dir_all(target.join("debug/build"));
+    fs::create_dir_all(&target)?;
+    symlink(&target, root.join("target"))?;
+
+    let subcommand = program("cargo-gpustub")?;
+    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
+    let commands = commands("examples/super-archive/README.md")?;
+    assert_eq!(commands.len(), 10);
+    for (command, expected) in commands {
+        let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
+        let mut bash = Command::new("bash");
+        without_own_cargo(bash.current_dir(&root));
+        bash.args(["-c", &format!("exec 2>&1; {line}")]);
+        bash.env("PATH", &path).env("CARGO_NET_OFFLINE", "true");
+        let ran = succeed(&mut bash)?;
+        let printed: Vec<&str> = ran.stdout.lines().collect();
+        assert_eq!(printed, expected, "{command}");
+    }
+    Ok(())
+}
