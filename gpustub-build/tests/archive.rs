@@ -88,7 +88,10 @@ fn an_archive_is_written_once_and_cargo_told() {
     let default = archive.default_view().unwrap().unwrap();
     assert_eq!(default.name(), b"gfx900");
     let index = of_file("nm", &["-s"], &file);
-    assert!(index.contains("cos1 in cos.o\nsin1 in extra.o\n"), "{index}");
+    assert!(
+        index.contains("cos1 in cos.o\nsin1 in extra.o\n"),
+        "{index}"
+    );
 
     let state = || {
         let metadata = fs::metadata(&file).unwrap();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::cargo::{program, without_own_cargo};
@@ -30,19 +31,32 @@ fn readme_of_the_example_shows_what_happens() -> Result<()> {
     fs::create_dir_all(&target)?;
     symlink(&target, root.join("target"))?;
 
-    let subcommand = program("cargo-gpustub")?;
-    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
     let commands = commands("examples/super-archive/README.md")?;
     assert_eq!(commands.len(), 10);
+    shows(&commands, &root)
+}
+
+#[test]
+fn the_page_about_them_shows_what_happens() -> Result<()> {
+    let dir = scratch()?;
+    let commands = commands("docs/archive.md")?;
+    assert_eq!(commands.len(), 13);
+    shows(&commands, dir.path())
+}
+
+/// Runs commands one after another; each prints just what is promised.
+fn shows(commands: &[(String, Vec<String>)], folder: &Path) -> Result<()> {
+    let subcommand = program("cargo-gpustub")?;
+    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
     for (command, expected) in commands {
         let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
         let mut bash = Command::new("bash");
-        without_own_cargo(bash.current_dir(&root));
+        without_own_cargo(bash.current_dir(folder));
         bash.args(["-c", &format!("exec 2>&1; {line}")]);
         bash.env("PATH", &path).env("CARGO_NET_OFFLINE", "true");
         let ran = succeed(&mut bash)?;
         let printed: Vec<&str> = ran.stdout.lines().collect();
-        assert_eq!(printed, expected, "{command}");
+        assert_eq!(&printed, expected, "{command}");
     }
     Ok(())
 }
