@@ -157,6 +157,8 @@ fn json_says_the_same() {
     assert_eq!(names["views"][0]["symbols"].as_array().unwrap().len(), 4);
     let stats = json(&["stats", "all.a"]);
     assert_eq!(stats["sum"]["members"], 7);
+    // Both families override the common `cos1`, so that it is in no view.
+    assert_eq!(stats["unique"]["members"], 5);
     let size = fs::metadata(folder.join("all.a")).unwrap().len();
     assert_eq!(stats["file_bytes"], size);
 }

@@ -31,14 +31,14 @@ struct File {
 
 impl Inputs {
     /// Reads the files of layers; of a folder, those in it.
-    pub fn open(layers: &[LayerPaths]) -> Result<Self, Diagnostic> {
+    pub fn open(layers: &[LayerPaths]) -> Result<Self, Box<Diagnostic>> {
         let mut inputs = Self::default();
         for layer in layers {
             let mut files = Vec::new();
             for path in &layer.paths {
                 read(path, &mut files).map_err(|(path, e)| {
                     let message = format!("cannot read {}: {e}", path.display());
-                    Diagnostic::error(&FILE_ERROR, message)
+                    Box::new(Diagnostic::error(&FILE_ERROR, message))
                 })?;
             }
             inputs.layers.push((layer.name.clone(), files));
@@ -53,7 +53,7 @@ impl Inputs {
     }
 
     /// The layers: members of archives, and other files as they are.
-    pub fn layers(&self) -> Result<Vec<Layer<'_>>, Diagnostic> {
+    pub fn layers(&self) -> Result<Vec<Layer<'_>>, Box<Diagnostic>> {
         let mut layers = Vec::new();
         for (name, files) in &self.layers {
             let mut members = Vec::new();
@@ -70,16 +70,16 @@ impl Inputs {
 }
 
 impl File {
-    fn members(&self) -> Result<Vec<Input<'_>>, Diagnostic> {
+    fn members(&self) -> Result<Vec<Input<'_>>, Box<Diagnostic>> {
         let wrong = |member: &str, error: gpustub_object::Error| {
             let message = format!("{}{member}: {error}", self.path.display());
-            Diagnostic::error(&BAD_LIBRARY, message)
+            Box::new(Diagnostic::error(&BAD_LIBRARY, message))
         };
         let input = |name: Cow<'_, [u8]>, data| {
             let shown = format!("({})", String::from_utf8_lossy(&name));
             let symbols = definitions(data).map_err(|e| wrong(&shown, e))?;
             let name = name.into_owned().into();
-            Ok(Input {
+            Ok::<_, Box<Diagnostic>>(Input {
                 name,
                 data,
                 symbols,

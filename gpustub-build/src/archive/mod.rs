@@ -177,9 +177,9 @@ fn conflict(request: &Request<'_>, view: usize, conflict: &Conflict<'_>) -> Diag
         "view `{}`: `{}` of layer `{}` is needed for `{needed_for}`, and defines `{symbol}`, which `{}` \
          of layer `{taken}` overrides",
         view.name,
-        text(conflict.left),
+        text(shadow.left),
         layer(shadow.left_layer),
-        text(conflict.taken),
+        text(shadow.taken),
     );
     let help = format!(
         "put `{symbol}` and `{needed_for}` into members of their own, override both in `{taken}`, or make \
@@ -198,8 +198,8 @@ pub(crate) fn build(
 ) -> Result<Vec<Directive>, Vec<Diagnostic>> {
     let here = |one: Diagnostic| vec![one.at(file, archive.name.span.clone())];
     let found = find(archive, file, package, Some(out))?;
-    let inputs = Inputs::open(&found.layers).map_err(here)?;
-    let request = request(archive, inputs.layers().map_err(here)?);
+    let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
+    let request = request(archive, inputs.layers().map_err(|one| here(*one))?);
     let plan = Plan::new(&request).map_err(|error| {
         let told = refused(&request, &error).into_iter().map(|(view, one)| {
             let named = match view {

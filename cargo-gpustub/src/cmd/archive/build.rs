@@ -28,12 +28,12 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     };
     let inputs = match Inputs::open(&wanted.layers) {
         Ok(inputs) => inputs,
-        Err(one) => return wanted.tell(None, one, shell),
+        Err(one) => return wanted.tell(None, *one, shell),
     };
     refuse_input(&options.output, &inputs)?;
     let layers = match inputs.layers() {
         Ok(layers) => layers,
-        Err(one) => return wanted.tell(None, one, shell),
+        Err(one) => return wanted.tell(None, *one, shell),
     };
     let request = Request {
         layers,
@@ -244,7 +244,6 @@ fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
 /// A line for each definition that is overridden.
 fn shadows(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
     let mut lines = String::new();
-    let name = |member: usize| super::text(&plan.members()[member].name);
     for (view, flat) in plan.views() {
         let layer = |at: usize| &request.layers[view.layers[at]].name;
         for one in &flat.shadows {
@@ -253,9 +252,9 @@ fn shadows(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
                 "{}: `{}` of `{}` ({}) overrides that of `{}` ({}){}",
                 view.name,
                 super::text(one.symbol),
-                name(one.taken),
+                super::text(one.taken),
                 layer(one.taken_layer),
-                name(one.left),
+                super::text(one.left),
                 layer(one.left_layer),
                 if one.clash { "" } else { ", one is weak" }
             );

@@ -82,7 +82,7 @@ fn as_files(members: &[Input<'_>], folder: &Path) -> Result<()> {
     for member in members {
         let name = String::from_utf8_lossy(&member.name);
         let plain = !name.is_empty() && name != "." && name != "..";
-        if !plain || name.contains(|c: char| c == '/' || c == '\\' || c == '\0') {
+        if !plain || name.contains(['/', '\\', '\0']) {
             let error = Error::new(format!("a member has the name `{}`", text(&member.name)));
             return Err(error.help("no file can have it; extract an archive with `-o`"));
         }

@@ -22,12 +22,14 @@ pub struct Flat<'r> {
 pub struct Shadow<'r> {
     /// The symbol.
     pub symbol: &'r [u8],
-    /// The member that is taken.
-    pub taken: usize,
+    /// The name of the member that is taken.
+    pub taken: &'r [u8],
     /// The index of its layer in the view.
     pub taken_layer: usize,
-    /// The member that is not.
-    pub left: usize,
+    /// The name of the member that is not.
+    pub left: &'r [u8],
+    /// The index of that member among all that were given.
+    member: usize,
     /// The index of its layer in the view.
     pub left_layer: usize,
     /// Whether linking both members fails: neither definition gives way.
@@ -40,10 +42,6 @@ pub struct Shadow<'r> {
 pub struct Conflict<'r> {
     /// What is overridden, and by what.
     pub shadow: Shadow<'r>,
-    /// The name of the member that is taken.
-    pub taken: &'r [u8],
-    /// The name of the member that is needed, and should not be.
-    pub left: &'r [u8],
     /// The symbol that the member is needed for.
     pub needed_for: &'r [u8],
 }
@@ -51,6 +49,10 @@ pub struct Conflict<'r> {
 impl<'r> Flat<'r> {
     /// Flattens a view of these layers.
     pub fn of(unique: &Unique<'r, '_>, layers: &[usize]) -> Self {
+        let named = |member: usize| -> &'r [u8] {
+            let input: &'r Input<'_> = unique.members[member];
+            &input.name
+        };
         let mut flat = Self::default();
         // Of a symbol: the member, its layer, and whether its definition is weak.
         let mut taken: HashMap<&[u8], (usize, usize, bool)> = HashMap::new();
@@ -74,9 +76,10 @@ impl<'r> Flat<'r> {
                     if taken_layer < layer {
                         left.push(Shadow {
                             symbol: name,
-                            taken: by,
+                            taken: named(by),
                             taken_layer,
-                            left: member,
+                            left: &input.name,
+                            member,
                             left_layer: layer,
                             clash: !weak && !symbol.weak,
                         });
@@ -92,23 +95,17 @@ impl<'r> Flat<'r> {
     }
 
     /// What cannot be linked: see [`Conflict`].
-    pub fn conflicts(&self, unique: &Unique<'r, '_>) -> Vec<Conflict<'r>> {
+    pub fn conflicts(&self) -> Vec<Conflict<'r>> {
         let mut needed: HashMap<usize, &[u8]> = HashMap::new();
         for &(symbol, member) in &self.symbols {
             needed.entry(member).or_insert(symbol);
         }
-        let name = |member: usize| -> &'r [u8] {
-            let input: &'r Input<'_> = unique.members[member];
-            &input.name
-        };
         let clashes = self.shadows.iter().filter(|shadow| shadow.clash);
         clashes
             .filter_map(|shadow| {
                 Some(Conflict {
                     shadow: *shadow,
-                    taken: name(shadow.taken),
-                    left: name(shadow.left),
-                    needed_for: needed.get(&shadow.left)?,
+                    needed_for: needed.get(&shadow.member)?,
                 })
             })
             .collect()

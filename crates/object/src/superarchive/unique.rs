@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use gpustub_archive::hash;
 
+use super::layers::Flat;
 use super::{Input, Layer};
 
 /// Members by their contents.
@@ -43,5 +44,37 @@ impl<'r, 'd> Unique<'r, 'd> {
             unique.layers.push(indices);
         }
         unique
+    }
+
+    /// Leaves members out that none of these views has, and counts the others anew.
+    pub fn keep(mut self, views: &mut [Flat<'_>]) -> Self {
+        let mut used = vec![false; self.members.len()];
+        for (member, _) in views.iter().flat_map(|view| &view.members) {
+            used[*member] = true;
+        }
+        let mut count = 0;
+        let places = used.iter().map(|&used| {
+            count += usize::from(used);
+            count - usize::from(used)
+        });
+        let places: Vec<usize> = places.collect();
+        for view in views {
+            let symbols = view.symbols.iter_mut().map(|(_, member)| member);
+            let members = view.members.iter_mut().map(|(member, _)| member);
+            symbols
+                .chain(members)
+                .for_each(|member| *member = places[*member]);
+        }
+        for layer in &mut self.layers {
+            layer.retain(|&member| used[member]);
+            layer
+                .iter_mut()
+                .for_each(|member| *member = places[*member]);
+        }
+        let is_used = |at: &usize| used[*at];
+        let kept: Vec<usize> = (0..used.len()).filter(is_used).collect();
+        self.members = kept.iter().map(|&at| self.members[at]).collect();
+        self.hashes = kept.iter().map(|&at| self.hashes[at]).collect();
+        self
     }
 }

@@ -51,15 +51,16 @@ impl<'r, 'd> Plan<'r, 'd> {
             }
         }
         let unique = Unique::of(&request.layers);
-        let flat: Vec<_> = (request.views.iter())
+        let mut flat: Vec<_> = (request.views.iter())
             .map(|view| Flat::of(&unique, &view.layers))
             .collect();
         for (view, flat) in flat.iter().enumerate() {
-            let conflicts = flat.conflicts(&unique);
+            let conflicts = flat.conflicts();
             if !conflicts.is_empty() {
                 return Err(WriteError::Conflicts(view, conflicts));
             }
         }
+        let unique = unique.keep(&mut flat);
         let tables = Tables::of(request, &unique, &flat)?;
         let ordinary: Vec<usize> = (request.default.iter())
             .flat_map(|&view| flat[view].members.iter().map(|(member, _)| *member))
@@ -78,7 +79,7 @@ impl<'r, 'd> Plan<'r, 'd> {
         self.layout.size
     }
 
-    /// Its members, each once.
+    /// Its members, each once; those that no view has are not among them.
     pub fn members(&self) -> &[&'r Input<'d>] {
         &self.unique.members
     }
