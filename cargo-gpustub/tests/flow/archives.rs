@@ -192,6 +192,12 @@ fn each_input_is_a_view_as_ranlib_would_have_it() {
     let (_, err) = ends(
         101,
         folder,
+        &["archive", "build", "-o", "gfx9/all.a", "gfx9"],
+    );
+    assert!(err.contains("the output lies in `gfx9`"), "{err}");
+    let (_, err) = ends(
+        101,
+        folder,
         &["archive", "build", "-o", "b.a", "gfx9.a", "./gfx9.a"],
     );
     assert!(err.contains("two views have the name `gfx9`"), "{err}");

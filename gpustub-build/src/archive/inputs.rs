@@ -1,12 +1,9 @@
 //! From files to layers.
 
-use std::borrow::Cow;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{BAD_LIBRARY, Diagnostic, FILE_ERROR};
-use gpustub_object::superarchive::{Input, Layer};
-use gpustub_object::{archive_members, definitions};
+use gpustub_core::diag::Diagnostic;
+use gpustub_object::superarchive::{Layer, Source};
 
 /// A layer, and the archives, folders and object files that it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,48 +14,40 @@ pub struct LayerPaths {
     pub paths: Vec<PathBuf>,
 }
 
-/// Files in memory, from which layers borrow.
+/// Mapped files, from which layers borrow.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    layers: Vec<(String, Vec<File>)>,
-}
-
-#[derive(Debug)]
-struct File {
-    path: PathBuf,
-    bytes: Vec<u8>,
+    layers: Vec<(String, Vec<Source>)>,
+    paths: Vec<PathBuf>,
 }
 
 impl Inputs {
-    /// Reads the files of layers; of a folder, those in it.
+    /// Opens the files of layers.
     pub fn open(layers: &[LayerPaths]) -> Result<Self, Box<Diagnostic>> {
         let mut inputs = Self::default();
         for layer in layers {
-            let mut files = Vec::new();
-            for path in &layer.paths {
-                read(path, &mut files).map_err(|(path, e)| {
-                    let message = format!("cannot read {}: {e}", path.display());
-                    Box::new(Diagnostic::error(&FILE_ERROR, message))
-                })?;
-            }
-            inputs.layers.push((layer.name.clone(), files));
+            let sources = layer.paths.iter().map(|path| Source::open(path));
+            let sources: Result<_, _> = sources.collect();
+            let sources = sources.map_err(|error| Box::new(error.diagnostic()))?;
+            inputs.layers.push((layer.name.clone(), sources));
+            inputs.paths.extend_from_slice(&layer.paths);
         }
         Ok(inputs)
     }
 
-    /// Every file that was read.
+    /// The archives, folders and object files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        let files = self.layers.iter().flat_map(|(_, files)| files);
-        files.map(|file| file.path.as_path())
+        self.paths.iter().map(PathBuf::as_path)
     }
 
     /// The layers: members of archives, and other files as they are.
     pub fn layers(&self) -> Result<Vec<Layer<'_>>, Box<Diagnostic>> {
         let mut layers = Vec::new();
-        for (name, files) in &self.layers {
+        for (name, sources) in &self.layers {
             let mut members = Vec::new();
-            for file in files {
-                members.extend(file.members()?);
+            for source in sources {
+                let layer = source.layer();
+                members.extend(layer.map_err(|error| Box::new(error.diagnostic()))?.members);
             }
             layers.push(Layer {
                 name: name.clone(),
@@ -67,55 +56,4 @@ impl Inputs {
         }
         Ok(layers)
     }
-}
-
-impl File {
-    fn members(&self) -> Result<Vec<Input<'_>>, Box<Diagnostic>> {
-        let wrong = |member: &str, error: gpustub_object::Error| {
-            let message = format!("{}{member}: {error}", self.path.display());
-            Box::new(Diagnostic::error(&BAD_LIBRARY, message))
-        };
-        let input = |name: Cow<'_, [u8]>, data| {
-            let shown = format!("({})", String::from_utf8_lossy(&name));
-            let symbols = definitions(data).map_err(|e| wrong(&shown, e))?;
-            let name = name.into_owned().into();
-            Ok::<_, Box<Diagnostic>>(Input {
-                name,
-                data,
-                symbols,
-            })
-        };
-        if !self.bytes.starts_with(b"!<arch>\n") {
-            let name = self.path.file_name().unwrap_or_default();
-            let name = name.to_string_lossy().into_owned().into_bytes();
-            return Ok(vec![input(name.into(), &self.bytes)?]);
-        }
-        let mut members = Vec::new();
-        for member in archive_members(&self.bytes).map_err(|e| wrong("", e))? {
-            let member = member.map_err(|e| wrong("", e))?;
-            if member.name != b"gpustub-views.o" {
-                members.push(input(member.name.into(), member.data)?);
-            }
-        }
-        Ok(members)
-    }
-}
-
-fn read(path: &Path, files: &mut Vec<File>) -> Result<(), (PathBuf, std::io::Error)> {
-    let failed = |e| (path.to_owned(), e);
-    if !path.is_dir() {
-        let bytes = fs::read(path).map_err(failed)?;
-        let path = path.to_owned();
-        files.push(File { path, bytes });
-        return Ok(());
-    }
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_file() {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths.iter().try_for_each(|path| read(path, files))
 }

@@ -227,15 +227,27 @@ fn stem(path: &Path) -> String {
 
 /// An input that is overwritten is gone, and the next run would read the output.
 fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
-    let Ok(output) = output.canonicalize() else {
-        return Ok(());
+    let file = output.canonicalize().ok();
+    let parent = output.parent().unwrap_or(output);
+    let parent = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
     };
+    let folder = parent.canonicalize().ok();
+    // A file in an input folder is an input of the next run.
+    let same = |path: &PathBuf| Some(path) == file.as_ref() || Some(path) == folder.as_ref();
     let mut paths = inputs.paths();
-    let same = |path: &PathBuf| *path == output;
     match paths.find(|path| path.canonicalize().as_ref().is_ok_and(same)) {
         None => Ok(()),
         Some(path) => {
-            let message = format!("`{}` is one of the inputs", path.display());
+            let message = match path.is_dir() {
+                true => format!(
+                    "the output lies in `{}`, which is one of the inputs",
+                    path.display()
+                ),
+                false => format!("`{}` is one of the inputs", path.display()),
+            };
             Err(Error::new(message).help("write another file: `-o all.a`"))
         }
     }
