@@ -117,7 +117,7 @@ impl Layout {
             }
         }
         layout.pad();
-        if !names.long.is_empty() {
+        if frame.has_names {
             layout.bytes(&ar::header("//", names.long.len() as u64));
             layout.bytes(&names.long);
             layout.pad();
@@ -192,6 +192,8 @@ struct Frame {
     index_size: u64,
     /// Where the tables begin, if the index carries them.
     blob_at: u64,
+    /// Whether there is a member `//`.
+    has_names: bool,
     /// Of the headers of ordinary members.
     offsets: Vec<u64>,
     size: u64,
@@ -211,7 +213,9 @@ impl Frame {
         };
         let mut largest = index_size.max(sizes.iter().copied().max().unwrap_or(0));
         let mut at = ar::MAGIC.len() as u64 + ar::footprint(index_size);
-        if !names.long.is_empty() {
+        // gold expects something behind an index: where there is no member, the table of long names.
+        let has_names = !names.long.is_empty() || sizes.is_empty();
+        if has_names {
             at += ar::footprint(names.long.len() as u64);
         }
         if let Some((Carrier::Elf(elf), blob)) = blob.map(|blob| (blob.carrier, blob)) {
@@ -228,6 +232,7 @@ impl Frame {
         Self {
             index_size,
             blob_at,
+            has_names,
             offsets,
             size: at,
             largest,
