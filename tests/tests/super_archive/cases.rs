@@ -8,7 +8,7 @@ use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
 /// The releases of LLVM whose tools are tried: what `{release}` stands for.
-const RELEASES: [&str; 3] = ["14", "15", "19"];
+pub const RELEASES: [&str; 3] = ["14", "15", "19"];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,6 +17,7 @@ pub struct Cases {
     pub linkers: Linkers,
     pub changes: Vec<Case>,
     pub machines: Vec<Machine>,
+    pub bitcode: Vec<Vec<String>>,
 }
 
 /// A tool, and what it says of, or does to, archives by their names.

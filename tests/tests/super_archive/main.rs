@@ -1,5 +1,6 @@
 //! Super-archives in the hands of the tools of static libraries: what they show, link and change.
 
+mod bitcode;
 mod cases;
 mod changes;
 mod links;

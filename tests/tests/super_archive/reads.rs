@@ -4,14 +4,14 @@ use gpustub_tests::Result;
 use gpustub_tests::command::run;
 
 use crate::cases::{Case, Cases};
-use crate::sample::{Default, HIDDEN_MARKS, Sample};
+use crate::sample::{HIDDEN_MARKS, Sample};
 
 fn read(everywhere: bool) -> Result<()> {
     let cases = Cases::read()?.reads;
     let cases = cases.iter().filter(|case| case.everywhere == everywhere);
     let cases: Vec<_> = cases.flat_map(Case::releases).collect();
     assert!(!cases.is_empty());
-    for (name, default) in Default::ALL {
+    for (name, default) in Sample::all(everywhere) {
         let sample = Sample::new(default)?;
         for case in cases.iter().filter(|case| case.shows.contains_key(name)) {
             let archive = sample.archive();

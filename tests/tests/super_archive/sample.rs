@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_object::definitions;
-use gpustub_object::superarchive::{Input, Layer, Plan, Request, View};
+use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, scratch};
 use tempfile::TempDir;
@@ -54,6 +54,8 @@ pub enum Default {
     /// There is none.
     None,
     Text,
+    /// Of the oldest release, so that all tools read it.
+    Bitcode,
 }
 
 impl Default {
@@ -74,7 +76,30 @@ pub struct Sample {
 
 impl Sample {
     pub fn new(default: Default) -> Result<Self> {
-        Self::of(default, &["cc".to_owned()], &[])
+        let compiler: &[&str] = match default {
+            Default::Bitcode => &[
+                "clang-14",
+                "-emit-llvm",
+                "--target=amdgcn-amd-amdhsa",
+                "-nogpulib",
+            ],
+            _ => &["cc"],
+        };
+        Self::of(
+            default,
+            &compiler
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>(),
+            &[],
+        )
+    }
+
+    /// The names of all archives that the cases tell of; bitcode where its tools are installed.
+    pub fn all(everywhere: bool) -> impl Iterator<Item = (&'static str, Default)> {
+        let bitcode = ("bitcode", Default::Bitcode);
+        let bitcode = (!everywhere).then_some(bitcode);
+        Default::ALL.into_iter().chain(bitcode)
     }
 
     /// `compiler`: its command; `hidden`: what it is told besides for members of the hidden view.
@@ -106,16 +131,20 @@ impl Sample {
             );
             compile(&mark, "member.o", more)
         };
+        let ending = match default {
+            Default::Bitcode => ".bc",
+            _ => ".o",
+        };
         let mut members = [Vec::new(), Vec::new()];
         for (name, source) in DEFAULT {
             members[0].push(match default {
                 Default::Text => (format!("{name}.txt"), format!("text {name}").into_bytes()),
-                _ => (format!("{name}.o"), member(1, name, source, &[])?),
+                _ => (format!("{name}{ending}"), member(1, name, source, &[])?),
             });
         }
         for (name, source) in HIDDEN {
             let object = member(2, name, source, hidden)?;
-            members[1].push((format!("{name}.o"), object));
+            members[1].push((format!("{name}{ending}"), object));
         }
 
         let bytes = write(default, &members)?;
@@ -139,8 +168,8 @@ impl Sample {
         // A member of the same name and length, with other contents.
         let (name, data) = &members[0][1];
         let mut changed = data.clone();
-        let mark = find(data, DEFAULT_MARK.as_bytes()).unwrap_or(0);
-        changed[mark] ^= b' ';
+        let at = find(data, DEFAULT_MARK.as_bytes()).unwrap_or(data.len() / 2);
+        changed[at] ^= b' ';
         fs::create_dir(dir.path().join("changed"))?;
         fs::write(dir.path().join("changed").join(name), changed)?;
         Ok(Self {
@@ -168,10 +197,18 @@ impl Sample {
 type Files = Vec<(String, Vec<u8>)>;
 
 fn input((name, data): &(String, Vec<u8>)) -> Result<Input<'_>> {
+    let symbols = match name.strip_suffix(".bc") {
+        // Each has one function of its name.
+        Some(symbol) => vec![Definition {
+            name: Cow::Borrowed(symbol.as_bytes()),
+            weak: false,
+        }],
+        None => definitions(data).map_err(|e| format!("{name}: {e:?}"))?,
+    };
     Ok(Input {
         name: Cow::Borrowed(name.as_bytes()),
         data,
-        symbols: definitions(data).map_err(|e| format!("{name}: {e:?}"))?,
+        symbols,
     })
 }
 

@@ -164,6 +164,8 @@ fn a_reader_written_from_the_text_reads_the_same_of_all_machines() -> Result<()>
         let sample = Sample::of(Default::Objects, &machine.compiler, &machine.hidden)?;
         same(&sample.bytes, &dir.path().join("lib.a"), "elf")?;
     }
+    let bitcode = Sample::new(Default::Bitcode)?;
+    same(&bitcode.bytes, &dir.path().join("lib.a"), "bitcode")?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use gpustub_archive::TRAILER;
 
 use super::Input;
 use super::ar::{self, Index, Names};
-use super::carrier::{self, Carrier};
+use super::carrier::Carrier;
 use super::tables::{ALIGN, Place, Tables, TooLarge};
 
 /// The archive in pieces: bytes made here, and the contents of members, by their indices.
@@ -113,7 +113,7 @@ impl Layout {
                     );
                     layout.bytes(&TRAILER);
                 }
-                Carrier::Elf(elf) => carried = Some((elf, tables, hidden, size)),
+                file => carried = Some((file, tables, hidden, size)),
             }
         }
         layout.pad();
@@ -122,15 +122,13 @@ impl Layout {
             layout.bytes(&names.long);
             layout.pad();
         }
-        if let Some((elf, tables, hidden, size)) = carried {
+        if let Some((file, tables, hidden, size)) = carried {
             let at = layout.size + ar::HEADER_SIZE;
-            layout.bytes(&ar::header(
-                &format!("{}/", carrier::NAME),
-                elf.size(at, size),
-            ));
-            layout.bytes(&elf.head(at, size));
+            let name = format!("{}/", file.name());
+            layout.bytes(&ar::header(&name, file.size(at, size)));
+            layout.bytes(&file.head(at, size));
             layout.blob(tables, &hidden, members);
-            layout.bytes(&elf.tail(at, size));
+            layout.bytes(&file.tail(at, size));
             layout.pad();
         }
         for (&member, header) in ordinary.iter().zip(headers) {
@@ -218,8 +216,8 @@ impl Frame {
         if has_names {
             at += ar::footprint(names.long.len() as u64);
         }
-        if let Some((Carrier::Elf(elf), blob)) = blob.map(|blob| (blob.carrier, blob)) {
-            let size = elf.size(at + ar::HEADER_SIZE, blob.size);
+        if let Some(blob) = blob.filter(|blob| blob.carrier != Carrier::Index) {
+            let size = blob.carrier.size(at + ar::HEADER_SIZE, blob.size);
             largest = largest.max(size);
             at += ar::footprint(size);
         }
