@@ -13,9 +13,12 @@ pub fn of(bytes: &[u8]) -> u64 {
     }
     let rest = chunks.remainder();
     if !rest.is_empty() {
-        let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        hash = step(hash, word);
+        // The last eight bytes are there at once, in all but short ones.
+        let word = match bytes.last_chunk::<8>() {
+            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            None => (rest.iter().rev()).fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+        hash = step(hash, word.to_le_bytes());
     }
     hash
 }

@@ -7,7 +7,7 @@ use gpustub_archive::TRAILER;
 
 use super::Input;
 use super::ar::{self, Index, Names};
-use super::carrier::{self, Carrier};
+use super::carrier::Carrier;
 use super::tables::{ALIGN, Place, Tables, TooLarge};
 
 /// The archive in pieces: bytes made here, and the contents of members, by their indices.
@@ -113,24 +113,22 @@ impl Layout {
                     );
                     layout.bytes(&TRAILER);
                 }
-                Carrier::Elf(elf) => carried = Some((elf, tables, hidden, size)),
+                file => carried = Some((file, tables, hidden, size)),
             }
         }
         layout.pad();
-        if !names.long.is_empty() {
+        if frame.has_names {
             layout.bytes(&ar::header("//", names.long.len() as u64));
             layout.bytes(&names.long);
             layout.pad();
         }
-        if let Some((elf, tables, hidden, size)) = carried {
+        if let Some((file, tables, hidden, size)) = carried {
             let at = layout.size + ar::HEADER_SIZE;
-            layout.bytes(&ar::header(
-                &format!("{}/", carrier::NAME),
-                elf.size(at, size),
-            ));
-            layout.bytes(&elf.head(at, size));
+            let name = format!("{}/", file.name());
+            layout.bytes(&ar::header(&name, file.size(at, size)));
+            layout.bytes(&file.head(at, size));
             layout.blob(tables, &hidden, members);
-            layout.bytes(&elf.tail(at, size));
+            layout.bytes(&file.tail(at, size));
             layout.pad();
         }
         for (&member, header) in ordinary.iter().zip(headers) {
@@ -192,6 +190,8 @@ struct Frame {
     index_size: u64,
     /// Where the tables begin, if the index carries them.
     blob_at: u64,
+    /// Whether there is a member `//`.
+    has_names: bool,
     /// Of the headers of ordinary members.
     offsets: Vec<u64>,
     size: u64,
@@ -211,11 +211,13 @@ impl Frame {
         };
         let mut largest = index_size.max(sizes.iter().copied().max().unwrap_or(0));
         let mut at = ar::MAGIC.len() as u64 + ar::footprint(index_size);
-        if !names.long.is_empty() {
+        // gold expects something behind an index: where there is no member, the table of long names.
+        let has_names = !names.long.is_empty() || sizes.is_empty();
+        if has_names {
             at += ar::footprint(names.long.len() as u64);
         }
-        if let Some((Carrier::Elf(elf), blob)) = blob.map(|blob| (blob.carrier, blob)) {
-            let size = elf.size(at + ar::HEADER_SIZE, blob.size);
+        if let Some(blob) = blob.filter(|blob| blob.carrier != Carrier::Index) {
+            let size = blob.carrier.size(at + ar::HEADER_SIZE, blob.size);
             largest = largest.max(size);
             at += ar::footprint(size);
         }
@@ -228,6 +230,7 @@ impl Frame {
         Self {
             index_size,
             blob_at,
+            has_names,
             offsets,
             size: at,
             largest,

@@ -41,7 +41,8 @@ const SPECIAL: &[&str] = &[
     "__.SYMDEF SORTED",
     "__.SYMDEF_64",
     "__.SYMDEF_64 SORTED",
-    carrier::NAME,
+    carrier::ELF_NAME,
+    carrier::BITCODE_NAME,
 ];
 
 const THIN_MAGIC: &[u8] = b"!<thin>\n";

@@ -1,25 +1,11 @@
-//! What carries the tables so that every linker and archiver skips them.
-//!
-//! Only an object file of the archive's own kind is left alone by all of them, or the tail of the
-//! archive's index, where there is no such object to be. Tools that write an index anew drop the
-//! latter.
+//! An object file with the tables in a section that linkers leave out.
 
 use object::elf;
 use object::read::elf::FileHeader;
 use object::{Endianness, ReadRef};
 
-use super::Input;
-use super::tables::ALIGN;
+use super::ALIGN;
 use crate::elf::is_64;
-
-/// What carries the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carrier {
-    /// An object file with them in a section that linkers leave out.
-    Elf(Elf),
-    /// The tail of the index.
-    Index,
-}
 
 /// The kind of an object file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,27 +25,9 @@ pub const NAME: &str = "gpustub-views.o";
 const SECTION_NAMES: &[u8] = b"\0.gpustub\0.note.GNU-stack\0.shstrtab\0";
 const SECTIONS: u16 = 4;
 
-impl Carrier {
-    /// The one for a default view of these members. An object is one among object files only.
-    pub fn of(members: &[&Input<'_>], blob_size: u64) -> Self {
-        let mut kinds = members.iter().map(|member| Elf::of(member.data));
-        let Some(Some(first)) = kinds.next() else {
-            return Self::Index;
-        };
-        let same = |kind: Option<Elf>| {
-            kind.is_some_and(|kind| (kind.wide, kind.machine) == (first.wide, first.machine))
-        };
-        let fits = first.wide || blob_size < u32::MAX.into();
-        if kinds.all(same) && fits {
-            Self::Elf(first)
-        } else {
-            Self::Index
-        }
-    }
-}
-
 impl Elf {
-    fn of(bytes: &[u8]) -> Option<Self> {
+    /// Of an object file; of no other.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
         match is_64(bytes).ok()? {
             false => Self::read::<elf::FileHeader32<Endianness>>(bytes),
             true => Self::read::<elf::FileHeader64<Endianness>>(bytes),
@@ -76,6 +44,16 @@ impl Elf {
             machine: header.e_machine(endian).0,
             flags: header.e_flags(endian).0,
         })
+    }
+
+    /// Whether an object file of one kind can be linked with one of the other, flags aside.
+    pub fn goes_with(self, other: Self) -> bool {
+        (self.wide, self.machine) == (other.wide, other.machine)
+    }
+
+    /// Whether its numbers can say so many bytes.
+    pub fn holds(self, size: u64) -> bool {
+        self.wide || size < u32::MAX.into()
     }
 
     fn header_size(self) -> u16 {

@@ -1,0 +1,135 @@
+//! Super-archives beside what does parts of their work: `cargo bench -p gpustub-tests --bench archive`.
+//! Prints figures of one run; asserts no time. `BENCHMARKS.md` holds the last results.
+//!
+//! Members are those of the C and the C++ library, which every machine with a compiler has.
+
+mod lookup;
+mod pages;
+mod sizes;
+mod writing;
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_object::definitions;
+use gpustub_object::superarchive::{Input, Layer, Plan, Request, View};
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, components};
+
+fn main() -> Result<()> {
+    let load = fs::read_to_string("/proc/loadavg")?;
+    println!("load: {}", load.trim());
+    let work = components::target_dir().join("bench-archive");
+    if work.exists() {
+        fs::remove_dir_all(&work)?;
+    }
+    fs::create_dir_all(&work)?;
+    let libraries = [
+        Library::unpack("libc.a", &work)?,
+        Library::unpack("libstdc++.a", &work)?,
+    ];
+    lookup::print(&libraries)?;
+    writing::print(&libraries, &work)?;
+    sizes::print(&libraries[0], &work)?;
+    pages::print(&libraries[0], &work)?;
+    Ok(fs::remove_dir_all(&work)?)
+}
+
+/// A static library in files.
+struct Library {
+    name: &'static str,
+    dir: PathBuf,
+    /// Names and contents.
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Library {
+    fn unpack(name: &'static str, work: &Path) -> Result<Self> {
+        let file = format!("-print-file-name={name}");
+        let ran = succeed(Command::new("cc").arg(&file))?;
+        let library = Path::new(ran.stdout.trim());
+        let dir = work.join(format!("{name}-members"));
+        fs::create_dir(&dir)?;
+        succeed(Command::new("ar").arg("x").arg(library).current_dir(&dir))?;
+        let mut names: Vec<_> = fs::read_dir(&dir)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<Result<_>>()?;
+        names.sort();
+        let files = names.into_iter().map(|name| {
+            let data = fs::read(dir.join(&name))?;
+            Ok((name, data))
+        });
+        Ok(Self {
+            name,
+            files: files.collect::<Result<_>>()?,
+            dir,
+        })
+    }
+
+    fn size(&self) -> usize {
+        self.files.iter().map(|(_, data)| data.len()).sum()
+    }
+}
+
+fn inputs(files: &[(String, Vec<u8>)]) -> Result<Vec<Input<'_>>> {
+    let mut all = Vec::with_capacity(files.len());
+    for (name, data) in files {
+        all.push(Input {
+            name: Cow::Borrowed(name.as_bytes()),
+            data,
+            symbols: definitions(data).map_err(|e| format!("{name}: {e:?}"))?,
+        });
+    }
+    Ok(all)
+}
+
+/// A view for each of these folders of files, the first being the default one.
+fn views(families: &[Vec<(String, Vec<u8>)>]) -> Result<Request<'_>> {
+    let mut request = Request {
+        default: Some(0),
+        ..Request::default()
+    };
+    for (number, files) in families.iter().enumerate() {
+        request.layers.push(Layer {
+            name: format!("gfx{number}"),
+            members: inputs(files)?,
+        });
+        request.views.push(View {
+            name: format!("gfx{number}"),
+            layers: vec![number],
+        });
+    }
+    Ok(request)
+}
+
+fn plan<'r, 'd>(request: &'r Request<'d>) -> Result<Plan<'r, 'd>> {
+    Ok(Plan::new(request).map_err(|e| format!("{e:?}"))?)
+}
+
+/// The same library for so many families. Of each thousand members so many are common to all; the
+/// others have eight bytes more, which differ.
+fn families(library: &Library, count: usize, common: usize) -> Vec<Vec<(String, Vec<u8>)>> {
+    let family = |number: usize| {
+        let files = library.files.iter().enumerate();
+        let files = files.map(|(at, (name, data))| {
+            let mut data = data.clone();
+            if at * 1000 / library.files.len() >= common {
+                data.extend((number as u64).to_le_bytes());
+            }
+            (name.clone(), data)
+        });
+        files.collect()
+    };
+    (0..count).map(family).collect()
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,49 @@
+//! What one file takes, beside an archive for each family.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_object::superarchive::write_archive;
+use gpustub_tests::Result;
+use gpustub_tests::command::succeed;
+
+use crate::{Library, families, inputs, plan, views};
+
+const FAMILIES: usize = 8;
+
+pub fn print(library: &Library, work: &Path) -> Result<()> {
+    println!("\nsizes: MB of {} for {FAMILIES} families", library.name);
+    for common in [0, 500, 900] {
+        let families = families(library, FAMILIES, common);
+        let dir = work.join("families");
+        fs::create_dir(&dir)?;
+        let mut sum = 0;
+        for (number, files) in families.iter().enumerate() {
+            let inputs = inputs(files)?;
+            let mut bytes = Vec::new();
+            write_archive(&inputs.iter().collect::<Vec<_>>(), &mut bytes)?;
+            sum += bytes.len() as u64;
+            fs::write(dir.join(format!("gfx{number}.a")), bytes)?;
+        }
+        succeed(
+            Command::new("python3")
+                .args(["-m", "zipfile", "-c", "../all.zip", "."])
+                .current_dir(&dir),
+        )?;
+        let zip = fs::metadata(work.join("all.zip"))?.len();
+        fs::remove_dir_all(&dir)?;
+        let request = views(&families)?;
+        let plan = plan(&request)?;
+        let unique: u64 = plan.members().iter().map(|one| one.data.len() as u64).sum();
+        println!(
+            "  {:3} % common: an archive each, or in a fat file {:6.1}   zip {:6.1}   super-archive {:6.1}, of which members {:6.1}",
+            common / 10,
+            sum as f64 / 1e6,
+            zip as f64 / 1e6,
+            plan.size() as f64 / 1e6,
+            unique as f64 / 1e6
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! `tests/cases/super_archive.toml`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::{Result, repository};
+use serde::Deserialize;
+
+/// The releases of LLVM whose tools are tried: what `{release}` stands for.
+pub const RELEASES: [&str; 3] = ["14", "15", "19"];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cases {
+    pub reads: Vec<Case>,
+    pub linkers: Linkers,
+    pub changes: Vec<Case>,
+    pub machines: Vec<Machine>,
+    pub bitcode: Vec<Vec<String>>,
+}
+
+/// A tool, and what it says of, or does to, archives by their names.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub everywhere: bool,
+    #[serde(default)]
+    pub shows: BTreeMap<String, Vec<String>>,
+    pub says: Option<String>,
+    #[serde(default)]
+    pub comes_to: BTreeMap<String, Level>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Linkers {
+    pub everywhere: Vec<String>,
+    pub others: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    pub name: String,
+    pub compiler: Vec<String>,
+    #[serde(default)]
+    pub hidden: Vec<String>,
+    pub linkers: Vec<Vec<String>>,
+}
+
+/// When a change is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// There is nothing to notice.
+    Right,
+    Open,
+    Take,
+    Verify,
+}
+
+impl Cases {
+    pub fn read() -> Result<Self> {
+        let file = repository().join("tests/cases/super_archive.toml");
+        let text =
+            std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        Ok(toml::from_str(&text)?)
+    }
+}
+
+impl Case {
+    /// One case for each release of the tool.
+    pub fn releases(&self) -> Vec<Self> {
+        let one = |release: &str| Self {
+            command: (self.command.iter())
+                .map(|word| word.replace("{release}", release))
+                .collect(),
+            ..self.clone()
+        };
+        if self.command[0].contains("{release}") {
+            RELEASES.map(one).to_vec()
+        } else {
+            vec![self.clone()]
+        }
+    }
+
+    /// Its command in a folder, with these words in place of those in braces.
+    pub fn command(&self, dir: &Path, words: &[(&str, &Path)]) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        for word in &self.command[1..] {
+            let known = words.iter().find(|(name, _)| name == word);
+            match known {
+                Some((_, path)) => command.arg(path),
+                None => command.arg(word),
+            };
+        }
+        command.current_dir(dir);
+        command
+    }
+}

@@ -1,0 +1,78 @@
+//! What other tools change is right afterwards, or noticed when FORMAT.md says so.
+
+use std::fs;
+
+use gpustub_archive::SuperArchive;
+use gpustub_tests::Result;
+use gpustub_tests::command::succeed;
+
+use crate::cases::{Case, Cases, Level};
+use crate::sample::Sample;
+
+/// How what a reader gives compares to what was written. A wrong answer that nothing notices is an
+/// error.
+fn level(bytes: &[u8], sample: &Sample) -> Result<Level> {
+    let Ok(archive) = SuperArchive::parse(bytes) else {
+        return Ok(Level::Open);
+    };
+    let (mut wrong, mut refused) = (false, false);
+    for (view, symbol, expected) in &sample.answers {
+        let Ok(Some(view)) = archive.view(view) else {
+            return Err(format!("there is no view {view}").into());
+        };
+        let found = view.find(symbol).map_err(|e| format!("{symbol}: {e}"))?;
+        match found.map(|member| member.data()).transpose() {
+            Ok(data) => wrong |= data != expected.as_deref(),
+            Err(_) => refused = true,
+        }
+    }
+    match (wrong, refused, archive.verify().is_ok()) {
+        (true, _, true) => Err("a wrong answer, and nothing is noticed".into()),
+        (true, _, false) | (false, false, false) => Ok(Level::Verify),
+        (false, true, _) => Ok(Level::Take),
+        (false, false, true) => Ok(Level::Right),
+    }
+}
+
+fn change(everywhere: bool) -> Result<()> {
+    let cases = Cases::read()?.changes;
+    let cases = cases.iter().filter(|case| case.everywhere == everywhere);
+    let cases: Vec<_> = cases.flat_map(Case::releases).collect();
+    assert!(!cases.is_empty());
+    let mut wrong = Vec::new();
+    for (name, default) in Sample::all(everywhere) {
+        let sample = Sample::new(default)?;
+        assert_eq!(level(&sample.bytes, &sample)?, Level::Right, "{name}");
+        let (archive, changed) = (sample.archive(), sample.changed()?);
+        let new = sample.dir().join("new.o");
+        let words = [
+            ("{archive}", &*archive),
+            ("{changed}", &*changed),
+            ("{new}", &*new),
+        ];
+        for case in &cases {
+            let Some(promised) = case.comes_to.get(name) else {
+                continue;
+            };
+            fs::write(&archive, &sample.bytes)?;
+            let ran = succeed(&mut case.command(sample.dir(), &words))?;
+            let found = level(&fs::read(&archive)?, &sample).map_err(|e| ran.error(&e.0))?;
+            if found != *promised {
+                wrong.push(format!("{name}: {}: {found:?}, not {promised:?}", ran.line));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn what_binutils_change_is_noticed() -> Result<()> {
+    change(true)
+}
+
+#[test]
+#[ignore = "needs llvm of several releases: ./tests/run"]
+fn what_llvm_changes_is_noticed() -> Result<()> {
+    change(false)
+}

@@ -1,0 +1,10 @@
+//! Super-archives in the hands of the tools of static libraries: what they show, link and change.
+
+mod bitcode;
+mod cases;
+mod changes;
+mod links;
+mod machines;
+mod reads;
+mod sample;
+mod second_reader;

@@ -1,0 +1,241 @@
+//! A super-archive of two views, and programs that want their symbols.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_object::definitions;
+use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, scratch};
+use tempfile::TempDir;
+
+/// Members: name, contents as C; each has a text that tells it from others in what is linked.
+const DEFAULT: [(&str, &str); 2] = [
+    ("foo", "int foo(void) { return 10; }"),
+    ("bar", "int bar(void) { return 1; }"),
+];
+const HIDDEN: [(&str, &str); 2] = [
+    ("bar", "int bar(void) { return 2; }"),
+    ("only1", "int only1(void) { return 0; }"),
+];
+
+/// The status that a program ends with which was linked with the default view.
+pub const STATUS: i32 = 11;
+
+/// What a member has that defines `bar` for a view.
+pub const DEFAULT_MARK: &str = "mark bar 1";
+pub const HIDDEN_MARKS: [&str; 2] = ["mark bar 2", "mark only1 2"];
+
+/// Programs without a C library, which not every machine has here.
+const MAIN: &str = "\
+int foo(void), bar(void);
+#ifdef __x86_64__
+__attribute__((force_align_arg_pointer))
+#endif
+void start(void) {
+    int status = foo() + bar();
+#ifdef __x86_64__
+    __asm__ volatile(\"syscall\" : : \"a\"(60), \"D\"(status) : \"memory\");
+#else
+    volatile int used = status;
+    (void)used;
+#endif
+}
+";
+const OTHER: &str =
+    "int only1(void);\nvoid start(void) { volatile int used = only1(); (void)used; }\n";
+
+/// What the default view is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Default {
+    Objects,
+    /// There is none.
+    None,
+    Text,
+    /// Of the oldest release, so that all tools read it.
+    Bitcode,
+}
+
+impl Default {
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("elf", Self::Objects),
+        ("none", Self::None),
+        ("text", Self::Text),
+    ];
+}
+
+/// A super-archive in a folder of its own, and what it was made from.
+pub struct Sample {
+    dir: TempDir,
+    /// What each view has for each symbol: view, symbol, contents.
+    pub answers: Vec<(&'static str, &'static str, Option<Vec<u8>>)>,
+    pub bytes: Vec<u8>,
+}
+
+impl Sample {
+    pub fn new(default: Default) -> Result<Self> {
+        let compiler: &[&str] = match default {
+            Default::Bitcode => &[
+                "clang-14",
+                "-emit-llvm",
+                "--target=amdgcn-amd-amdhsa",
+                "-nogpulib",
+            ],
+            _ => &["cc"],
+        };
+        Self::of(
+            default,
+            &compiler
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect::<Vec<_>>(),
+            &[],
+        )
+    }
+
+    /// The names of all archives that the cases tell of; bitcode where its tools are installed.
+    pub fn all(everywhere: bool) -> impl Iterator<Item = (&'static str, Default)> {
+        let bitcode = ("bitcode", Default::Bitcode);
+        let bitcode = (!everywhere).then_some(bitcode);
+        Default::ALL.into_iter().chain(bitcode)
+    }
+
+    /// `compiler`: its command; `hidden`: what it is told besides for members of the hidden view.
+    pub fn of(default: Default, compiler: &[String], hidden: &[String]) -> Result<Self> {
+        let dir = scratch()?;
+        let compile = |source: &str, name: &str, more: &[String]| -> Result<Vec<u8>> {
+            let file = dir.path().join("source.c");
+            fs::write(&file, source)?;
+            let object = dir.path().join(name);
+            let mut command = Command::new(&compiler[0]);
+            command.args(&compiler[1..]).args(more);
+            command.args([
+                "-g",
+                "-O1",
+                "-ffreestanding",
+                "-fno-stack-protector",
+                "-c",
+                "-o",
+            ]);
+            succeed(command.arg(&object).arg(&file))?;
+            Ok(fs::read(object)?)
+        };
+        compile(MAIN, "main.o", &[])?;
+        compile(OTHER, "other.o", &[])?;
+        compile("int other_new(void) { return 3; }", "new.o", &[])?;
+        let member = |number: u32, name: &str, source: &str, more: &[String]| {
+            let mark = format!(
+                "static const char mark[] __attribute__((used)) = \"mark {name} {number}\";\n{source}\n"
+            );
+            compile(&mark, "member.o", more)
+        };
+        let ending = match default {
+            Default::Bitcode => ".bc",
+            _ => ".o",
+        };
+        let mut members = [Vec::new(), Vec::new()];
+        for (name, source) in DEFAULT {
+            members[0].push(match default {
+                Default::Text => (format!("{name}.txt"), format!("text {name}").into_bytes()),
+                _ => (format!("{name}{ending}"), member(1, name, source, &[])?),
+            });
+        }
+        for (name, source) in HIDDEN {
+            let object = member(2, name, source, hidden)?;
+            members[1].push((format!("{name}{ending}"), object));
+        }
+
+        let bytes = write(default, &members)?;
+        fs::write(dir.path().join("lib.a"), &bytes)?;
+        let data = |view: usize, at: usize| Some(members[view][at].1.clone());
+        let shown = |at| {
+            if default == Default::Text {
+                None
+            } else {
+                data(0, at)
+            }
+        };
+        let answers = vec![
+            ("default", "foo", shown(0)),
+            ("default", "bar", shown(1)),
+            ("default", "only1", None),
+            ("gpu1", "foo", shown(0)),
+            ("gpu1", "bar", data(1, 0)),
+            ("gpu1", "only1", data(1, 1)),
+        ];
+        // A member of the same name and length, with other contents.
+        let (name, data) = &members[0][1];
+        let mut changed = data.clone();
+        let at = find(data, DEFAULT_MARK.as_bytes()).unwrap_or(data.len() / 2);
+        changed[at] ^= b' ';
+        fs::create_dir(dir.path().join("changed"))?;
+        fs::write(dir.path().join("changed").join(name), changed)?;
+        Ok(Self {
+            dir,
+            answers,
+            bytes,
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn archive(&self) -> PathBuf {
+        self.dir.path().join("lib.a")
+    }
+
+    /// The file that `changed` names in cases.
+    pub fn changed(&self) -> Result<PathBuf> {
+        gpustub_tests::components::only_entry(&self.dir.path().join("changed"))
+    }
+}
+
+/// Members of a layer: names and contents.
+type Files = Vec<(String, Vec<u8>)>;
+
+fn input((name, data): &(String, Vec<u8>)) -> Result<Input<'_>> {
+    let symbols = match name.strip_suffix(".bc") {
+        // Each has one function of its name.
+        Some(symbol) => vec![Definition {
+            name: Cow::Borrowed(symbol.as_bytes()),
+            weak: false,
+        }],
+        None => definitions(data).map_err(|e| format!("{name}: {e:?}"))?,
+    };
+    Ok(Input {
+        name: Cow::Borrowed(name.as_bytes()),
+        data,
+        symbols,
+    })
+}
+
+fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
+    let view = |name: &str, layers: &[usize]| View {
+        name: name.to_owned(),
+        layers: layers.to_vec(),
+    };
+    let mut layers = Vec::new();
+    for (name, files) in ["common", "family"].iter().zip(members) {
+        layers.push(Layer {
+            name: (*name).to_owned(),
+            members: files.iter().map(input).collect::<Result<_>>()?,
+        });
+    }
+    let request = Request {
+        layers,
+        views: vec![view("default", &[0]), view("gpu1", &[1, 0])],
+        default: (default != Default::None).then_some(0),
+    };
+    let plan = Plan::new(&request).map_err(|e| format!("{e:?}"))?;
+    let mut bytes = Vec::new();
+    plan.write(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Where a text begins in a file.
+pub fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
+    bytes.windows(text.len()).position(|window| window == text)
+}
