@@ -294,8 +294,7 @@ fn other_warnings_of_the_device_link_are_passed_on() {
     );
 }
 
-/// The compiler that is installed, under the toolkit's name: names of the machine's files are no
-/// reason to build again, what stands behind them is.
+/// How often a build calls nvcc.
 fn compiled(package: &Package) -> usize {
     let before = log(package).lines().count();
     told(package);
@@ -341,6 +340,12 @@ fn what_compilers_read_by_themselves_makes_objects_anew() {
         let line = format!("cargo::rerun-if-changed={}", file.display());
         assert!(told.contains(&line), "{line} in {told:#?}");
     }
+
+    // A folder may be named, in which anything may be written.
+    executable(&dir.join("hosts/gcc"), "#!/bin/sh\n");
+    package.set("NVCC_CCBIN", dir.join("hosts"));
+    let line = format!("cargo::rerun-if-changed={}/hosts/gcc", dir.display());
+    assert!(toolkit::told(&package).contains(&line));
 }
 
 #[test]

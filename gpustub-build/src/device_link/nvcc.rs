@@ -256,10 +256,14 @@ fn candidates(env: &Env, tried: &mut Vec<String>) -> Option<Vec<OsString>> {
     Some(vec![found?.join("nvcc").into()])
 }
 
-/// The file that a program's name stands for.
+/// The file that a program's name stands for; NVCC_CCBIN may be the folder of a `gcc`.
 fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
-        return fs::canonicalize(program).ok();
+        let file = fs::canonicalize(program).ok()?;
+        return match file.is_dir() {
+            true => fs::canonicalize(file.join("gcc")).ok(),
+            false => Some(file),
+        };
     }
     let path = env.peek("PATH").unwrap_or_default();
     let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
