@@ -116,7 +116,10 @@ const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
 /// What the user wrote, and what follows of it.
 struct Input {
+    #[cfg(feature = "device-link")]
     path: PathBuf,
+    #[cfg(feature = "device-link")]
+    written: error::Written,
     manifest: Manifest,
     plan: Plan,
 }
@@ -209,12 +212,8 @@ impl Build {
         } else {
             Some(self.read(&mut output.directives)?)
         };
-        if let Some(Input {
-            path,
-            manifest,
-            plan,
-        }) = input
-        {
+        if let Some(input) = input {
+            let plan = &input.plan;
             output.stubs = plan
                 .libraries
                 .iter()
@@ -222,9 +221,9 @@ impl Build {
                 .map(|l| l.id.clone())
                 .collect();
             if !output.stubs.is_empty() {
-                self.generate(&plan, &mut output)?;
+                self.generate(plan, &mut output)?;
             }
-            self.device_link(&path, &manifest, &mut output)?;
+            self.device_link(&input, &mut output)?;
         }
         // After everything has been read.
         output.directives.splice(0..0, self.env.rerun_lines());
@@ -264,7 +263,7 @@ impl Build {
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = ByName::from_iter([(name.clone(), text)]);
+        let mut texts = ByName::from_iter([(name.clone(), text.clone())]);
         let mut inputs = Inputs {
             features: Some(Vec::new()),
             ..Inputs::default()
@@ -304,7 +303,10 @@ impl Build {
             directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
         }
         Ok(Input {
+            #[cfg(feature = "device-link")]
             path,
+            #[cfg(feature = "device-link")]
+            written: error::Written { name, text },
             manifest,
             plan,
         })
@@ -391,12 +393,8 @@ impl Build {
 
     /// Builds the libraries of relocatable CUDA code.
     #[cfg(feature = "device-link")]
-    fn device_link(
-        &self,
-        path: &Path,
-        manifest: &Manifest,
-        output: &mut Output,
-    ) -> Result<(), Error> {
+    fn device_link(&self, input: &Input, output: &mut Output) -> Result<(), Error> {
+        let manifest = &input.manifest;
         // For rustc, also where they are left out.
         for name in &manifest.device_link_names {
             let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
@@ -417,7 +415,8 @@ impl Build {
         let target = self.env.target()?;
         let context = device_link::Context {
             env: &self.env,
-            package: path.parent().unwrap_or(Path::new("")),
+            manifest: &input.written,
+            package: input.path.parent().unwrap_or(Path::new("")),
             out: &dir,
             stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
                 None => Stubs::None,
@@ -439,8 +438,8 @@ impl Build {
 
     /// Says that libraries of relocatable CUDA code are not compiled without the feature.
     #[cfg(not(feature = "device-link"))]
-    fn device_link(&self, _: &Path, manifest: &Manifest, _: &mut Output) -> Result<(), Error> {
-        let Some(first) = manifest.device_link_names.first() else {
+    fn device_link(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
+        let Some(first) = input.manifest.device_link_names.first() else {
             return Ok(());
         };
         Err(Error::new(

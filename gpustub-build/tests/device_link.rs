@@ -3,79 +3,16 @@
 
 #[path = "tools/package.rs"]
 mod package;
+#[path = "tools/toolkit.rs"]
+mod toolkit;
 mod tools;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use package::Package;
+use toolkit::{MANIFEST, executable, expect, log, package, told};
 use tools::{of_file, output};
-
-const MANIFEST: &str =
-    "schema = 1\n[device-link.waves]\nsources = [\"cuda/*.cu\"]\narchs = [\"sm_80\"]\n";
-
-/// Writes down how it was called; makes an object as nvcc does, with a list of what was read.
-const NVCC: &str = r#"#!/bin/sh
-echo "nvcc $*" >>'LOG'
-while [ $# -gt 0 ]; do
-    case $1 in
-        -o) output=$2; shift ;;
-        -MF) list=$2; shift ;;
-        *.cu) source=$1 ;;
-    esac
-    shift
-done
-printf '%s: %s\n' "$output" "$source" >"$list"
-echo '.data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0' | cc -x assembler -c -o "$output" -
-"#;
-
-fn executable(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// A package with one source, and a toolkit in its folder.
-fn package(name: &str, manifest: &str) -> Package {
-    let mut package = Package::new(name, manifest);
-    for (name, value) in [
-        ("CARGO_PKG_VERSION", "0.1.0"),
-        ("OPT_LEVEL", "0"),
-        ("DEBUG", "false"),
-        ("NUM_JOBS", "1"),
-    ] {
-        package.set(name, value);
-    }
-    let dir = package.dir.clone();
-    fs::create_dir_all(dir.join("cuda")).unwrap();
-    fs::write(dir.join("cuda/waves.cu"), "").unwrap();
-    let text = NVCC.replace("LOG", dir.join("log").to_str().unwrap());
-    executable(&dir.join("toolkit/bin/nvcc"), &text);
-    fs::create_dir_all(dir.join("toolkit/include/crt")).unwrap();
-    package.set("CUDA_HOME", dir.join("toolkit"));
-    package
-}
-
-fn log(package: &Package) -> String {
-    fs::read_to_string(package.dir.join("log")).unwrap_or_default()
-}
-
-#[track_caller]
-fn expect(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is missing from\n{text}");
-    }
-}
-
-fn told(package: &Package) -> Vec<String> {
-    package
-        .output()
-        .directives
-        .iter()
-        .map(ToString::to_string)
-        .collect()
-}
 
 /// Whether a toolkit stands where it is found whatever the environment says. Then none is missing.
 fn is_installed() -> bool {
@@ -183,21 +120,6 @@ fn a_pattern_that_matches_nothing_is_named() {
     expect(
         &package.error(),
         &["error[no-sources]: `sources` of device-link.waves: `kernels/**/*.cu` matches no file"],
-    );
-}
-
-#[test]
-fn what_nvcc_says_is_shown_with_its_command() {
-    let package = package("arch", MANIFEST);
-    let script = "#!/bin/sh\necho \"nvcc fatal   : Unsupported gpu architecture 'compute_80'\" >&2\nexit 1\n";
-    executable(&package.dir.join("toolkit/bin/nvcc"), script);
-    expect(
-        &package.error(),
-        &[
-            "error[nvcc-failed]: nvcc cannot compile cuda/waves.cu (exit status: 1): ",
-            "\"-gencode\" \"arch=compute_80,code=sm_80\"",
-            "| nvcc fatal   : Unsupported gpu architecture 'compute_80'",
-        ],
     );
 }
 

@@ -3,24 +3,31 @@
 //! No device link goes into the archive. nvlink skips, without a word, all of an archive that holds
 //! one already (rdc, N6), and a process can register an object's kernels only once.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::arch::{Arch, ArchKind};
-use gpustub_core::diag::{NO_SOURCES, NVCC_FAILED};
-use gpustub_core::manifest::DeviceLink;
+use gpustub_core::diag::{FILE_ERROR, NO_SOURCES};
+use gpustub_core::manifest::{DeviceLink, Spanned};
 
 use super::jobs::Tokens;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
 use super::stamp::{self, Inputs, Started};
+use super::{inherited, report};
 use crate::Error;
+use crate::error::Written;
 use crate::toolchain::{Index, Toolchain};
 
 /// Where a build is: what commands run in, and what they are given.
 pub(super) struct Place<'a> {
     /// The folder of `GpuStub.toml`; commands run there, so that messages name files as people do.
     pub(super) package: &'a Path,
+    pub(super) manifest: &'a Written,
+    /// The libraries of the package, and those of its dependencies.
+    pub(super) own: &'a [Library],
+    pub(super) foreign: &'a [Library],
     /// For what is made.
     pub(super) out: &'a Path,
     pub(super) nvcc: &'a Nvcc,
@@ -29,29 +36,75 @@ pub(super) struct Place<'a> {
     pub(super) debug: bool,
 }
 
+impl Place<'_> {
+    fn failed(&self, unit: &Unit, command: &str, output: &Output) -> Error {
+        let all: Vec<_> = self.own.iter().chain(self.foreign).collect();
+        let inherited = inherited(&unit.library.name.value, self.own, self.foreign);
+        let failed = report::Compile {
+            nvcc: self.nvcc,
+            manifest: self.manifest,
+            library: unit.library,
+            source: &unit.source,
+            all: &all,
+            inherited: &inherited,
+        };
+        failed.error(command, output)
+    }
+}
+
 /// One object to be made.
-pub(super) struct Unit {
+pub(super) struct Unit<'a> {
+    library: &'a DeviceLink,
     command: Command,
-    source: PathBuf,
+    /// Relative to the package.
+    pub(super) source: PathBuf,
     pub(super) object: PathBuf,
     dependencies: PathBuf,
 }
 
+impl Unit<'_> {
+    /// The object's name in the archive, and its source.
+    pub(super) fn names(&self) -> (String, PathBuf) {
+        let name = self.object.file_name().unwrap_or_default();
+        (name.to_string_lossy().into_owned(), self.source.clone())
+    }
+}
+
 /// The units of one library. `inherited` are the libraries that it requires, itself included.
-pub(super) fn units(
+pub(super) fn units<'a>(
     place: &Place,
-    library: &DeviceLink,
-    patterns: &[String],
+    library: &'a DeviceLink,
+    patterns: &[Spanned<String>],
     inherited: &[&Library],
-) -> Result<Vec<Unit>, Error> {
+) -> Result<Vec<Unit<'a>>, Error> {
     let dir = place.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
-    let mut units = Vec::new();
-    for source in sources(place.package, &library.name.value, patterns)? {
-        // Two folders may have files of one name.
-        let flat = published::text(&source)?.replace(['/', '\\'], "-");
-        let object = dir.join(format!("{flat}.o"));
-        let dependencies = dir.join(format!("{flat}.d"));
+    for dir in inherited.iter().flat_map(|used| &used.include) {
+        if let Some(bad) = published::text(dir)?
+            .chars()
+            .find(|c| IN_LISTS.contains(*c))
+        {
+            return Err(unfit(dir, bad));
+        }
+    }
+    let mut units: Vec<Unit> = Vec::new();
+    for source in sources(place, library, patterns)? {
+        let text = published::text(&source)?;
+        if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
+            return Err(unfit(&source, bad));
+        }
+        // Two folders may have files of one name, and `a/b-c.cu` is none of `a-b/c.cu`.
+        let flat = text.replace(['/', '\\'], "-");
+        let names = (1..).map(|number| match number {
+            1 => flat.clone(),
+            number => format!("{flat}.{number}"),
+        });
+        let mut paths =
+            names.map(|name| (dir.join(format!("{name}.o")), dir.join(format!("{name}.d"))));
+        let is_new = |(object, _): &(PathBuf, PathBuf)| units.iter().all(|u| u.object != *object);
+        let Some((object, dependencies)) = paths.find(is_new) else {
+            continue;
+        };
         let mut command = place.nvcc.compile();
         command.current_dir(place.package);
         command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]);
@@ -67,12 +120,15 @@ pub(super) fn units(
             for dir in &used.include {
                 command.arg("-I").arg(dir);
             }
-            command.args(used.defines.iter().map(|define| format!("-D{define}")));
+            // A comma ends a value of nvcc, unless a backslash stands before it.
+            let defines = used.defines.iter().map(|define| define.replace(',', "\\,"));
+            command.args(defines.map(|define| format!("-D{define}")));
             command.args(&used.flags);
         }
         command.arg("-MD").arg("-MF").arg(&dependencies);
         command.arg(&source).arg("-o").arg(&object);
         units.push(Unit {
+            library,
             command,
             source,
             object,
@@ -80,6 +136,19 @@ pub(super) fn units(
         });
     }
     Ok(units)
+}
+
+/// What nvcc, which runs its steps in a shell, does not pass on as it is: in names of sources, and in
+/// folders after `-I`, which is a list (13.5).
+const IN_NAMES: &str = "$`";
+const IN_LISTS: &str = ",\"'`";
+
+fn unfit(path: &Path, bad: char) -> Error {
+    let text = format!(
+        "nvcc cannot be given the path {}: `{bad}` is in it",
+        path.display()
+    );
+    Error::new(&FILE_ERROR, text).help("rename the file or folder, or build in another folder")
 }
 
 /// What compiling came to.
@@ -91,53 +160,48 @@ pub(super) struct Compiled {
     pub(super) said: Vec<String>,
 }
 
-/// Compiles what is not fresh.
+/// Compiles what is not fresh. What could be compiled is kept when another source has an error, so
+/// that it alone is compiled again.
 pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Compiled, Error> {
     let started = Started::now(place.out)?;
     let Compiled { mut read, mut said } = Compiled::default();
     let mut stale = Vec::new();
-    for unit in units {
-        match stamp::fresh(&unit.object, &stamp::line(&unit.command)) {
+    for mut unit in units {
+        let key = place.nvcc.key(&unit.command);
+        match stamp::fresh(&unit.object, &key) {
             Some(inputs) => read.extend(inputs),
             None => {
                 stamp::forget(&unit.object)?;
-                stale.push(unit);
+                let line = report::shell(&unit.command);
+                let command = std::mem::replace(&mut unit.command, Command::new(""));
+                stale.push((command, (unit, key, line)));
             }
         }
     }
-    let (commands, units): (Vec<_>, Vec<_>) = stale
-        .into_iter()
-        .map(|unit| {
-            let line = stamp::line(&unit.command);
-            let Unit {
-                command,
-                source,
-                object,
-                dependencies,
-            } = unit;
-            (command, (line, source, object, dependencies))
-        })
-        .unzip();
-    if !units.is_empty() {
+    if !stale.is_empty() {
+        let (commands, units): (Vec<_>, Vec<_>) = stale.into_iter().unzip();
         let outputs = tokens.run(commands).map_err(|e| {
             let program = place.nvcc.compile();
             Error::io("run", Path::new(program.get_program()), &e)
         })?;
-        for ((line, source, object, dependencies), output) in units.into_iter().zip(outputs) {
+        let mut failed = None;
+        for ((unit, key, line), output) in units.into_iter().zip(outputs) {
             let Some(output) = output else { continue };
             if !output.status.success() {
-                return Err(failed(&source, &line, &output));
+                failed = failed.or(Some(place.failed(&unit, &line, &output)));
+                continue;
             }
-            for printed in [&output.stdout, &output.stderr] {
-                let text = String::from_utf8_lossy(printed);
-                said.extend(text.lines().map(str::to_owned));
-            }
-            let text = std::fs::read_to_string(&dependencies)
-                .map_err(|e| Error::io("read", &dependencies, &e))?;
+            let lines = report::printed(&output);
+            said.extend(lines.lines().map(str::to_owned));
+            let text = std::fs::read_to_string(&unit.dependencies)
+                .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
             let inputs = stamp::read_dependencies(&text);
             let inputs: Vec<_> = inputs.iter().map(|p| place.package.join(p)).collect();
-            stamp::write(&object, &line, &inputs, started)?;
+            stamp::write(&unit.object, &key, &inputs, started)?;
             read.extend(inputs);
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
     }
     read.sort();
@@ -165,24 +229,36 @@ pub(super) fn archive(
     stamp::write_known(archive, &line, objects, &before)
 }
 
-/// The sources that the patterns match, relative to the package, sorted, each once.
-fn sources(package: &Path, library: &str, patterns: &[String]) -> Result<Vec<PathBuf>, Error> {
+/// The files that the patterns match, relative to the package, sorted, each once.
+fn sources(
+    place: &Place,
+    library: &DeviceLink,
+    patterns: &[Spanned<String>],
+) -> Result<Vec<PathBuf>, Error> {
+    let package = place.package;
     let mut found = Vec::new();
-    for pattern in patterns {
+    for Spanned { value, span } in patterns {
         let bad = |what: &dyn std::fmt::Display| {
-            Error::new(
-                &NO_SOURCES,
-                format!("`sources` of device-link.{library}: `{pattern}` {what}"),
-            )
+            let name = &library.name.value;
+            let text = format!("`sources` of device-link.{name}: `{value}` {what}");
+            Error::new(&NO_SOURCES, text).at(place.manifest.place(span))
         };
         let root = glob::Pattern::escape(&published::text(package)?);
-        let paths = glob::glob(&format!("{root}/{pattern}"))
+        let paths = glob::glob(&format!("{root}/{value}"))
             .map_err(|e| bad(&format!("is no pattern: {e}")))?;
         let before = found.len();
         for path in paths {
             let path = path.map_err(|e| Error::io("read", e.path(), e.error()))?;
+            if path.is_dir() {
+                continue;
+            }
+            // nvcc says of whatever is in its way that there is no such file.
+            File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
             let relative = path.strip_prefix(package).unwrap_or(&path);
             found.push(relative.to_path_buf());
+        }
+        if is_pattern(value) {
+            unreadable(&package.join(fixed(value)))?;
         }
         if found.len() == before {
             return Err(bad(&"matches no file").help(format!(
@@ -196,18 +272,40 @@ fn sources(package: &Path, library: &str, patterns: &[String]) -> Result<Vec<Pat
     Ok(found)
 }
 
+/// The crate leaves names out, without a word, that are not UTF-8.
+fn unreadable(dir: &Path) -> Result<(), Error> {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Ok(());
+    };
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "cu");
+    let mut paths = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(is_source);
+    paths.try_for_each(|path| published::text(&path).map(|_| ()))
+}
+
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(WILDCARDS)
+}
+
+/// The folder above the first wildcard; empty for the package.
+fn fixed(pattern: &str) -> &str {
+    let end = pattern.find(WILDCARDS).unwrap_or(pattern.len());
+    pattern[..end]
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
+}
+
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,
 /// which may hold the target directory.
-pub(super) fn watched(patterns: &[String]) -> Vec<String> {
-    let fixed = |pattern: &String| {
-        let end = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
-        let (folder, _) = pattern[..end].rsplit_once('/')?;
-        Some(folder.to_owned())
-    };
+pub(super) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut folders: Vec<_> = patterns
-        .iter()
-        .filter(|pattern| pattern.contains(['*', '?', '[']))
-        .filter_map(fixed)
+        .filter(|pattern| is_pattern(pattern))
+        .map(|pattern| fixed(pattern).to_owned())
+        .filter(|folder| !folder.is_empty())
         .collect();
     folders.sort();
     folders.dedup();
@@ -227,18 +325,4 @@ fn optimisation(level: &str) -> &'static [&'static str] {
 /// The word after `-gencode` that compiles for one architecture.
 pub(super) fn gencode(arch: Arch) -> String {
     format!("arch={},code={arch}", arch.as_kind(ArchKind::Virtual))
-}
-
-fn failed(source: &Path, line: &str, output: &Output) -> Error {
-    let mut printed = output.stdout.clone();
-    printed.extend(&output.stderr);
-    Error::new(
-        &NVCC_FAILED,
-        format!(
-            "nvcc cannot compile {} ({}): {line}",
-            source.display(),
-            output.status
-        ),
-    )
-    .output(&printed)
 }

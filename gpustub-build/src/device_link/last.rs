@@ -74,7 +74,10 @@ pub(crate) fn link(
         _ => {
             reachable(context, closure, &members, stubbed)?;
             let object = dir.join("device_link.o");
-            dlink::run(&toolkit(context)?, &link, &members, &dir, &object)?;
+            let nvcc = toolkit(context)?;
+            directives.extend(nvcc.watched()?);
+            let said = dlink::run(&nvcc, &link, &members, &dir, &object)?;
+            directives.extend(said.into_iter().map(Directive::Warning));
             object
         }
     };
@@ -239,6 +242,7 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
         }
     }
     let object = dir.join("final.o");
+    let new = files::beside(&object);
     let texts = [
         ("gpustub_final.c", include_str!("final.c")),
         ("gpustub_final.inc", list.as_str()),
@@ -253,7 +257,8 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
     for (name, text) in texts {
         files::write_if_changed(&dir.join(name), text.as_bytes())?;
     }
-    (context.tools)()?.object(dir, "gpustub_final.c", "final.o")?;
+    (context.tools)()?.object(dir, "gpustub_final.c", "final.o.new")?;
+    files::rename(&new, &object)?;
     Ok(object)
 }
 

@@ -17,6 +17,7 @@ mod jobs;
 mod last;
 mod nvcc;
 pub mod published;
+mod report;
 mod runtime;
 mod shared;
 mod stamp;
@@ -29,6 +30,7 @@ use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE, has_errors};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
 
 use crate::env::Env;
+use crate::error::Written;
 use crate::toolchain::{Index, Linker, Toolchain};
 use crate::{Directive, Error, files};
 use compile::Place;
@@ -42,7 +44,8 @@ pub use published::Stubs;
 /// What a build script works with.
 pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
-    /// The folder of `GpuStub.toml`.
+    /// `GpuStub.toml`, and its folder.
+    pub(crate) manifest: &'a Written,
     pub(crate) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(crate) out: &'a Path,
@@ -74,7 +77,7 @@ pub(crate) fn libraries(
         own.push(describe(context, library, &lib)?);
     }
     for library in declared {
-        require(library, &own, &foreign)?;
+        require(context, library, &own, &foreign)?;
     }
 
     // Those that must be compiled, if there is what compiles them.
@@ -188,12 +191,13 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         ),
         _ => (None, None),
     };
-    if let DeviceCode::External { .. } = declared.code {
+    if let DeviceCode::External { archive: named, .. } = &declared.code {
         if !archive.is_file() {
             return Err(Error::new(
                 &FILE_ERROR,
                 format!("device-link.{name}: there is no {}", archive.display()),
             )
+            .at(context.manifest.place(&named.span))
             .help("`archive` names a file that something else has built; build it first"));
         }
     }
@@ -202,6 +206,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         package: format!("{package} {version}"),
         built: true,
         archive,
+        sources: Vec::new(),
         archs: declared.archs.iter().map(|a| a.value.to_string()).collect(),
         cudart: declared.cudart.word().to_owned(),
         stubs: context.stubs.clone(),
@@ -223,7 +228,12 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
 }
 
 /// Refuses a library that requires one which nobody in sight declares.
-fn require(library: &DeviceLink, own: &[Library], foreign: &[Library]) -> Result<(), Error> {
+fn require(
+    context: &Context,
+    library: &DeviceLink,
+    own: &[Library],
+    foreign: &[Library],
+) -> Result<(), Error> {
     for name in &library.requires {
         let known = |all: &[Library]| all.iter().any(|other| other.name == name.value);
         if known(own) || known(foreign) {
@@ -239,6 +249,7 @@ fn require(library: &DeviceLink, own: &[Library], foreign: &[Library]) -> Result
                 library.name.value, name.value
             ),
         )
+        .at(context.manifest.place(&name.span))
         .help(format!(
             "add the package that declares it to [dependencies], not to [dev-dependencies]; it needs \
              a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
@@ -261,6 +272,9 @@ fn build(
     let opt_level = context.env.cargo_text("OPT_LEVEL")?;
     let place = Place {
         package: context.package,
+        manifest: context.manifest,
+        own,
+        foreign,
         out: dir,
         nvcc,
         opt_level: &opt_level,
@@ -268,20 +282,21 @@ fn build(
     };
     let mut units = Vec::new();
     let mut objects = Vec::new();
+    let mut sources = Vec::new();
     for library in wanted {
         let DeviceCode::Sources(patterns) = &library.code else {
             continue;
         };
-        let patterns: Vec<String> = patterns.iter().map(|p| p.value.clone()).collect();
-        let watched = compile::watched(&patterns);
+        let watched = compile::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
         directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
         let inherited = inherited(&library.name.value, own, foreign);
-        let new = compile::units(&place, library, &patterns, &inherited)?;
+        let new = compile::units(&place, library, patterns, &inherited)?;
         objects.push(
             new.iter()
                 .map(|unit| unit.object.clone())
                 .collect::<Vec<_>>(),
         );
+        sources.push(new.iter().map(compile::Unit::names).collect::<Vec<_>>());
         units.extend(new);
     }
     let jobs = context.env.cargo_text("NUM_JOBS")?.parse().unwrap_or(1);
@@ -302,11 +317,14 @@ fn build(
         let path = path.strip_prefix(context.package).unwrap_or(&path);
         directives.push(Directive::RerunIfChanged(published::text(path)?));
     }
+    directives.extend(nvcc.watched()?);
     let tools = (context.tools)()?;
-    for (library, objects) in wanted.iter().zip(&objects) {
+    for ((library, objects), sources) in wanted.iter().zip(&objects).zip(sources) {
         let found = own.iter_mut().find(|l| l.name == library.name.value);
         if let Some(published) = found {
             compile::archive(&tools, &published.archive, objects, Index::Write)?;
+            let absolute = |(object, source)| (object, context.package.join(source));
+            published.sources = sources.into_iter().map(absolute).collect();
         }
     }
     let shared = wanted.iter().zip(&objects);

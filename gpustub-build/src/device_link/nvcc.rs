@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_core::arch::Arch;
 use gpustub_core::diag::{COMPILER_MISSING, NVCC_MISSING};
 
-use crate::{Env, Error};
+use super::{published, stamp};
+use crate::{Directive, Env, Error};
 
 /// A CUDA compiler, and what its files say of it.
 #[derive(Debug, Clone)]
@@ -20,7 +22,21 @@ pub(crate) struct Nvcc {
     host_compiler: Option<PathBuf>,
     /// Which caches compiles, for those alone.
     wrapper: Option<OsString>,
+    /// The programs, whatever links they stand behind.
+    programs: Vec<PathBuf>,
+    /// What else the result of a command follows from: in a stamp beside it.
+    surroundings: String,
 }
+
+/// What nvcc and the host compiler read by themselves (nvcc's manual, "NVCC Environment Variables";
+/// GCC's, "Environment Variables Affecting GCC").
+const READ_BY_COMPILERS: [&str; 5] = [
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN",
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+];
 
 /// Where a toolkit stands that nobody names (CUDA Installation Guide for Linux; Arch packages).
 const USUAL: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
@@ -43,9 +59,41 @@ impl Nvcc {
             root,
             host_compiler: None,
             wrapper: wrapper(env),
+            programs: Vec::new(),
+            surroundings: String::new(),
         };
         nvcc.host_compiler = nvcc.choose_host_compiler(env, triple, host)?;
+        let by_name = |name: &str| env.get(name).filter(|named| !named.is_empty());
+        let host_compiler = match &nvcc.host_compiler {
+            Some(chosen) => chosen.clone(),
+            None => by_name("NVCC_CCBIN").map_or("gcc".into(), PathBuf::from),
+        };
+        let programs = [program, host_compiler];
+        nvcc.programs = programs.iter().filter_map(|p| on_path(env, p)).collect();
+        let values = READ_BY_COMPILERS
+            .iter()
+            .filter_map(|name| Some((name, by_name(name)?)));
+        nvcc.surroundings = values
+            .map(|(name, value)| format!(" {name}={value:?}"))
+            .collect();
+        for program in &nvcc.programs {
+            nvcc.surroundings += &format!(" {:?}", stamp::state(program));
+        }
         Ok(nvcc)
+    }
+
+    /// What stamps keep of a command: it, and what else makes its result. A toolkit may be replaced
+    /// by another in the same place, and a host compiler be upgraded.
+    pub(crate) fn key(&self, command: &Command) -> String {
+        stamp::line(command) + &self.surroundings
+    }
+
+    /// The programs, for cargo to look at.
+    pub(crate) fn watched(&self) -> Result<Vec<Directive>, Error> {
+        let texts = self.programs.iter().map(|program| published::text(program));
+        texts
+            .map(|text| text.map(Directive::RerunIfChanged))
+            .collect()
     }
 
     /// A command that compiles: through the compiler cache, if cargo uses one.
@@ -65,6 +113,19 @@ impl Nvcc {
             command.arg("-ccbin").arg(compiler);
         }
         command
+    }
+
+    /// What it can compile for; empty if it does not say.
+    pub(crate) fn archs(&self) -> Vec<Arch> {
+        let listed = ["--list-gpu-code", "--list-gpu-arch"].map(|option| {
+            let output = self.link().arg(option).output().ok();
+            let output = output.filter(|output| output.status.success());
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        });
+        let texts = listed.iter().flatten();
+        texts
+            .flat_map(|text| text.split_whitespace().filter_map(Arch::parse))
+            .collect()
     }
 
     /// The folders that hold this toolkit's libraries for `arch`, those that exist.
@@ -193,6 +254,20 @@ fn candidates(env: &Env, tried: &mut Vec<String>) -> Option<Vec<OsString>> {
         tried.push("the active Python environment".to_owned());
     }
     Some(vec![found?.join("nvcc").into()])
+}
+
+/// The file that a program's name stands for; NVCC_CCBIN may be the folder of a `gcc`.
+fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        let file = fs::canonicalize(program).ok()?;
+        return match file.is_dir() {
+            true => fs::canonicalize(file.join("gcc")).ok(),
+            false => Some(file),
+        };
+    }
+    let path = env.peek("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
+    fs::canonicalize(files.find(|file| file.is_file())?).ok()
 }
 
 /// `bin` of the toolkits that wheels put into the active Python environment.

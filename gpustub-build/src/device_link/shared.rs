@@ -120,7 +120,8 @@ impl Place<'_> {
         let members: Vec<&Library> = planned.inputs.iter().map(|&at| &self.all[at]).collect();
         let dlink_dir = self.dir.join("finals").join(&library.name);
         let object = dlink_dir.join("device_link.o");
-        dlink::run(self.nvcc, planned, &members, &dlink_dir, &object)?;
+        let said = dlink::run(self.nvcc, planned, &members, &dlink_dir, &object)?;
+        directives.extend(said.into_iter().map(Directive::Warning));
 
         let line = self.line(planned, &planned.line, objects, &object, directives)?;
         self.link(middle, line)?;
