@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::arch::{Arch, ArchKind};
-use gpustub_core::diag::{NO_SOURCES, NVCC_FAILED};
+use gpustub_core::diag::NVCC_FAILED;
 use gpustub_core::manifest::DeviceLink;
 
 use super::jobs::Tokens;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
+use super::sources;
 use super::stamp::{self, Inputs, Started};
 use crate::Error;
 use crate::toolchain::{Index, Toolchain};
@@ -47,7 +48,7 @@ pub(super) fn units(
     let dir = place.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
     let mut units = Vec::new();
-    for source in sources(place.package, &library.name.value, patterns)? {
+    for source in sources::all(place.package, &library.name.value, patterns)? {
         // Two folders may have files of one name.
         let flat = published::text(&source)?.replace(['/', '\\'], "-");
         let object = dir.join(format!("{flat}.o"));
@@ -163,37 +164,6 @@ pub(super) fn archive(
     stamp::forget(archive)?;
     tools.archive(dir, objects, archive, index)?;
     stamp::write_known(archive, &line, objects, &before)
-}
-
-/// The sources that the patterns match, relative to the package, sorted, each once.
-fn sources(package: &Path, library: &str, patterns: &[String]) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    for pattern in patterns {
-        let bad = |what: &dyn std::fmt::Display| {
-            Error::new(
-                &NO_SOURCES,
-                format!("`sources` of device-link.{library}: `{pattern}` {what}"),
-            )
-        };
-        let root = glob::Pattern::escape(&published::text(package)?);
-        let paths = glob::glob(&format!("{root}/{pattern}"))
-            .map_err(|e| bad(&format!("is no pattern: {e}")))?;
-        let before = found.len();
-        for path in paths {
-            let path = path.map_err(|e| Error::io("read", e.path(), e.error()))?;
-            let relative = path.strip_prefix(package).unwrap_or(&path);
-            found.push(relative.to_path_buf());
-        }
-        if found.len() == before {
-            return Err(bad(&"matches no file").help(format!(
-                "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-                package.display()
-            )));
-        }
-    }
-    found.sort();
-    found.dedup();
-    Ok(found)
 }
 
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,

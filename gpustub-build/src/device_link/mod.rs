@@ -19,6 +19,7 @@ mod nvcc;
 pub mod published;
 mod runtime;
 mod shared;
+pub mod sources;
 mod stamp;
 
 use std::path::{Path, PathBuf};

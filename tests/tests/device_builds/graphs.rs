@@ -166,7 +166,7 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     expect(
         &said,
         &[
-            "error[bad-graph]: device-link.b is declared by ",
+            "error[duplicate-device-code]: device-link.b is declared by ",
             "b 0.1.0",
             "d 0.1.0",
             "give each library of a program a name of its own",
