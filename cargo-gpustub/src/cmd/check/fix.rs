@@ -158,14 +158,9 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let host = target(None)?;
     let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
     let graph = Graph::read(&loaded)?;
-    let mut declared = Vec::new();
-    for package in loaded.selected()? {
-        let one = graph
-            .position(&package.id)
-            .and_then(|at| graph.declared[at].as_ref());
-        declared.extend(one.map(|one| (package, one)));
-    }
-    let (mut operations, _) = sync::pending(&loaded, &options.cargo, &declared)?;
+    let selected = loaded.selected()?;
+    let members = graph.members(&loaded, &selected);
+    let (mut operations, _) = sync::pending(&loaded, &options.cargo, &members)?;
     // What a policy accepts stays.
     operations.retain(|operation| {
         let mut places = stale.iter().filter_map(|d| d.origin.as_ref());
