@@ -28,10 +28,7 @@ use crate::workspace::{Depth, Workspace, shown, target};
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let (mut declared, others) = Declared::read_members(&workspace)?;
-    let has_links = {
-        let all = declared.iter().chain(&others);
-        finalizer::may_be_needed(&workspace, all.map(|(_, one)| one))
-    };
+    let has_links = finalizer::may_be_needed(&workspace, &Members::new(&declared, &others));
     // A program declares nothing of the CUDA code that it links.
     if declared.is_empty() && !has_links {
         return Err(Declared::none(&workspace.selected()?));
@@ -66,7 +63,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         shell.detail("Checking", format!("{} ({})", package.name, one.shown));
     }
     let members = Members::new(&declared, &others);
-    let (more, mut found) = pending(&workspace, &options.cargo, &members)?;
+    let (more, mut found) = pending(&workspace, &options.cargo, &members, has_links)?;
     let mut sources = Sources::new();
     let shared = Declared::read_shared(&workspace)?;
     if let Some(shared) = &shared {
@@ -127,11 +124,12 @@ fn refused(
 }
 
 /// What is still to be done for the tree to agree with these declarations, and what stands against
-/// it.
+/// it. `has_links`: finalizers may be needed.
 pub fn pending(
     workspace: &Workspace,
     options: &cli::Cargo,
     members: &Members,
+    has_links: bool,
 ) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
     let mut pending = Pending::default();
     let mut found = Vec::new();
@@ -140,7 +138,7 @@ pub fn pending(
             package::edits(workspace, members, package, one, &mut pending, &mut found)?;
         }
     }
-    if finalizer::may_be_needed(workspace, members.all().map(|(_, one)| one)) {
+    if has_links {
         finalizer::operations(workspace, options, &mut pending, &mut found)?;
     }
     let lock = lock::text(members.all().map(|(_, one)| one));

@@ -19,7 +19,7 @@ use gpustub_core::manifest::Form;
 
 use crate::cli;
 use crate::codes::{TWO_FINALIZERS, UNREACHED};
-use crate::declared::Declared;
+use crate::declared::Members;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ops::Pending;
@@ -89,12 +89,10 @@ pub fn operations(
 /// Whether any package has RDC libraries, or a finalizer: asked before cargo resolves anything, with what
 /// the members declare. A dependency from elsewhere that has some uses the helper, and stands in
 /// `Cargo.lock` with it.
-pub fn may_be_needed<'a>(
-    workspace: &Workspace,
-    mut declared: impl Iterator<Item = &'a Declared>,
-) -> bool {
+pub fn may_be_needed(workspace: &Workspace, declared: &Members) -> bool {
+    let has_rdc = declared.all().any(|(_, one)| one.has_rdc());
     let members = workspace.members();
-    if declared.any(Declared::has_rdc) || members.iter().any(|member| is_one(member)) {
+    if has_rdc || members.iter().any(|member| is_one(member)) {
         return true;
     }
     let lock = std::fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();

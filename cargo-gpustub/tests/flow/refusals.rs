@@ -41,6 +41,9 @@ fn a_package_has_its_own_features() {
         ends(code, folder, &["check", "-p", name]);
         ends(code, folder, &["sync", "-p", name]);
     }
+    // What `base` has for others only is not in its own plan.
+    let (out, _) = ends(0, folder, &["plan", "-p", "base"]);
+    assert!(!out.contains("extra") && !out.contains("more"), "{out}");
     // Together they have what each asks for, and so it is without a selection.
     let (out, _) = ends(0, folder, &["plan", "-p", "two", "-p", "none"]);
     assert_eq!(over("none", &out), "[base extra]");

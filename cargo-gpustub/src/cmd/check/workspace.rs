@@ -8,6 +8,7 @@ use super::{Report, number};
 use crate::cli;
 use crate::cmd::{plan, sync};
 use crate::error::Result;
+use crate::finalizer;
 use crate::graph::Graph;
 use crate::workspace::{Depth, Workspace, target};
 
@@ -37,7 +38,8 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     }
     let members = graph.members(&workspace, &selected);
     if !members.selected.is_empty() {
-        let (operations, found) = sync::pending(&workspace, &options.cargo, &members)?;
+        let has_links = finalizer::may_be_needed(&workspace, &members);
+        let (operations, found) = sync::pending(&workspace, &options.cargo, &members, has_links)?;
         findings.extend(found);
         findings.extend(operations.iter().map(sync::drift));
     }
