@@ -11,9 +11,10 @@ mod sees;
 use std::collections::{BTreeSet, HashMap};
 
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
+use gpustub_build::device_link::sources;
 use gpustub_core::device_link::{Graph, Kind, Link, LinkPlan, Node, NodeForm, plan};
-use gpustub_core::diag::{Diagnostic, Origin, UNKNOWN_NODE};
-use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
+use gpustub_core::diag::{Diagnostic, Origin, UNKNOWN_NODE, has_errors};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, Form, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_object::archive_device_code_file;
 
@@ -88,6 +89,11 @@ impl DeviceGraph {
         let (links, more) = plan(&self.graph);
         let found = self.found.iter().cloned().chain(more);
         (links, found.collect())
+    }
+
+    /// Whether the plan is of all that there is: nothing is missing in the graph, nor stands against it.
+    pub fn is_whole(&self, links: &LinkPlan<'_>) -> bool {
+        !has_errors(&self.found) && links.nodes().len() == self.graph.nodes.len()
     }
 
     /// Drops nodes that no relocatable code is linked into.
@@ -203,8 +209,10 @@ impl Builder<'_> {
         node.origin = self.place(at, declared.name.span.clone());
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
         node.cudart = (kind == Kind::Rdc).then_some(declared.cudart);
-        if let DeviceCode::External { archive, .. } = &declared.code {
-            self.external(at, &archive.value, &mut node);
+        match &declared.code {
+            DeviceCode::External { archive, .. } => self.external(at, &archive.value, &mut node),
+            DeviceCode::Sources(patterns) => self.sources(at, id, patterns),
+            DeviceCode::Headers => {}
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
         for name in &declared.requires {
@@ -238,6 +246,17 @@ impl Builder<'_> {
                 node.prelinked = code.is_prelinked().then(Vec::new);
             }
             Err(error) => self.made.found.push(node_placed(error.diagnostic(), node)),
+        }
+    }
+
+    /// Patterns that match no file, as the build says it.
+    fn sources(&mut self, at: usize, id: &str, patterns: &[Spanned<String>]) {
+        let package = folder(self.packages.packages[at]);
+        for pattern in patterns {
+            if let Err(mut error) = sources::matching(package, id, &pattern.value) {
+                error.origin = self.place(at, pattern.span.clone());
+                self.made.found.push(*error);
+            }
         }
     }
 

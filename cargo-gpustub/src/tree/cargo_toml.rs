@@ -193,6 +193,33 @@ pub fn set_dependency(
     add_dependency(&text, kind, name, Value::InlineTable(value.clone()))
 }
 
+/// Removes a dependency of any kind, and what the features pass to it.
+pub fn remove_dependency(manifest: &str, name: &str) -> Result<String, toml_edit::TomlError> {
+    let text = pass_features(manifest, name, std::iter::empty())?;
+    let mut document: DocumentMut = text.parse()?;
+    for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        let table = document.get_mut(kind).and_then(Item::as_table_like_mut);
+        if let Some(table) = table
+            && table.remove(name).is_some()
+            && table.is_empty()
+        {
+            document.remove(kind);
+        }
+    }
+    Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Whether the workspace's root manifest names a folder of this name as a member.
+pub fn has_member(root: &str, folder: &str) -> bool {
+    let document: DocumentMut = root.parse().unwrap_or_default();
+    let members = document
+        .get("workspace")
+        .and_then(|item| item.get("members"));
+    let members = members.and_then(Item::as_array).into_iter().flatten();
+    let mut members = members.filter_map(Value::as_str);
+    members.any(|path| path.rsplit('/').next() == Some(folder))
+}
+
 /// Adds a dependency to the table `kind`, unless it has one of that name.
 pub fn add_dependency(
     manifest: &str,

@@ -4,7 +4,7 @@ use super::cuda::{diamond, on, plain, program, rdc, workspace};
 use super::{cc, ends, repository, write};
 
 /// The lines about device links, of one package's nodes if it is named.
-fn lines(out: &str, of: &str) -> Vec<String> {
+pub fn lines(out: &str, of: &str) -> Vec<String> {
     let (_, links) = out.split_once("device links\n").unwrap_or_default();
     let lines = links.lines().map(str::trim);
     let lines = lines.filter(|line| line.starts_with(of));

@@ -3,17 +3,17 @@
 //! No device link goes into the archive. nvlink skips, without a word, all of an archive that holds
 //! one already (rdc, N6), and a process can register an object's kernels only once.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::arch::{Arch, ArchKind};
-use gpustub_core::diag::{FILE_ERROR, NO_SOURCES};
+use gpustub_core::diag::FILE_ERROR;
 use gpustub_core::manifest::{DeviceLink, Spanned};
 
 use super::jobs::Tokens;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
+use super::sources;
 use super::stamp::{self, Inputs, Started};
 use super::{inherited, report};
 use crate::Error;
@@ -88,7 +88,7 @@ pub(super) fn units<'a>(
         }
     }
     let mut units: Vec<Unit> = Vec::new();
-    for source in sources(place, library, patterns)? {
+    for source in sources::all(place, &library.name.value, patterns)? {
         let text = published::text(&source)?;
         if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
             return Err(unfit(&source, bad));
@@ -227,89 +227,6 @@ pub(super) fn archive(
     stamp::forget(archive)?;
     tools.archive(dir, objects, archive, index)?;
     stamp::write_known(archive, &line, objects, &before)
-}
-
-/// The files that the patterns match, relative to the package, sorted, each once.
-fn sources(
-    place: &Place,
-    library: &DeviceLink,
-    patterns: &[Spanned<String>],
-) -> Result<Vec<PathBuf>, Error> {
-    let package = place.package;
-    let mut found = Vec::new();
-    for Spanned { value, span } in patterns {
-        let bad = |what: &dyn std::fmt::Display| {
-            let name = &library.name.value;
-            let text = format!("`sources` of device-link.{name}: `{value}` {what}");
-            Error::new(&NO_SOURCES, text).at(place.manifest.place(span))
-        };
-        let root = glob::Pattern::escape(&published::text(package)?);
-        let paths = glob::glob(&format!("{root}/{value}"))
-            .map_err(|e| bad(&format!("is no pattern: {e}")))?;
-        let before = found.len();
-        for path in paths {
-            let path = path.map_err(|e| Error::io("read", e.path(), e.error()))?;
-            if path.is_dir() {
-                continue;
-            }
-            // nvcc says of whatever is in its way that there is no such file.
-            File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
-            let relative = path.strip_prefix(package).unwrap_or(&path);
-            found.push(relative.to_path_buf());
-        }
-        if is_pattern(value) {
-            unreadable(&package.join(fixed(value)))?;
-        }
-        if found.len() == before {
-            return Err(bad(&"matches no file").help(format!(
-                "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-                package.display()
-            )));
-        }
-    }
-    found.sort();
-    found.dedup();
-    Ok(found)
-}
-
-/// The crate leaves names out, without a word, that are not UTF-8.
-fn unreadable(dir: &Path) -> Result<(), Error> {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return Ok(());
-    };
-    let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "cu");
-    let mut paths = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(is_source);
-    paths.try_for_each(|path| published::text(&path).map(|_| ()))
-}
-
-const WILDCARDS: [char; 3] = ['*', '?', '['];
-
-fn is_pattern(text: &str) -> bool {
-    text.contains(WILDCARDS)
-}
-
-/// The folder above the first wildcard; empty for the package.
-fn fixed(pattern: &str) -> &str {
-    let end = pattern.find(WILDCARDS).unwrap_or(pattern.len());
-    pattern[..end]
-        .rsplit_once('/')
-        .map_or("", |(folder, _)| folder)
-}
-
-/// The folders in which a new file could match, for cargo to look at. Not the package itself,
-/// which may hold the target directory.
-pub(super) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut folders: Vec<_> = patterns
-        .filter(|pattern| is_pattern(pattern))
-        .map(|pattern| fixed(pattern).to_owned())
-        .filter(|folder| !folder.is_empty())
-        .collect();
-    folders.sort();
-    folders.dedup();
-    folders
 }
 
 /// nvcc knows no `s` and `z`.

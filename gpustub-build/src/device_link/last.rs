@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{LinkItem, Planned, Role, plan};
-use gpustub_core::diag::{BAD_GRAPH, BAD_VALUE, Level, has_errors};
+use gpustub_core::diag::{BAD_VALUE, DUPLICATE_DEVICE_CODE, Level, has_errors};
 use gpustub_core::manifest::Cudart;
 
 use super::nvcc::Nvcc;
@@ -97,7 +97,7 @@ fn distinct(closure: &[Library]) -> Result<(), Error> {
         let mut before = closure[..at].iter();
         if let Some(other) = before.find(|other| other.name == library.name) {
             return Err(Error::new(
-                &BAD_GRAPH,
+                &DUPLICATE_DEVICE_CODE,
                 format!(
                     "device-link.{} is declared by {} and by {}",
                     library.name, other.package, library.package

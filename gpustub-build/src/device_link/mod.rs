@@ -20,6 +20,7 @@ pub mod published;
 mod report;
 mod runtime;
 mod shared;
+pub mod sources;
 mod stamp;
 
 use std::path::{Path, PathBuf};
@@ -287,7 +288,7 @@ fn build(
         let DeviceCode::Sources(patterns) = &library.code else {
             continue;
         };
-        let watched = compile::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
+        let watched = sources::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
         directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
         let inherited = inherited(&library.name.value, own, foreign);
         let new = compile::units(&place, library, patterns, &inherited)?;

@@ -233,12 +233,15 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     project.edit("d/GpuStub.toml", "[device-link.d]", "[device-link.b]")?;
     project.edit("d/GpuStub.toml", "provide = true", "provide = false")?;
     program(&project, "tip", &["b", "d"])?;
-    succeed(&mut project.gpustub(&["sync"])?)?;
+    // Before anything is built, and by the build.
+    let synced = run(&mut project.gpustub(&["sync"])?)?;
+    assert!(!synced.status.success());
+    expect(&synced.stderr, &["error[duplicate-device-code]"]);
     let said = project.refused(&["build", "-j2"])?;
     expect(
         &said,
         &[
-            "error[bad-graph]: device-link.b is declared by ",
+            "error[duplicate-device-code]: device-link.b is declared by ",
             "b 0.1.0",
             "d 0.1.0",
             "give each library of a program a name of its own",
