@@ -396,6 +396,15 @@ fn archives_of_others_are_looked_into() {
         err.contains("`app` has sm_90; the device link of") && err.contains("wants sm_80"),
         "{err}"
     );
+    // Where nothing else asks for it, too: builds believe what is declared.
+    let told =
+        "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has sm_90 alone";
+    assert!(err.contains(told), "{err}");
+    assert!(err.contains("--> app/GpuStub.toml:4:10"), "{err}");
+    for command in ["plan", "check"] {
+        let (_, err) = ends(1, folder, &[command, "-p", "app"]);
+        assert!(err.contains(told), "{err}");
+    }
     archive("OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
     let told = "[prelinked-archive]: the archive of `app`";
     let (_, err) = ends(1, folder, &["plan"]);
