@@ -11,7 +11,7 @@ mod sees;
 use std::collections::{BTreeSet, HashMap};
 
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
-use gpustub_build::device_link::sources;
+use gpustub_build::device_link::sources::{self, Folders};
 use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::device_link::{Graph, Kind, Link, LinkPlan, Node, NodeForm, plan};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, Origin, UNKNOWN_NODE, has_errors};
@@ -257,9 +257,12 @@ impl Builder<'_> {
 
     /// Patterns that match no file, as the build says it.
     fn sources(&mut self, at: usize, id: &str, patterns: &[Spanned<String>]) {
-        let package = folder(self.packages.packages[at]);
+        let folders = Folders {
+            package: folder(self.packages.packages[at]),
+            out_dir: None,
+        };
         for pattern in patterns {
-            if let Err(mut error) = sources::matching(package, id, &pattern.value) {
+            if let Err(mut error) = sources::matching(folders, id, &pattern.value) {
                 error.origin = self.place(at, pattern.span.clone());
                 self.made.found.push(*error);
             }

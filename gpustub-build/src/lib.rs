@@ -400,14 +400,19 @@ impl Build {
             let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
             output.directives.push(Directive::CheckCfg(cfg));
         }
-        let declared: Vec<_> = manifest
-            .device_links
-            .iter()
-            .filter(|library| match &library.optional {
-                Optional::No => true,
-                Optional::Feature(feature) => self.env.has_feature(feature),
-            })
-            .collect();
+        let mut declared = Vec::new();
+        let mut off = Vec::new();
+        for library in &manifest.device_links {
+            match &library.optional {
+                Optional::Feature(feature) if !self.env.has_feature(feature) => {
+                    off.push((library.name.value.as_str(), feature.as_str()));
+                }
+                _ => declared.push(library),
+            }
+        }
+        output
+            .directives
+            .extend(device_link::tell_off(&self.env, &off));
         if declared.is_empty() && self.carrier.is_none() {
             return Ok(());
         }
@@ -418,6 +423,7 @@ impl Build {
             manifest: &input.written,
             package: input.path.parent().unwrap_or(Path::new("")),
             out: &dir,
+            off: &off,
             stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
                 None => Stubs::None,
                 Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::Elsewhere,

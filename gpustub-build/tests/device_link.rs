@@ -111,7 +111,130 @@ fn warnings_of_nvcc_are_passed_on() {
 fn a_compiler_that_is_named_has_to_be_there() {
     let mut package = package("named", MANIFEST);
     package.set("NVCC", "/nowhere/nvcc");
-    expect(&package.error(), &["/nowhere/nvcc", "No such file"]);
+    expect(
+        &package.error(),
+        &[
+            "/nowhere/nvcc",
+            "No such file",
+            "help: the variable NVCC names it",
+        ],
+    );
+}
+
+#[test]
+fn a_variable_that_names_no_toolkit_is_told() {
+    let mut package = without_nvcc("in-vain", MANIFEST);
+    package.set("CUDA_HOME", "/nowhere");
+    let why = "/nowhere/bin has no nvcc";
+    if !is_installed() {
+        let tried = format!("tried: NVCC, CUDA_HOME ({why}), CUDA_PATH, PATH");
+        expect(&package.error(), &[&tried]);
+    }
+
+    let mut package = toolkit::package("stands-in", MANIFEST);
+    package.set("CUDA_HOME", "/nowhere");
+    let toolkit = package.dir.join("toolkit");
+    package.set("CUDA_PATH", &toolkit);
+    let told = told(&package);
+    let warning = format!(
+        "cargo::warning=CUDA_HOME is set, and {why}: {}/bin/nvcc is used",
+        toolkit.display()
+    );
+    assert_eq!(
+        told.iter().filter(|line| **line == warning).count(),
+        1,
+        "{told:#?}"
+    );
+
+    // What is not needed may be wrong.
+    package.set("CUDA_HOME", &toolkit);
+    package.set("CUDA_PATH", "/nowhere");
+    let told = toolkit::told(&package);
+    let warned = |line: &String| line.starts_with("cargo::warning");
+    assert!(!told.iter().any(warned), "{told:#?}");
+}
+
+#[test]
+fn folders_of_headers_have_to_be_there() {
+    let manifest = format!("{MANIFEST}include = [\"include\", \"incl\", \"$OUT_DIR/later\"]\n");
+    let package = package("folders", &manifest);
+    fs::create_dir(package.dir.join("include")).unwrap();
+    let start = format!(
+        "GpuStub.toml:5:23: error[file-error]: `include` of device-link.waves: there is no folder `incl`\n  \
+         help: it is relative to {};",
+        package.dir.display()
+    );
+    let error = package.error();
+    assert!(error.starts_with(&start), "{error}");
+    fs::create_dir(package.dir.join("incl")).unwrap();
+    package.output();
+}
+
+/// They are no reason to run the script again: it writes them after its start.
+#[test]
+fn what_the_build_script_writes_is_compiled() {
+    let manifest = MANIFEST.replace("\"cuda/*.cu\"", "\"cuda/*.cu\", \"$OUT_DIR/cuda/*.cu\"");
+    let package = package(
+        "generated",
+        &format!("{manifest}include = [\"$OUT_DIR/include\", \"$OUT_DIR\"]\n"),
+    );
+    let out = package.dir.join("out");
+    expect(
+        &package.error(),
+        &[
+            "GpuStub.toml:3:25: error[no-sources]: `sources` of device-link.waves: `$OUT_DIR/cuda/*.cu` matches no file",
+            &format!("help: it is relative to {};", out.display()),
+        ],
+    );
+    fs::create_dir_all(out.join("cuda")).unwrap();
+    fs::write(out.join("cuda/waves.cu"), "").unwrap();
+    let told = told(&package);
+    let dir = out.display();
+    expect(
+        &log(&package),
+        &[
+            &format!(" -I {dir}/include -I {dir} "),
+            &format!(
+                " {dir}/cuda/waves.cu -o {dir}/gpustub/device-link/objects/waves/cuda-waves.cu.o\n"
+            ),
+            &format!(
+                " cuda/waves.cu -o {dir}/gpustub/device-link/objects/waves/cuda-waves.cu.2.o\n"
+            ),
+        ],
+    );
+    let rerun: Vec<_> = told
+        .iter()
+        .filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="))
+        .filter(|path| path.contains("cuda") || path.contains("OUT_DIR"))
+        .collect();
+    assert_eq!(rerun, ["cuda", "cuda/waves.cu"]);
+}
+
+#[test]
+fn of_what_is_required_and_off_the_feature_is_named() {
+    let off = "[device-link.geometry]\ninclude = [\"cuda\"]\noptional = { feature = \"gpu\" }\n";
+    let says = "help: it follows the cargo feature `gpu` of its package, which is off";
+    let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
+    expect(
+        &package("off-here", &format!("{manifest}{off}")).error(),
+        &["error[unknown-node]", says],
+    );
+
+    let mut other = package("off-there", &format!("schema = 1\n{off}"));
+    other.set("CARGO_MANIFEST_LINKS", "shapes");
+    let told = told(&other);
+    let start = "cargo::metadata=GPUSTUB_OFF_DEVICE_LINK=";
+    let value = told.iter().find_map(|line| line.strip_prefix(start));
+    assert_eq!(value, Some("geometry=gpu"), "{told:#?}");
+    let mut package = package("off-user", &manifest);
+    package.set("DEP_SHAPES_GPUSTUB_OFF_DEVICE_LINK", value.unwrap());
+    expect(&package.error(), &[says]);
+
+    let typo = format!("{MANIFEST}requires = [\"wavs\"]\n");
+    expect(
+        &toolkit::package("typo", &typo).error(),
+        &["help: did you mean `waves`?"],
+    );
 }
 
 #[test]

@@ -155,6 +155,9 @@ fn of_the_sources_files_alone_are_compiled() {
 #[test]
 fn names_that_nvcc_would_not_pass_on_are_refused() {
     let package = package("names", &format!("{MANIFEST}include = [\"in\"]\n"));
+    for folder in ["in", "a,b"] {
+        fs::create_dir(package.dir.join(folder)).unwrap();
+    }
     let cuda = package.dir.join("cuda");
     for (name, said) in [
         (&b"a$(x).cu"[..], "cuda/a$(x).cu: `$` is in it"),
@@ -277,6 +280,56 @@ fn code_that_is_missing_for_an_architecture_is_an_error() {
     );
 }
 
+/// Of archives nvlink says nothing; cuobjdump tells, where the toolkit has it.
+#[test]
+fn an_archive_of_others_without_an_architecture_is_an_error() {
+    let manifest = "schema = 1\n[device-link.waves]\narchive = \"libwaves.a\"\narchs = [\"sm_80\", \
+                    \"sm_90\"]\ncudart = \"none\"\n";
+    let package = package("other-archs", manifest);
+    let dir = &package.dir;
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let code = ".data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0\n";
+    fs::write(path("a.s"), code).unwrap();
+    tools::output("cc", ["-c", &path("a.s"), "-o", &path("a.o")]);
+    tools::output("ar", ["qcs", &path("libwaves.a"), &path("a.o")]);
+    let linker = LINKER.replace("SAYS", "").replace("CODE", "0");
+    executable(&dir.join("toolkit/bin/nvcc"), &linker);
+    let list = |archs: &str| {
+        let script = format!(
+            "#!/bin/sh\necho looked >>'{}'\necho \"member $3:a.o:\"\n\
+             for arch in {archs}; do echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
+             echo \"member $3:host.o:\"\n",
+            path("log")
+        );
+        executable(&dir.join("toolkit/bin/cuobjdump"), &script);
+    };
+    list("sm_75 sm_80");
+    let error = link_error(&package);
+    let start = format!(
+        "error[missing-arch]: the device link is for sm_90, and a.o of {} (device-link.waves of \
+         my-package 0.1.0) has sm_75, sm_80 alone\n  help: write into `archs`",
+        path("libwaves.a")
+    );
+    assert!(error.starts_with(&start), "{error}");
+
+    list("sm_80 sm_90");
+    let build = || package.build().finalize().try_build().unwrap();
+    build();
+    let before = log(&package);
+    build();
+    assert_eq!(log(&package), before, "the archive is as it was");
+
+    // Without the tool, and where it knows no more.
+    for listed in [None, Some("")] {
+        let _ = fs::remove_dir_all(dir.join("out"));
+        fs::remove_file(dir.join("toolkit/bin/cuobjdump")).unwrap();
+        build();
+        list(listed.unwrap_or_default());
+        let _ = fs::remove_dir_all(dir.join("out"));
+        build();
+    }
+}
+
 /// As nvlink says of recursion and of calls by pointer, which are no mistakes.
 #[test]
 fn other_warnings_of_the_device_link_are_passed_on() {
@@ -292,6 +345,29 @@ fn other_warnings_of_the_device_link_are_passed_on() {
         told.contains(&format!("cargo::rustc-link-arg={object}")),
         "{told:#?}"
     );
+}
+
+/// Of a build that compiles and links.
+#[test]
+fn a_toolkit_that_stands_in_is_told_once() {
+    let mut package = linking("stands-in", "", 0);
+    package.set("CUDA_PATH", package.dir.join("toolkit"));
+    package.set("CUDA_HOME", "/nowhere");
+    let told = |package: &Package| {
+        let output = package.build().finalize().try_build().unwrap();
+        let told = output.directives.iter().map(ToString::to_string);
+        let start = "cargo::warning=CUDA_HOME is set, and /nowhere/bin has no nvcc: ";
+        told.filter(|line| line.starts_with(start)).count()
+    };
+    assert_eq!(told(&package), 1);
+
+    // And of one that links alone.
+    let dir = package.dir.clone();
+    let libraries = dir.join("out/gpustub/device-link/libraries");
+    fs::copy(libraries, dir.join("libraries")).unwrap();
+    package.set("DEP_WAVES_GPUSTUB_DEVICE_LINK", dir.join("libraries"));
+    fs::write(dir.join("GpuStub.toml"), "schema = 1\n").unwrap();
+    assert_eq!(told(&package), 1);
 }
 
 /// How often a build calls nvcc.

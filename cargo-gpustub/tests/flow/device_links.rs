@@ -346,6 +346,20 @@ fn what_is_required_must_be_in_sight() {
     );
 }
 
+/// Nobody has run the script yet.
+#[test]
+fn what_a_build_script_writes_is_not_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "app", "", "");
+    let path = "app/GpuStub.toml";
+    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let generated = "[\"*.cu\", \"$OUT_DIR/*.cu\"]\ninclude = [\"$OUT_DIR\"]";
+    write(folder, path, &text.replace("[\"*.cu\"]", generated));
+    ends(0, folder, &["plan"]);
+}
+
 /// What others have built is looked at where it lies.
 #[test]
 fn archives_of_others_are_looked_into() {

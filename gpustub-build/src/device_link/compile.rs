@@ -15,16 +15,14 @@ use super::nvcc::Nvcc;
 use super::published::{self, Library};
 use super::sources;
 use super::stamp::{self, Inputs, Started};
-use super::{inherited, report};
+use super::{Context, inherited, report};
 use crate::Error;
-use crate::error::Written;
 use crate::toolchain::{Index, Toolchain};
 
 /// Where a build is: what commands run in, and what they are given.
 pub(super) struct Place<'a> {
-    /// The folder of `GpuStub.toml`; commands run there, so that messages name files as people do.
-    pub(super) package: &'a Path,
-    pub(super) manifest: &'a Written,
+    /// Commands run in its package, so that messages name files as people do.
+    pub(super) context: &'a Context<'a>,
     /// The libraries of the package, and those of its dependencies.
     pub(super) own: &'a [Library],
     pub(super) foreign: &'a [Library],
@@ -42,7 +40,7 @@ impl Place<'_> {
         let inherited = inherited(&unit.library.name.value, self.own, self.foreign);
         let failed = report::Compile {
             nvcc: self.nvcc,
-            manifest: self.manifest,
+            manifest: self.context.manifest,
             library: unit.library,
             source: &unit.source,
             all: &all,
@@ -56,7 +54,7 @@ impl Place<'_> {
 pub(super) struct Unit<'a> {
     library: &'a DeviceLink,
     command: Command,
-    /// Relative to the package.
+    /// Relative to the package; one that the build script has written, absolute.
     pub(super) source: PathBuf,
     pub(super) object: PathBuf,
     dependencies: PathBuf,
@@ -94,7 +92,10 @@ pub(super) fn units<'a>(
             return Err(unfit(&source, bad));
         }
         // Two folders may have files of one name, and `a/b-c.cu` is none of `a-b/c.cu`.
-        let flat = text.replace(['/', '\\'], "-");
+        let short = source
+            .strip_prefix(place.context.out_dir())
+            .unwrap_or(&source);
+        let flat = published::text(short)?.replace(['/', '\\'], "-");
         let names = (1..).map(|number| match number {
             1 => flat.clone(),
             number => format!("{flat}.{number}"),
@@ -106,7 +107,7 @@ pub(super) fn units<'a>(
             continue;
         };
         let mut command = place.nvcc.compile();
-        command.current_dir(place.package);
+        command.current_dir(place.context.package);
         command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]);
         command.args(optimisation(place.opt_level));
         if place.debug {
@@ -180,10 +181,9 @@ pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Com
     }
     if !stale.is_empty() {
         let (commands, units): (Vec<_>, Vec<_>) = stale.into_iter().unzip();
-        let outputs = tokens.run(commands).map_err(|e| {
-            let program = place.nvcc.compile();
-            Error::io("run", Path::new(program.get_program()), &e)
-        })?;
+        let outputs = tokens
+            .run(commands)
+            .map_err(|e| place.nvcc.cannot_run(&place.nvcc.compile(), &e))?;
         let mut failed = None;
         for ((unit, key, line), output) in units.into_iter().zip(outputs) {
             let Some(output) = output else { continue };
@@ -196,7 +196,10 @@ pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Com
             let text = std::fs::read_to_string(&unit.dependencies)
                 .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
             let inputs = stamp::read_dependencies(&text);
-            let inputs: Vec<_> = inputs.iter().map(|p| place.package.join(p)).collect();
+            let inputs: Vec<_> = inputs
+                .iter()
+                .map(|p| place.context.package.join(p))
+                .collect();
             stamp::write(&unit.object, &key, &inputs, started)?;
             read.extend(inputs);
         }

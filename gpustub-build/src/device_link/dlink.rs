@@ -10,7 +10,7 @@ use super::index::Unfit;
 use super::nvcc::Nvcc;
 use super::published::Library;
 use super::stamp::{self, Inputs};
-use super::{compile, index, report};
+use super::{compile, external, index, report};
 use crate::Error;
 
 /// Runs nvcc, unless the object is what it would make. Returns what it warned of.
@@ -51,10 +51,11 @@ pub(super) fn run(
         return Ok(Vec::new());
     }
     stamp::forget(object)?;
+    external::check(nvcc, link, members)?;
     let before = Inputs::of(&archives);
     let output = command
         .output()
-        .map_err(|e| Error::io("run", Path::new(command.get_program()), &e))?;
+        .map_err(|e| nvcc.cannot_run(&command, &e))?;
     let printed = report::printed(&output);
     // Code that is missing for an architecture is a mere warning, and a kernel that cannot be launched.
     // Not -Werror: recursion and calls by pointer are warned of, too, as their stacks have no bound.
@@ -90,7 +91,7 @@ pub(super) fn run(
 }
 
 /// nvlink: `SM Arch ('sm_90') not found in 'waves.o'`. Of objects in archives 13.5 does not say it:
-/// there the plan alone compares what each library declares.
+/// there the plan compares what each library declares, and `external` what others have built.
 const NO_ARCH: &str = "SM Arch ('";
 
 /// The ids of a library's objects.

@@ -76,6 +76,10 @@ pub(crate) fn link(
             let object = dir.join("device_link.o");
             let nvcc = toolkit(context)?;
             directives.extend(nvcc.watched()?);
+            // Said already where the package's own sources were compiled.
+            let new = nvcc.warnings().filter(|said| !directives.contains(said));
+            let new: Vec<_> = new.collect();
+            directives.extend(new);
             let said = dlink::run(&nvcc, &link, &members, &dir, &object)?;
             directives.extend(said.into_iter().map(Directive::Warning));
             object

@@ -11,6 +11,7 @@
 
 mod compile;
 mod dlink;
+mod external;
 mod graph;
 mod index;
 mod jobs;
@@ -29,6 +30,7 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::plan;
 use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE, has_errors};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
+use gpustub_core::suggest::nearest;
 
 use crate::env::Env;
 use crate::error::Written;
@@ -38,6 +40,7 @@ use compile::Place;
 use jobs::Tokens;
 use nvcc::Nvcc;
 use published::Library;
+use sources::{Folders, is_generated};
 
 pub(crate) use last::{Carrier, link};
 pub use published::Stubs;
@@ -50,12 +53,41 @@ pub(crate) struct Context<'a> {
     pub(crate) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(crate) out: &'a Path,
+    /// The package's libraries whose cargo feature is off, each with the feature.
+    pub(crate) off: &'a [(&'a str, &'a str)],
     /// The package's stubs of the CUDA runtime.
     pub(crate) stubs: Stubs,
     /// Finds the C compiler and the archiver.
     pub(crate) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
     /// Finds what links C++ code.
     pub(crate) linker: &'a dyn Fn() -> Result<Linker, Error>,
+}
+
+impl Context<'_> {
+    fn out_dir(&self) -> &Path {
+        self.out.parent().unwrap_or(self.out)
+    }
+
+    fn folders(&self) -> Folders<'_> {
+        Folders {
+            package: self.package,
+            out_dir: Some(self.out_dir()),
+        }
+    }
+}
+
+/// The key of what is said of libraries whose feature is off: `<library>=<feature> …`. Neither may have
+/// a space in it.
+const OFF: &str = "GPUSTUB_OFF_DEVICE_LINK";
+
+/// Tells the packages that require libraries whose feature is off.
+pub(crate) fn tell_off(env: &Env, off: &[(&str, &str)]) -> Option<Directive> {
+    let words: Vec<_> = off
+        .iter()
+        .map(|(name, by)| format!("{name}={by}"))
+        .collect();
+    let can_be_told = !off.is_empty() && env.get("CARGO_MANIFEST_LINKS").is_some();
+    can_be_told.then(|| Directive::Metadata(OFF.to_owned(), words.join(" ")))
 }
 
 /// Builds the RDC libraries of a package. Returns them and all that its dependencies have.
@@ -75,6 +107,7 @@ pub(crate) fn libraries(
     let mut own: Vec<Library> = Vec::new();
     for library in declared {
         shared::check(library)?;
+        included(context, library)?;
         own.push(describe(context, library, &lib)?);
     }
     for library in declared {
@@ -214,7 +247,11 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         form: declared.form.word().to_owned(),
         middle,
         last,
-        include: declared.include.iter().map(|d| under(&d.value)).collect(),
+        include: declared
+            .include
+            .iter()
+            .filter_map(|dir| context.folders().path(&dir.value))
+            .collect(),
         defines: declared
             .defines
             .iter()
@@ -226,6 +263,27 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         flags: declared.flags.iter().map(|f| f.value.clone()).collect(),
         requires: declared.requires.iter().map(|r| r.value.clone()).collect(),
     })
+}
+
+/// Refuses folders of headers that are not there: it would be told to who includes one, in another
+/// package. What the build script writes may come later.
+fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
+    for dir in &library.include {
+        if is_generated(&dir.value) || context.package.join(&dir.value).is_dir() {
+            continue;
+        }
+        let text = format!(
+            "`include` of device-link.{}: there is no folder `{}`",
+            library.name.value, dir.value
+        );
+        return Err(Error::new(&FILE_ERROR, text)
+            .at(context.manifest.place(&dir.span))
+            .help(format!(
+                "it is relative to {}; `$OUT_DIR/…` is what the build script writes",
+                context.package.display()
+            )));
+    }
+    Ok(())
 }
 
 /// Refuses a library that requires one which nobody in sight declares.
@@ -243,6 +301,22 @@ fn require(
         let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.as_str()).collect();
         names.sort();
         names.dedup();
+        let told = context.env.of_dependencies(OFF);
+        let told: Vec<_> = told.iter().map(|(_, off)| off.to_string_lossy()).collect();
+        let told = told.iter().flat_map(|off| off.split(' '));
+        let mut off: Vec<_> = told.filter_map(|off| off.split_once('=')).collect();
+        off.extend(context.off);
+        let help = if let Some((_, feature)) = off.iter().find(|(off, _)| *off == name.value) {
+            format!("it follows the cargo feature `{feature}` of its package, which is off")
+        } else if let Some(meant) = nearest(&name.value, names.iter().copied()) {
+            format!("did you mean `{meant}`?")
+        } else {
+            format!(
+                "add the package that declares it to [dependencies], not to [dev-dependencies]; it \
+                 needs a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
+                names.join(", ")
+            )
+        };
         return Err(Error::new(
             &UNKNOWN_NODE,
             format!(
@@ -251,11 +325,7 @@ fn require(
             ),
         )
         .at(context.manifest.place(&name.span))
-        .help(format!(
-            "add the package that declares it to [dependencies], not to [dev-dependencies]; it needs \
-             a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
-            names.join(", ")
-        )));
+        .help(help));
     }
     Ok(())
 }
@@ -272,8 +342,7 @@ fn build(
 ) -> Result<(), Error> {
     let opt_level = context.env.cargo_text("OPT_LEVEL")?;
     let place = Place {
-        package: context.package,
-        manifest: context.manifest,
+        context,
         own,
         foreign,
         out: dir,
@@ -313,12 +382,14 @@ fn build(
         .into_iter()
         .filter(|line| !line.trim().is_empty());
     directives.extend(said.map(Directive::Warning));
-    for path in compiled.read {
+    let committed = |path: &PathBuf| !path.starts_with(context.out_dir());
+    for path in compiled.read.into_iter().filter(committed) {
         // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
         let path = path.strip_prefix(context.package).unwrap_or(&path);
         directives.push(Directive::RerunIfChanged(published::text(path)?));
     }
     directives.extend(nvcc.watched()?);
+    directives.extend(nvcc.warnings());
     let tools = (context.tools)()?;
     for ((library, objects), sources) in wanted.iter().zip(&objects).zip(sources) {
         let found = own.iter_mut().find(|l| l.name == library.name.value);

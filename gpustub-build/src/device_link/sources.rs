@@ -11,7 +11,43 @@ use gpustub_core::manifest::Spanned;
 use super::compile::Place;
 use crate::Error;
 
-/// The files that the patterns match, relative to the package, sorted, each once.
+/// The folders that paths of `GpuStub.toml` are relative to.
+#[derive(Debug, Clone, Copy)]
+pub struct Folders<'a> {
+    /// That of `GpuStub.toml`.
+    pub package: &'a Path,
+    /// Where the build script writes; `None` before it runs.
+    pub out_dir: Option<&'a Path>,
+}
+
+impl<'a> Folders<'a> {
+    /// The folder for one path, and the path from there.
+    fn split<'p>(&self, path: &'p str) -> (Option<&'a Path>, &'p str) {
+        match generated(path) {
+            Some(rest) => (self.out_dir, rest),
+            None => (Some(self.package), path),
+        }
+    }
+
+    pub(super) fn path(&self, path: &str) -> Option<PathBuf> {
+        let (base, rest) = self.split(path);
+        // No slash at the end.
+        Some(base?.join(rest).components().collect())
+    }
+}
+
+/// What follows `$OUT_DIR`, at the start of what the build script writes itself.
+fn generated(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("$OUT_DIR")?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
+}
+
+pub(super) fn is_generated(path: &str) -> bool {
+    generated(path).is_some()
+}
+
+/// The files that the patterns match, sorted, each once: relative to the package, or absolute in
+/// `OUT_DIR`.
 pub(super) fn all(
     place: &Place,
     library: &str,
@@ -19,10 +55,10 @@ pub(super) fn all(
 ) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for Spanned { value, span } in patterns {
-        let files = matching(place.package, library, value);
+        let files = matching(place.context.folders(), library, value);
         found.extend(files.map_err(|wrong| {
             let error = Error::diagnostics(&[*wrong], &ByName::default());
-            error.at(place.manifest.place(span))
+            error.at(place.context.manifest.place(span))
         })?);
     }
     found.sort();
@@ -30,9 +66,10 @@ pub(super) fn all(
     Ok(found)
 }
 
-/// The files that one pattern of a library matches, relative to the package; at least one.
+/// The files that one pattern of a library matches, relative to the package, or absolute in `OUT_DIR`: at least one, but of what the build
+/// script writes none before it runs.
 pub fn matching(
-    package: &Path,
+    folders: Folders<'_>,
     library: &str,
     pattern: &str,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
@@ -40,9 +77,12 @@ pub fn matching(
         let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
         Diagnostic::error(&NO_SOURCES, message)
     };
-    let root = glob::Pattern::escape(utf_8(package)?);
-    let paths = glob::glob(&format!("{root}/{pattern}"))
-        .map_err(|e| bad(&format!("is no pattern: {e}")))?;
+    let (Some(base), rest) = folders.split(pattern) else {
+        return Ok(Vec::new());
+    };
+    let root = glob::Pattern::escape(utf_8(base)?);
+    let paths =
+        glob::glob(&format!("{root}/{rest}")).map_err(|e| bad(&format!("is no pattern: {e}")))?;
     let mut found = Vec::new();
     for path in paths {
         let path = path.map_err(|e| unread(e.path(), e.error()))?;
@@ -51,17 +91,19 @@ pub fn matching(
         }
         // nvcc says of whatever is in its way that there is no such file.
         File::open(&path).map_err(|e| unread(&path, &e))?;
-        let relative = path.strip_prefix(package).unwrap_or(&path);
-        found.push(relative.to_path_buf());
+        found.push(match path.strip_prefix(base) {
+            Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
+            _ => path,
+        });
     }
-    if is_pattern(pattern) {
-        all_utf_8(&package.join(fixed(pattern)))?;
+    if is_pattern(rest) {
+        all_utf_8(&base.join(fixed(rest)))?;
     }
     match found.is_empty() {
         false => Ok(found),
         true => Err(Box::new(bad("matches no file").help(format!(
             "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-            package.display()
+            base.display()
         )))),
     }
 }
@@ -105,10 +147,11 @@ fn fixed(pattern: &str) -> &str {
 }
 
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,
-/// which may hold the target directory.
+/// which may hold the target directory; and not what the script writes after its start, which cargo
+/// compares with.
 pub(super) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut folders: Vec<_> = patterns
-        .filter(|pattern| is_pattern(pattern))
+        .filter(|pattern| is_pattern(pattern) && !is_generated(pattern))
         .map(|pattern| fixed(pattern).to_owned())
         .filter(|folder| !folder.is_empty())
         .collect();
