@@ -6,6 +6,7 @@
 //! not: they are how a program's build sees its libraries.
 
 mod names;
+mod runtime;
 mod sees;
 
 use std::collections::{BTreeSet, HashMap};
@@ -216,6 +217,11 @@ impl Builder<'_> {
             }
             DeviceCode::Sources(patterns) => self.sources(at, id, patterns),
             DeviceCode::Headers => {}
+        }
+        if declared.form == Form::Shared {
+            self.made
+                .found
+                .extend(runtime::refused(self.packages, at, declared));
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
         for name in &declared.requires {

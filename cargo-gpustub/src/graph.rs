@@ -99,6 +99,7 @@ impl<'a> Graph<'a> {
             graph.declared.push(Declared::read(workspace, package)?);
             graph.nodes.push(Node {
                 name: package.name.to_string(),
+                version: package.version.to_string(),
                 ..Node::default()
             });
         }
@@ -206,6 +207,19 @@ impl<'a> Graph<'a> {
                     node.dev_dependencies.push(edge.to);
                 }
             }
+        }
+        let mut with_code: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, package) in self.packages.iter().enumerate() {
+            if !self.rdc(at).is_empty() {
+                with_code.entry(&package.name).or_default().push(at);
+            }
+        }
+        for at in with_code
+            .into_values()
+            .filter(|all| all.len() > 1)
+            .flatten()
+        {
+            self.nodes[at].twice = true;
         }
         for (at, declared) in self.declared.iter().enumerate() {
             let Some(declared) = declared else { continue };

@@ -17,6 +17,7 @@ use gpustub_build::device_link::published::{Library, parse};
 use serde_json::{Value, json};
 
 use crate::cli;
+use crate::declared::Declared;
 use crate::environment::variable;
 use crate::error::{Error, Result};
 use crate::ops::{self, Operation};
@@ -38,17 +39,19 @@ enum Content {
 /// Runs the command.
 pub fn run(options: &cli::Install, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one()?;
+    let has_libraries = |package: &Package| {
+        Declared::read(&workspace, package).is_ok_and(|one| one.is_some_and(|one| one.has_rdc()))
+    };
+    let package = workspace.selected_one(has_libraries)?;
     let libraries = built(options, package)?;
     let files = files(package, &libraries)?;
-    // CMake takes a relative folder for one below the project that asks.
-    let root =
-        std::path::absolute(&options.prefix).map_err(|e| Error::io("find", &options.prefix, &e))?;
-    if options.list {
+    let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
         let lines = files.keys().map(|path| format!("{path}\n"));
         shell.data(lines.collect::<String>())?;
         return Ok(true);
-    }
+    };
+    // CMake takes a relative folder for one below the project that asks.
+    let root = std::path::absolute(prefix).map_err(|e| Error::io("find", prefix, &e))?;
     let stale = stale(&root, package, &files);
     let mut operations = Vec::new();
     for (path, content) in files {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
-use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::diag::{Code, DUPLICATE_DEVICE_CODE, Diagnostic, UNREACHED_LIBRARY, has_errors};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::Form;
 use gpustub_core::plan::{LibraryPlan, Plan};
@@ -63,8 +63,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let device = DeviceGraph::read(&graph, &selected);
     let (links, refused) = device.plan();
     let complete = clean && device.is_whole(&links);
-    let mut found = analyse(&graph.nodes, &graph.images(&selected));
-    found.extend(refused);
+    let found = all_refused(&graph, &selected, refused);
     shell.diagnostics(&found, &graph.sources())?;
     clean &= !has_errors(&found);
     if !complete {
@@ -103,8 +102,19 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
 
 /// What is refused of the programs of some packages, all files being right.
 pub fn refused(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
+    all_refused(graph, selected, DeviceGraph::read(graph, selected).plan().1)
+}
+
+/// With what is refused of the device links. Code that is there twice comes first: until one of the two is
+/// gone, `sync` writes no device link that could reach all.
+fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let is = |one: &Diagnostic, code: &Code| one.code.id == code.id;
     let mut found = analyse(&graph.nodes, &graph.images(selected));
-    found.extend(DeviceGraph::read(graph, selected).plan().1);
+    found.extend(links);
+    if found.iter().any(|one| is(one, &DUPLICATE_DEVICE_CODE)) {
+        found.retain(|one| !is(one, &UNREACHED_LIBRARY));
+        found.sort_by_key(|one| !is(one, &DUPLICATE_DEVICE_CODE));
+    }
     found
 }
 

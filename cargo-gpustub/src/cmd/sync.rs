@@ -31,6 +31,9 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let has_links = finalizer::may_be_needed(&workspace, &Members::new(&declared, &others));
     // A program declares nothing of the CUDA code that it links.
     if declared.is_empty() && !has_links {
+        let remains = workspace.selected()?.into_iter();
+        let remains: Vec<_> = remains.filter_map(package::remains).collect();
+        shell.diagnostics(&remains, &Sources::new())?;
         return Err(Declared::none(&workspace.selected()?));
     }
     let root = Declared::read_root(&workspace)?;
@@ -80,6 +83,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     shell.diagnostics(&found, &sources)?;
     let only_look = options.check || options.dry_run;
     if !only_look {
+        refuse_locked(&options.cargo, &operations)?;
         let mut told = Told::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| told.tell(operation))?;
         told.end();
@@ -96,9 +100,26 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
     if only_look {
         show(&operations, options.check, shell)?;
-        return Ok(clean && (operations.is_empty() || options.dry_run));
+        let is_due = !operations.is_empty() || left_over;
+        return Ok(clean && (!is_due || options.dry_run));
     }
     Ok(clean)
+}
+
+/// Refuses to write, under `--locked`, what cargo would change `Cargo.lock` for.
+pub fn refuse_locked(options: &cli::Cargo, operations: &[Operation]) -> Result<()> {
+    let is_manifest = |one: &&Operation| one.path.ends_with("Cargo.toml");
+    match operations.iter().find(is_manifest) {
+        Some(one) if options.locked => {
+            let message = format!(
+                "`{}` has to be written, and Cargo.lock with it, but `--locked` was given",
+                one.shown
+            );
+            let help = "run `cargo gpustub sync` without it, and commit what has changed";
+            Err(Error::new(message).help(help))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Tells what `plan`, `check` and the build refuse of the workspace as it stands, if it has device links:
@@ -133,6 +154,16 @@ pub fn pending(
 ) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
     let mut pending = Pending::default();
     let mut found = Vec::new();
+    for package in workspace.selected()? {
+        package::remove_stale_lines(workspace, members, package, &mut pending)?;
+        if !has_links {
+            finalizer::remove_lines(package, &mut pending)?;
+        }
+        let is_it = |(one, _): &(&Package, _)| one.id == package.id;
+        if !members.selected.iter().any(is_it) && !finalizer::is_one(package) {
+            found.extend(package::remains(package));
+        }
+    }
     for (package, one) in &members.selected {
         if one.provides() || one.has_rdc() {
             package::edits(workspace, members, package, one, &mut pending, &mut found)?;

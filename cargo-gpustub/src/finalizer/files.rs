@@ -10,7 +10,7 @@ use serde_json::json;
 use toml_edit::InlineTable;
 
 use super::closure::When;
-use super::{Closure, name, place};
+use super::{Closure, name, place, renamed};
 use crate::declared::FILE;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -166,7 +166,11 @@ fn manifest(
     }
     let name = name(package);
     let edit = || {
-        let mut text = cargo_toml::set_dependency(&old, kind, &name, &value)?;
+        let mut text = old.clone();
+        for former in renamed::former(package) {
+            text = cargo_toml::rename_dependency(&text, former, &name)?;
+        }
+        text = cargo_toml::set_dependency(&text, kind, &name, &value)?;
         let wanted = features.iter().map(|feature| {
             let own = package
                 .features

@@ -8,7 +8,7 @@ use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
-use super::{crate_name, files, has_rdc, name, place};
+use super::{files, has_rdc, name, place, remove_lines, renamed};
 use crate::codes::TWO_FINALIZERS;
 use crate::declared::FILE;
 use crate::error::Result;
@@ -28,11 +28,14 @@ pub fn remove(
     pending: &mut Pending,
     found: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let name = name(package);
-    let depends = package.dependencies.iter().any(|d| d.name == name);
+    let own = name(package);
+    let mut names = renamed::former(package);
+    names.insert(&own);
+    let mut dependencies = package.dependencies.iter();
+    let depends = dependencies.any(|one| names.contains(one.name.as_str()));
     let dir = place(package);
     if !depends && !dir.join("Cargo.toml").exists() {
-        return Ok(());
+        return remove_lines(package, pending);
     }
     // A build script that was written to link the direct dependencies is one choice, the finalizer
     // the other.
@@ -42,7 +45,7 @@ pub fn remove(
         true => None,
         false => generated(&dir),
     };
-    let is_ours = why.is_some() && lines(package, pending, &mut edits)?;
+    let is_ours = why.is_some() && lines(package, &names, pending, &mut edits)?;
     let (Some(files), true) = (why, is_ours) else {
         found.push(told(package, links_itself));
         return Ok(());
@@ -51,7 +54,11 @@ pub fn remove(
         pending.write(path, text)?;
     }
     let path = package.manifest_path.as_std_path();
-    let text = cargo_toml::remove_dependency(&pending.read(path)?, &name);
+    let text = pending.read(path)?;
+    let mut names = names.into_iter();
+    let text = names.try_fold(text, |text, name| {
+        cargo_toml::remove_dependency(&text, name)
+    });
     match text {
         Ok(text) => pending.write(path, text)?,
         Err(_) => found.push(told(package, links_itself)),
@@ -65,12 +72,7 @@ pub fn remove(
 
 /// Whether anything but its package names the finalizer.
 fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
-    let name = name(package);
-    let mut all = graph.packages.iter().zip(&graph.edges);
-    let by_others = all.any(|(user, edges)| {
-        let mut edges = edges.iter();
-        user.id != package.id && edges.any(|edge| *graph.packages[edge.to].name == *name)
-    });
+    let by_others = renamed::named_by_hand(graph, package).is_some();
     let root = fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap_or_default();
     by_others || cargo_toml::has_member(&root, super::FOLDER)
 }
@@ -116,28 +118,34 @@ fn is_code(text: &str) -> bool {
     })
 }
 
-/// Finds the texts of the programs without their lines on the finalizer; whether those can go.
+/// Finds the texts of the programs without their lines on the finalizer, which has or had these names;
+/// whether those can go.
 fn lines<'a>(
     package: &'a Package,
+    names: &BTreeSet<&str>,
     pending: &Pending,
     edits: &mut Vec<(&'a Path, String)>,
 ) -> Result<bool> {
-    let name = crate_name(package);
     for target in &package.targets {
         let path = target.src_path.as_std_path();
         if !path.exists() || edits.iter().any(|(known, _)| *known == path) {
             continue;
         }
-        let mut text = pending.read(path)?;
-        // A library has the line for its tests, or, if it is one for C, the other.
-        let lines = [&use_line::DEVICE_LINK, &use_line::UNIT_TESTS];
-        let all = lines.map(|line| use_line::remove(&text, &name, target.edition, line));
-        match all {
-            [Edit::Same, _] => continue,
-            [Edit::Changed(new), _] | [_, Edit::Changed(new)] => text = new,
-            _ => return Ok(false),
+        let old = pending.read(path)?;
+        let mut text = old.clone();
+        for name in names.iter().map(|name| name.replace('-', "_")) {
+            // A library has the line for its tests, or, if it is one for C, the other.
+            let lines = [&use_line::DEVICE_LINK, &use_line::UNIT_TESTS];
+            let all = lines.map(|line| use_line::remove(&text, &name, target.edition, line));
+            match all {
+                [Edit::Same, _] => {}
+                [Edit::Changed(new), _] | [_, Edit::Changed(new)] => text = new,
+                _ => return Ok(false),
+            }
         }
-        edits.push((path, text));
+        if text != old {
+            edits.push((path, text));
+        }
     }
     Ok(true)
 }

@@ -9,6 +9,7 @@ mod closure;
 mod files;
 mod left_over;
 mod platform;
+mod renamed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,14 +33,16 @@ pub use files::FEATURE;
 /// The folder of a package's finalizer, in the package's own.
 pub const FOLDER: &str = "gpustub-final";
 
+const PREFIX: &str = "gpustub-final-";
+
 /// The name of a package's finalizer.
 pub fn name(package: &Package) -> String {
-    format!("gpustub-final-{}", package.name)
+    format!("{PREFIX}{}", package.name)
 }
 
 /// Whether a finalizer is what this package is.
 pub fn is_one(package: &Package) -> bool {
-    package.name.starts_with("gpustub-final-")
+    package.name.starts_with(PREFIX)
 }
 
 /// What has to be written for the programs of the packages that are selected, where it may be needed.
@@ -75,8 +78,9 @@ pub fn operations(
             left_over::remove(&full, &graph, package, false, pending, found)?;
             continue;
         };
-        if let Some(twice) = twice(&graph, &closure) {
-            found.push(twice);
+        let refused = twice(&graph, &closure).or_else(|| renamed::refused(&graph, package));
+        if let Some(refused) = refused {
+            found.push(refused);
             continue;
         }
         found.extend(stands_against(&graph, package, &targets, &closure));
@@ -112,7 +116,9 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
             package.name, package.version
         );
         let help = "let all depend on one version: `cargo tree --duplicates`";
-        Some(Diagnostic::error(&DUPLICATE_DEVICE_CODE, message).help(help))
+        let file = shown(package.manifest_path.as_std_path());
+        let error = Diagnostic::error(&DUPLICATE_DEVICE_CODE, message);
+        Some(error.at(&file, 0..0).help(help))
     })
 }
 
@@ -265,6 +271,40 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
     Some(Diagnostic::error(&NEVER_DEVICE_LINKED, message).help(help))
 }
 
+/// Takes away lines about a finalizer that is called otherwise, or that is none, from files of a package.
+fn remove_stale_lines<'p>(
+    package: &Package,
+    paths: impl IntoIterator<Item = &'p Path>,
+    name: Option<&str>,
+    pending: &mut Pending,
+) -> Result<()> {
+    let place = place(package);
+    // Perhaps that of another package, which somebody named by hand.
+    let is_other = |name: &str| {
+        package.dependencies.iter().any(|one| {
+            let known = one.rename.as_ref().unwrap_or(&one.name).replace('-', "_");
+            known == name && one.path.as_ref().is_none_or(|path| *path != place)
+        })
+    };
+    for path in paths.into_iter().filter(|path| path.exists()) {
+        // Cargo says of what cannot be read.
+        let Ok(text) = pending.read(path) else {
+            continue;
+        };
+        let keep = |one: &str| Some(one) == name || is_other(one);
+        let new = use_line::retain(&text, &use_line::DEVICE_LINK, keep);
+        pending.write(path, new)?;
+    }
+    Ok(())
+}
+
+/// Takes away the lines about a finalizer in a package that has none.
+pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
+    let paths = package.targets.iter();
+    let paths = paths.map(|target| target.src_path.as_std_path());
+    remove_stale_lines(package, paths, None, pending)
+}
+
 /// The `use … as _` lines of the programs.
 fn use_lines(
     package: &Package,
@@ -275,12 +315,14 @@ fn use_lines(
 ) -> Result<()> {
     let crate_name = crate_name(package);
     let tests_alone = closure.kind == DependencyKind::Development;
-    let roots = programs.lines();
-    for (path, edition, line) in roots.skip(if tests_alone {
-        programs.shipped.len()
-    } else {
-        0
-    }) {
+    let without = match tests_alone {
+        true => programs.shipped.len(),
+        false => 0,
+    };
+    let paths = || programs.lines().map(|(path, _, _)| path);
+    remove_stale_lines(package, paths().take(without), None, pending)?;
+    remove_stale_lines(package, paths().skip(without), Some(&crate_name), pending)?;
+    for (path, edition, line) in programs.lines().skip(without) {
         if !path.exists() {
             continue;
         }

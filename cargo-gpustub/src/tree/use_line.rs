@@ -121,19 +121,67 @@ pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit 
     else {
         return Edit::Impossible("it names the crate in its own way");
     };
-    let before = &text[..range.start];
-    let rest = text[range.end..].trim_start_matches('\r');
-    let after = rest.strip_prefix('\n').unwrap_or(rest);
-    // One of two empty lines that would meet.
-    let after = match blank_above(before, file.head()) {
-        true => after.strip_prefix(newline).unwrap_or(after),
-        false => after,
-    };
-    let new = format!("{before}{after}");
+    let new = cut(text, range, file.head());
     match rust::File::parse(&new) {
         Some(file) if !file.mentions_crate(library) => Edit::Changed(new),
         _ => Edit::Impossible("it names the crate in its own way"),
     }
+}
+
+/// The text without the lines that `add` has written for the same purpose, under whatever condition, about
+/// crates that are not to be kept.
+pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
+    let mut new = text.to_owned();
+    let Some(file) = text
+        .contains(line.why)
+        .then(|| rust::File::parse(text))
+        .flatten()
+    else {
+        return new;
+    };
+    let mut stale = Vec::new();
+    let mut at = 0;
+    for whole in text.split_inclusive('\n') {
+        let start = at;
+        at += whole.len();
+        let plain = whole.trim_end_matches(['\r', '\n']);
+        let goes = named(plain, line.why).is_some_and(|name| !keep(name));
+        // What looks like it in a comment, a string or a module is none.
+        if !goes || !file.has_item_at(start) {
+            continue;
+        }
+        let from = with_condition(text, start);
+        let above = text[..from].trim_end().rsplit('\n').next();
+        if !above.is_some_and(|above| above.starts_with("#[")) {
+            stale.push(from..start + plain.len());
+        }
+    }
+    for range in stale.into_iter().rev() {
+        new = cut(&new, range, file.head());
+    }
+    new
+}
+
+/// The crate that a line names, if it is as `add` writes it.
+fn named<'a>(line: &'a str, why: &str) -> Option<&'a str> {
+    let rest = line.strip_suffix(why)?.strip_suffix(" as _; // ")?;
+    let name = rest
+        .strip_prefix("use ")
+        .or_else(|| rest.strip_prefix("extern crate "))?;
+    let is_word = name.chars().all(|c| c == '_' || c.is_alphanumeric());
+    is_word.then_some(name)
+}
+
+/// The text without a line, nor one of two empty lines that would meet.
+fn cut(text: &str, range: Range<usize>, head: usize) -> String {
+    let before = &text[..range.start];
+    let rest = text[range.end..].trim_start_matches('\r');
+    let after = rest.strip_prefix('\n').unwrap_or(rest);
+    let after = match blank_above(before, head) {
+        true => after.strip_prefix(line_break(text)).unwrap_or(after),
+        false => after,
+    };
+    format!("{before}{after}")
 }
 
 /// Where the line stands as it was written once, with a condition above it, perhaps another one.
@@ -150,9 +198,16 @@ fn written(text: &str, library: &str, edition: Edition, line: &Line) -> Option<R
     if !whole {
         return None;
     }
+    Some(with_condition(text, at)..end)
+}
+
+/// Where the line at `at` begins with its condition, if it has one.
+fn with_condition(text: &str, at: usize) -> usize {
     let above = line_start(text, at.saturating_sub(1));
-    let is_condition = above < at && text[above..at].starts_with("#[cfg(");
-    Some(if is_condition { above } else { at }..end)
+    match above < at && text[above..at].starts_with("#[cfg(") {
+        true => above,
+        false => at,
+    }
 }
 
 /// Where the comment begins that stands directly above the item at `start`, or the item's line.
@@ -327,5 +382,46 @@ mod tests {
             panic!()
         };
         assert!(text.starts_with("extern crate hello as _;"), "{text}");
+    }
+
+    #[test]
+    fn lines_are_kept_that_are_wanted_or_of_somebody_else() {
+        let line = |name: &str| format!("use {name} as _; // its build script has the GPU stubs\n");
+        let gone = line("gone");
+        for (before, after) in [
+            (
+                format!("{gone}\nfn main() {{}}\n"),
+                "fn main() {}\n".to_owned(),
+            ),
+            (
+                format!("{}{gone}use b;\n", line("kept")),
+                format!("{}use b;\n", line("kept")),
+            ),
+            (
+                format!("//! Doc.\n\n{gone}\nfn f() {{}}\n"),
+                "//! Doc.\n\nfn f() {}\n".into(),
+            ),
+            (format!("#[cfg(unix)]\n{gone}use b;\n"), "use b;\n".into()),
+            (gone.replace("use ", "extern crate "), String::new()),
+            (
+                gone.replace('\n', "\r\n") + "\r\nfn f() {}\r\n",
+                "fn f() {}\r\n".into(),
+            ),
+        ] {
+            assert_eq!(retain(&before, &STUBS, |name| name == "kept"), after);
+        }
+        for same in [
+            format!("/*\n{gone}*/\n"),
+            format!("const X: &str = \"\n{gone}\";\n"),
+            format!("mod m {{\n{gone}}}\n"),
+            format!("#[allow(unused)]\n{gone}"),
+            gone.replace("use gone", "pub use gone"),
+            gone.replace("as _", "as other"),
+            gone.replace("the GPU", "my GPU"),
+            "use gone as _;\n".to_owned(),
+            format!("{gone}}}"),
+        ] {
+            assert_eq!(retain(&same, &STUBS, |_| false), same);
+        }
     }
 }

@@ -114,11 +114,11 @@ fn what_is_left_over_and_changed_is_told() {
         ),
     ] {
         write(folder, file, &new);
-        for command in [
-            &["sync", "-p", "app"][..],
-            &["sync", "-p", "app", "--check"],
+        for (code, command) in [
+            (0, &["sync", "-p", "app"][..]),
+            (1, &["sync", "-p", "app", "--check"]),
         ] {
-            let (_, err) = ends(0, folder, command);
+            let (_, err) = ends(code, folder, command);
             let told = "warning[out-of-sync]: no program of `app` has CUDA";
             assert!(err.contains(told), "{file}: {err}");
             assert!(
@@ -135,4 +135,74 @@ fn what_is_left_over_and_changed_is_told() {
     }
     ends(0, folder, &["sync", "-p", "app"]);
     assert!(!folder.join("app/gpustub-final").exists());
+}
+
+/// A finalizer that another package names stays, and its folder with it.
+#[test]
+fn what_another_package_names_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    left_over(folder);
+    let other = "[dependencies]\ngpustub-final-app = { path = \"../app/gpustub-final\" }\n";
+    program(folder, "tool", other);
+    let line = "use gpustub_final_app as _; // the device link of its CUDA code\n\nfn main() {}\n";
+    write(folder, "tool/src/main.rs", line);
+    let (_, err) = ends(0, folder, &["sync", "-p", "app", "-p", "tool"]);
+    let told = "warning[out-of-sync]: no program of `app` has CUDA";
+    assert!(err.contains(told) && !err.contains("Fresh"), "{err}");
+    assert!(folder.join("app/gpustub-final/src/lib.rs").exists());
+    assert!(read(folder, "app/Cargo.toml").contains("gpustub-final-app"));
+    cargo(folder, &["metadata", "--format-version", "1"]);
+    // Nobody names it any more.
+    program(folder, "tool", "");
+    let (_, err) = ends(0, folder, &["sync", "-p", "app"]);
+    assert!(
+        err.contains("Removed app/gpustub-final/Cargo.toml"),
+        "{err}"
+    );
+}
+
+/// What `sync` has written for a GpuStub.toml that is gone is named.
+#[test]
+fn what_remains_without_a_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    // Its build script links the direct dependencies: nothing is left over there.
+    let light = "[build-dependencies]\n\
+                 gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
+    program(folder, "light", &(on(&["base"]) + light));
+    let script = "fn main() {\n    gpustub_build::finalize();\n}\n";
+    write(folder, "light/build.rs", script);
+    plain(folder, "stubs", "");
+    write(
+        folder,
+        "stubs/GpuStub.toml",
+        "schema = 1\n[stub.cudart]\nprovide = true\n",
+    );
+    ends(0, folder, &["sync", "--workspace"]);
+    for name in ["base", "left", "right", "stubs"] {
+        fs::remove_file(folder.join(name).join("GpuStub.toml")).unwrap();
+    }
+    let named = |err: &str| {
+        for (name, links) in [
+            ("base", "`links = \"gpustub-base\"`, "),
+            ("left", "`links = \"gpustub-left\"`, "),
+            ("stubs", ""),
+        ] {
+            let told = format!(
+                "warning[out-of-sync]: package `{name}` has no GpuStub.toml, and still has {links}\
+                 the build-dependency `gpustub-build`, the call in its build script"
+            );
+            assert!(err.contains(&told), "{err}");
+        }
+        assert!(!err.contains("package `light`"), "{err}");
+        assert!(!err.contains("Fresh"), "{err}");
+    };
+    named(&ends(1, folder, &["sync", "--workspace", "--check"]).1);
+    named(&ends(0, folder, &["sync", "--workspace"]).1);
+    assert!(!folder.join("app/gpustub-final").exists());
+    let (_, err) = ends(101, folder, &["sync", "--workspace", "--check"]);
+    named(&err);
+    assert!(err.contains("packages has a GpuStub.toml"), "{err}");
 }

@@ -10,6 +10,7 @@ mod headers;
 mod left_over;
 mod libraries;
 mod refusals;
+mod renames;
 mod sync;
 mod terminal;
 mod toolkit;

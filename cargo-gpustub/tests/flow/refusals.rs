@@ -155,3 +155,136 @@ fn half_a_plan_is_not_shown() {
         assert!(err.is_empty() && !out.contains("\"plan\""), "{out}{err}");
     }
 }
+
+/// What the build refuses of the runtime of a shared library is refused before it.
+#[test]
+fn a_shared_library_needs_shared_stubs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let path = "left/GpuStub.toml";
+    let good = std::fs::read_to_string(folder.join(path)).unwrap() + "form = \"shared\"\n";
+    let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
+    let stub = |rest: &str| format!("{good}[stub.cudart]\n{rest}");
+    for (text, provider, told) in [
+        (good.clone(), "", ""),
+        (stub("form = \"shared\"\n"), "", ""),
+        (
+            stub("provide = false\n"),
+            "[stub.cudart]\nform = \"shared\"\n",
+            "",
+        ),
+        (
+            stub(""),
+            "",
+            ", and the stubs of the CUDA runtime are static",
+        ),
+        (
+            stub("provide = false\n"),
+            "[stub.cudart]\n",
+            ", and the stubs of the CUDA runtime are static",
+        ),
+        (
+            format!("{good}cudart = \"static\"\n"),
+            "",
+            " and cudart = \"static\"",
+        ),
+        (
+            format!("{}cudart = \"none\"\n[stub.cudart]\n", good),
+            "",
+            "",
+        ),
+    ] {
+        write(folder, path, &text);
+        write(folder, "right/GpuStub.toml", &(right.clone() + provider));
+        let told = format!("error[bad-value]: device-link.left has form = \"shared\"{told}");
+        ends_with_or_without(folder, &told, !told.ends_with("\"shared\""));
+    }
+}
+
+/// Whether all commands refuse it, at its place.
+fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
+    for command in [
+        &["sync", "--workspace"][..],
+        &["sync", "--workspace", "--check"],
+        &["plan"],
+        &["check"],
+    ] {
+        let output = super::run(folder, command);
+        let err = String::from_utf8(output.stderr).unwrap();
+        let is_there = err.contains("error[bad-value]");
+        assert_eq!(is_there, refused, "{command:?}: {err}");
+        if refused {
+            assert!(err.contains(told), "{err}");
+            assert!(err.contains("--> left/GpuStub.toml:2:14"), "{err}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+}
+
+/// Of two versions of a package the code is told first, and nothing that follows from it.
+#[test]
+fn two_versions_of_one_package_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    let old = folder.join("others");
+    rdc(folder, "vec", "", "[stub.cudart]\n");
+    rdc(&old, "vec", "", "[stub.cudart]\n");
+    for (name, old, new) in [
+        ("vec/Cargo.toml", "0.1.0", "0.2.0"),
+        (
+            "others/vec/Cargo.toml",
+            "workspace = true",
+            "path = \"../../helper\"",
+        ),
+        ("others/vec/Cargo.toml", "gpustub-vec", "gpustub-old-vec"),
+    ] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(text.contains(old), "{text}");
+        write(folder, name, &text.replacen(old, new, 1));
+    }
+    let both = "[dependencies]\nvec = { path = \"../vec\" }\n\
+                old = { path = \"../others/vec\", package = \"vec\" }\n";
+    program(folder, "app", both);
+    for command in [&["sync", "--workspace"][..], &["plan"], &["check"]] {
+        let (_, err) = ends(1, folder, command);
+        let first = err.split("error[").nth(1).unwrap();
+        assert!(first.starts_with("duplicate-device-code]"), "{err}");
+        assert!(first.contains("--> "), "{err}");
+        for follows in ["two-providers", "unreached-library"] {
+            assert!(!err.contains(follows), "{command:?}: {err}");
+        }
+    }
+    // Without the code the stubs are there twice all the same.
+    for name in ["vec", "others/vec"] {
+        write(
+            folder,
+            &format!("{name}/GpuStub.toml"),
+            "schema = 1\n[stub.cudart]\n",
+        );
+    }
+    let (_, err) = ends(1, folder, &["plan"]);
+    let told = "`vec 0.1.0` (cudart), `vec 0.2.0` (cudart)";
+    let turned = "`vec 0.2.0` (cudart), `vec 0.1.0` (cudart)";
+    assert!(err.contains(told) || err.contains(turned), "{err}");
+}
+
+/// A list of what would be installed needs no place for it, and only libraries can be.
+#[test]
+fn a_list_of_files_needs_no_prefix() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let (_, err) = ends(2, folder, &["install", "-p", "base"]);
+    assert!(err.contains("--prefix"), "{err}");
+    let (_, err) = ends(101, folder, &["install", "--list"]);
+    assert!(
+        err.contains("say which one with `-p`: base, left, right\n"),
+        "{err}"
+    );
+    // The helper of these tests builds nothing.
+    let (_, err) = ends(101, folder, &["install", "-p", "base", "--list"]);
+    assert!(err.contains("has built no [device-link.*]"), "{err}");
+}

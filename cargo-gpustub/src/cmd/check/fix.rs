@@ -29,6 +29,7 @@ pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
     for make in [manifests, tree] {
         let operations = make(options, here)?;
         guard(options, &operations)?;
+        sync::refuse_locked(&options.cargo, &operations)?;
         ops::apply(&operations, |o| shell.status("Fixed", &o.shown))?;
     }
     Ok(())

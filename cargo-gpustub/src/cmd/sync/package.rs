@@ -9,7 +9,7 @@ use cargo_metadata::{Dependency, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
 use crate::codes::{BUILD_SCRIPT, UNLINKABLE_LIB};
-use crate::declared::{Declared, Members};
+use crate::declared::{Declared, FILE, Members};
 use crate::error::{Error, Result};
 use crate::finalizer;
 use crate::ops::Pending;
@@ -63,16 +63,92 @@ pub(super) fn edits(
     Ok(())
 }
 
-/// The `use … as _` lines of a package whose device code calls that of others, in its library, or, if
-/// there is none, in its programs. Where device code alone calls a crate, rustc would leave the crate
-/// out, and the stubs with it that its build script links.
-fn dependency_lines(
+/// Takes away the `use … as _` lines of former runs about crates that the package does not have any more,
+/// which would not compile.
+pub(super) fn remove_stale_lines(
+    workspace: &Workspace,
     members: &Members,
     package: &Package,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let mut lines = Vec::new();
+    let mut all = members.all();
+    let declared = all.find_map(|(one, declared)| (one.id == package.id).then_some(declared));
+    let mut called = BTreeSet::new();
+    if declared.is_some_and(Declared::has_rdc) {
+        for (name, _) in called_crates(members, package) {
+            called.insert(name);
+        }
+        let is_member = |name: &str| workspace.members().iter().any(|one| one.name == name);
+        let mut others = Vec::from_iter(&package.dependencies);
+        others.retain(|one| !is_member(&one.name));
+        // Of these nothing is known here.
+        called.extend(others.into_iter().map(crate_name));
+    }
+    let own = library(package).map(|library| library.name.replace('-', "_"));
+    for (path, _) in roots(package, |path| path.starts_with(workspace.root())) {
+        // Cargo says of what cannot be read.
+        let Ok(text) = pending.read(path) else {
+            continue;
+        };
+        let code = use_line::device_code(String::new());
+        let new = use_line::retain(&text, &code, |name| called.contains(name));
+        let new = use_line::retain(&new, &use_line::STUBS, |name| Some(name) == own.as_deref());
+        if new != text {
+            pending.write(path, new)?;
+        }
+    }
+    Ok(())
+}
+
+/// What Rust code calls a dependency, if its library has the name of its package.
+fn crate_name(dependency: &Dependency) -> String {
+    let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
+    name.replace('-', "_")
+}
+
+/// What `sync` has written into a package that declares nothing any more.
+pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
+    let is_helper =
+        |one: &&Dependency| one.kind == DependencyKind::Build && one.name == cargo_toml::HELPER;
+    let helper = package.dependencies.iter().find(is_helper)?;
+    let scripts = package.targets.iter();
+    let script = scripts.filter(|target| target.is_kind(TargetKind::CustomBuild));
+    let script = script.map(|target| fs::read_to_string(&target.src_path));
+    let script: String = script.flatten().collect();
+    let name = crate_name(helper);
+    let calls = |call| script.contains(&build_rs::line(&name, call));
+    let links = package.links.as_deref();
+    let links = links.filter(|links| links.starts_with("gpustub-"));
+    // Without `links`, a package that finalizes is one that links its programs by itself.
+    if links.is_none() && !calls(build_rs::BUILD) {
+        return None;
+    }
+    let mut all: Vec<String> = links
+        .map(|links| format!("`links = \"{links}\"`"))
+        .into_iter()
+        .collect();
+    all.push(format!("the build-dependency `{}`", cargo_toml::HELPER));
+    if calls(build_rs::BUILD) || calls(build_rs::FINALIZE) {
+        all.push("the call in its build script".to_owned());
+    }
+    let message = format!(
+        "package `{}` has no {FILE}, and still has {}",
+        package.name,
+        all.join(", ")
+    );
+    let help = "remove that; or write the file, with `cargo gpustub init`";
+    let file = shown(package.manifest_path.as_std_path());
+    Some(
+        Diagnostic::warning(&OUT_OF_SYNC, message)
+            .at(&file, 0..0)
+            .help(help),
+    )
+}
+
+/// The crates that a package depends on and whose device code its own may call, and when it has them, as
+/// what stands in `cfg(…)`; `None`: that cannot be said in a source file.
+fn called_crates(members: &Members, package: &Package) -> Vec<(String, Option<String>)> {
+    let mut crates = Vec::new();
     for (member, declared) in members.all() {
         if !(declared.has_rdc() || declared.provides()) {
             continue;
@@ -85,14 +161,29 @@ fn dependency_lines(
                     && dependency.kind == DependencyKind::Normal
             })
             .collect();
-        let (Some(condition), Some(crate_of)) = (condition(package, &entries), library(member))
-        else {
+        let (Some(_), Some(crate_of)) = (entries.first(), library(member)) else {
             continue;
         };
         let renamed = entries.iter().find_map(|entry| entry.rename.as_ref());
         let name = renamed.unwrap_or(&crate_of.name).replace('-', "_");
-        lines.push((name, use_line::device_code(condition)));
+        crates.push((name, condition(package, &entries)));
     }
+    crates
+}
+
+/// The `use … as _` lines of a package whose device code calls that of others, in its library, or, if
+/// there is none, in its programs. Where device code alone calls a crate, rustc would leave the crate
+/// out, and the stubs with it that its build script links.
+fn dependency_lines(
+    members: &Members,
+    package: &Package,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    let crates = called_crates(members, package).into_iter();
+    let lines =
+        crates.filter_map(|(name, condition)| Some((name, use_line::device_code(condition?))));
+    let lines: Vec<_> = lines.collect();
     let own = library(package).map(|library| &library.src_path);
     for (path, edition) in roots(package, |path| own.is_none_or(|own| own == path)) {
         for (name, line) in lines.iter().filter(|_| path.exists()) {
