@@ -1,6 +1,7 @@
 //! The CUDA runtime of a shared library: what the build refuses of it, in the build's words.
 
-use gpustub_core::diag::{BAD_VALUE, Diagnostic};
+use gpustub_core::device_link::{hidden_stubs, static_runtime};
+use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
 
 use crate::graph::Graph as Packages;
@@ -10,15 +11,11 @@ pub fn refused(packages: &Packages, at: usize, library: &DeviceLink) -> Option<D
     let name = &library.name.value;
     let declared = packages.declared[at].as_ref()?;
     let stubs = || declared.manifest.stubs.iter();
-    let (why, help) = match library.cudart {
+    let error = match library.cudart {
         // Headers are linked with nothing.
         _ if matches!(library.code, DeviceCode::Headers) => return None,
         Cudart::None => return None,
-        Cudart::Static => (
-            "cudart = \"static\"",
-            "a static CUDA runtime in each shared library knows only what that one registers: leave \
-             `cudart` out, or write form = \"static\"",
-        ),
+        Cudart::Static => static_runtime(name),
         Cudart::Shared => {
             let stub = stubs().find(|stub| stub.id.value == "cudart")?;
             let is_own = packages.nodes[at].provides.contains_key("cudart");
@@ -26,24 +23,9 @@ pub fn refused(packages: &Packages, at: usize, library: &DeviceLink) -> Option<D
                 true => stub.form == Form::Shared,
                 false => is_shared_elsewhere(packages),
             };
-            if is_fine {
-                return None;
-            }
-            (
-                "the stubs of the CUDA runtime are static: they are hidden in the program, where the \
-                 library cannot call them",
-                "write form = \"shared\" in the [stub.*] tables of this package, or of one that this \
-                 package depends on and that provides them; or leave [stub.cudart] out, and the library \
-                 needs the toolkit's libcudart.so",
-            )
+            (!is_fine).then(|| hidden_stubs(name))?
         }
     };
-    let joined = match library.cudart {
-        Cudart::Static => " and ",
-        _ => ", and ",
-    };
-    let message = format!("device-link.{name} has form = \"shared\"{joined}{why}");
-    let error = Diagnostic::error(&BAD_VALUE, message).help(help);
     Some(error.at(&declared.shown, library.name.span.clone()))
 }
 

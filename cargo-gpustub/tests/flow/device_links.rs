@@ -247,7 +247,7 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
     );
     program(folder, "app", &on(&["one", "two"]));
     let (_, err) = ends(1, folder, &["plan"]);
-    let told = "`one/same` and `two/same` are two versions of `same`, with one device code";
+    let told = "`one/same` and `two/same` are both `device-link.same`";
     assert!(
         err.contains("error[duplicate-device-code]") && err.contains(told),
         "{err}"
@@ -276,7 +276,7 @@ fn two_versions_of_a_package_are_told_apart() {
     plain(folder, "b", b);
     program(folder, "app", &on(&["a", "b"]));
     let (out, err) = ends(1, folder, &["plan"]);
-    let told = "`base@0.1.0/base` and `base@0.2.0/base` are two versions of `base`";
+    let told = "`base@0.1.0/base` and `base@0.2.0/base` are both `device-link.base`";
     assert!(err.contains(told), "{err}");
     assert_eq!(lines(&out, "base@0.2.0/rlib").len(), 1, "{out}");
     // Nothing is written of it that cargo could not read.
