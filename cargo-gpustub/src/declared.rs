@@ -1,5 +1,6 @@
 //! A package's `GpuStub.toml`, read and decoded.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -127,17 +128,38 @@ impl Declared {
                 found.push((*package, declared));
             }
         }
-        if found.is_empty() {
-            let error = match packages {
-                [package] => Error::new(format!("package `{}` has no {FILE}", package.name)),
-                _ => Error::new(format!(
-                    "none of the {} packages has a {FILE}",
-                    packages.len()
-                )),
-            };
-            return Err(error.help("write one with `cargo gpustub init`"));
+        match found.is_empty() {
+            true => Err(Self::none(packages)),
+            false => Ok(found),
         }
-        Ok(found)
+    }
+
+    /// That none of these packages has a file.
+    pub fn none(packages: &[&Package]) -> Error {
+        let error = match packages {
+            [package] => Error::new(format!("package `{}` has no {FILE}", package.name)),
+            _ => Error::new(format!(
+                "none of the {} packages has a {FILE}",
+                packages.len()
+            )),
+        };
+        error.help("write one with `cargo gpustub init`")
+    }
+
+    /// Reads the files of all members that have one: of those that are selected, and of the others.
+    pub fn read_members(workspace: &Workspace) -> Result<(Read<'_>, Read<'_>)> {
+        let selected: HashSet<_> = workspace.selected()?.iter().map(|one| &one.id).collect();
+        let (mut chosen, mut others) = (Vec::new(), Vec::new());
+        for package in workspace.members() {
+            let Some(one) = Self::read(workspace, package)? else {
+                continue;
+            };
+            match selected.contains(&package.id) {
+                true => chosen.push((package, one)),
+                false => others.push((package, one)),
+            }
+        }
+        Ok((chosen, others))
     }
 
     /// What comes out of it for a target, and everything that is wrong with it.
@@ -169,6 +191,37 @@ impl Declared {
     /// Whether the package has super-archives.
     pub fn has_archives(&self) -> bool {
         !self.manifest.archive_names.is_empty()
+    }
+}
+
+/// Packages, each with its file.
+pub type Read<'a> = Vec<(&'a Package, Declared)>;
+
+/// What the members of a workspace declare, those that have a file.
+#[derive(Debug)]
+pub struct Members<'a> {
+    /// Of the packages that are selected.
+    pub selected: Vec<(&'a Package, &'a Declared)>,
+    /// Of the others: some things are said of the whole workspace.
+    pub others: Vec<(&'a Package, &'a Declared)>,
+}
+
+impl<'a> Members<'a> {
+    /// Of the files of those that are selected, and of the others.
+    pub fn new(
+        selected: &'a [(&'a Package, Declared)],
+        others: &'a [(&'a Package, Declared)],
+    ) -> Self {
+        let each = |(package, one): &'a (&'a Package, Declared)| (*package, one);
+        Self {
+            selected: selected.iter().map(each).collect(),
+            others: others.iter().map(each).collect(),
+        }
+    }
+
+    /// Of all.
+    pub fn all(&self) -> impl Iterator<Item = (&'a Package, &'a Declared)> {
+        self.selected.iter().chain(&self.others).copied()
     }
 }
 

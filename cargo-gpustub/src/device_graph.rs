@@ -6,14 +6,17 @@
 //! not: they are how a program's build sees its libraries.
 
 mod names;
+mod runtime;
 mod sees;
 
 use std::collections::{BTreeSet, HashMap};
 
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
+use gpustub_build::device_link::sources::{self, Folders};
+use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::device_link::{Graph, Kind, Link, LinkPlan, Node, NodeForm, plan};
-use gpustub_core::diag::{Diagnostic, Origin, UNKNOWN_NODE};
-use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
+use gpustub_core::diag::{Diagnostic, MISSING_ARCH, Origin, UNKNOWN_NODE, has_errors};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, Form, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_object::archive_device_code_file;
 
@@ -88,6 +91,11 @@ impl DeviceGraph {
         let (links, more) = plan(&self.graph);
         let found = self.found.iter().cloned().chain(more);
         (links, found.collect())
+    }
+
+    /// Whether the plan is of all that there is: nothing is missing in the graph, nor stands against it.
+    pub fn is_whole(&self, links: &LinkPlan<'_>) -> bool {
+        !has_errors(&self.found) && links.nodes().len() == self.graph.nodes.len()
     }
 
     /// Drops nodes that no relocatable code is linked into.
@@ -203,8 +211,17 @@ impl Builder<'_> {
         node.origin = self.place(at, declared.name.span.clone());
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
         node.cudart = (kind == Kind::Rdc).then_some(declared.cudart);
-        if let DeviceCode::External { archive, .. } = &declared.code {
-            self.external(at, &archive.value, &mut node);
+        match &declared.code {
+            DeviceCode::External { archive, .. } => {
+                self.external(at, declared, &archive.value, &mut node);
+            }
+            DeviceCode::Sources(patterns) => self.sources(at, id, patterns),
+            DeviceCode::Headers => {}
+        }
+        if declared.form == Form::Shared {
+            self.made
+                .found
+                .extend(runtime::refused(self.packages, at, declared));
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
         for name in &declared.requires {
@@ -224,20 +241,37 @@ impl Builder<'_> {
     }
 
     /// What the archive of a library that others have built tells, if it is built yet.
-    fn external(&mut self, at: usize, archive: &str, node: &mut Node) {
+    fn external(&mut self, at: usize, declared: &DeviceLink, archive: &str, node: &mut Node) {
         let path = folder(self.packages.packages[at]).join(archive);
         if !path.exists() {
             return;
         }
         match archive_device_code_file(&path) {
             Ok(code) => {
-                let archs = code.archs();
-                if !archs.is_empty() {
-                    node.archs = archs.into_iter().collect();
+                let holds: Vec<Arch> = code.archs().into_iter().collect();
+                if let Some(mut error) = wrong_archs(declared, archive, &holds) {
+                    let first = declared.archs.iter().find(|a| !has(&holds, a.value));
+                    error.origin = first.and_then(|arch| self.place(at, arch.span.clone()));
+                    self.made.found.push(error);
+                    node.archs = holds;
                 }
                 node.prelinked = code.is_prelinked().then(Vec::new);
             }
             Err(error) => self.made.found.push(node_placed(error.diagnostic(), node)),
+        }
+    }
+
+    /// Patterns that match no file, as the build says it.
+    fn sources(&mut self, at: usize, id: &str, patterns: &[Spanned<String>]) {
+        let folders = Folders {
+            package: folder(self.packages.packages[at]),
+            out_dir: None,
+        };
+        for pattern in patterns {
+            if let Err(mut error) = sources::matching(folders, id, &pattern.value) {
+                error.origin = self.place(at, pattern.span.clone());
+                self.made.found.push(*error);
+            }
         }
     }
 
@@ -436,6 +470,39 @@ fn parts(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, boo
         parts.push(("lib-tests", NodeForm::Bin, true));
     }
     parts
+}
+
+/// Whether code for these is also what is declared of it: a device link for it can be made of them,
+/// and for what is newer if PTX or LTO code is declared.
+fn has(holds: &[Arch], declared: Arch) -> bool {
+    let lasts = |kind| kind != ArchKind::Real;
+    let mut holds = holds.iter();
+    holds.any(|arch| arch.serves(declared) && lasts(arch.kind) >= lasts(declared.kind))
+}
+
+/// An archive that others have built, without what `archs` says of it. Builds believe `archs`, and nvlink
+/// does not say what an archive lacks.
+fn wrong_archs(declared: &DeviceLink, archive: &str, holds: &[Arch]) -> Option<Diagnostic> {
+    let words = |archs: &[Arch]| {
+        archs
+            .iter()
+            .map(Arch::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let archs = declared.archs.iter().map(|arch| arch.value);
+    let missing: Vec<Arch> = archs.filter(|arch| !has(holds, *arch)).collect();
+    if holds.is_empty() || missing.is_empty() {
+        return None;
+    }
+    let name = &declared.name.value;
+    let message = format!(
+        "`archs` of device-link.{name} says {}, and {archive} has {} alone",
+        words(&missing),
+        words(holds)
+    );
+    let help = "write what the archive has, or build it for these, too";
+    Some(Diagnostic::error(&MISSING_ARCH, message).help(help))
 }
 
 fn node_placed(mut diagnostic: Diagnostic, node: &Node) -> Diagnostic {

@@ -1,16 +1,18 @@
 //! The dependency graph: what `plan` and `check` look at.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::diag::Origin;
 use gpustub_core::manifest::DeviceLink;
 
-use crate::declared::Declared;
+use crate::cargo_tree::{self, Features, Line, Query};
+use crate::cli;
+use crate::declared::{Declared, Members};
 use crate::error::Result;
 use crate::providers::{Image, Node};
 use crate::report::Sources;
-use crate::workspace::{Workspace, library};
+use crate::workspace::{Workspace, folder, library};
 
 /// What cargo resolved a package's dependency to.
 #[derive(Debug)]
@@ -46,6 +48,38 @@ pub struct Graph<'a> {
 impl<'a> Graph<'a> {
     /// Reads what every package of the graph declares.
     pub fn read(workspace: &'a Workspace) -> Result<Self> {
+        let mut graph = Self::resolved(workspace)?;
+        graph.link();
+        Ok(graph)
+    }
+
+    /// The same, for some packages with the features of the command line: just what cargo builds for
+    /// those, their tests included. What the whole workspace is resolved to is more.
+    pub fn of(
+        workspace: &'a Workspace,
+        selected: &[&Package],
+        options: &cli::Cargo,
+        triple: &str,
+    ) -> Result<Self> {
+        let mut graph = Self::resolved(workspace)?;
+        if selected.len() < workspace.members().len() {
+            let query = Query {
+                workspace,
+                options,
+                packages: selected,
+                edges: "normal,build,dev",
+                features: Features::Given(&options.features),
+                target: Some(triple),
+                pruned: &[],
+            };
+            graph.narrow(&cargo_tree::lines(&query.text()?));
+        }
+        graph.link();
+        Ok(graph)
+    }
+
+    /// What cargo resolved.
+    fn resolved(workspace: &'a Workspace) -> Result<Self> {
         let metadata = &workspace.metadata;
         let packages: Vec<&Package> = metadata.packages.iter().collect();
         let index: HashMap<&PackageId, usize> = packages
@@ -65,6 +99,7 @@ impl<'a> Graph<'a> {
             graph.declared.push(Declared::read(workspace, package)?);
             graph.nodes.push(Node {
                 name: package.name.to_string(),
+                version: package.version.to_string(),
                 ..Node::default()
             });
         }
@@ -85,21 +120,111 @@ impl<'a> Graph<'a> {
                         .map(|info| (info.kind, info.target.as_ref().map(ToString::to_string)))
                         .collect(),
                 });
-                // A procedural macro runs in the compiler and is in no image.
-                let is_macro = library(graph.packages[to])
-                    .is_some_and(|target| target.is_kind(TargetKind::ProcMacro));
-                let has = |kind| dependency.dep_kinds.iter().any(|info| info.kind == kind);
-                if !is_macro && has(DependencyKind::Normal) {
-                    graph.nodes[at].dependencies.push(to);
-                } else if !is_macro && has(DependencyKind::Development) {
-                    graph.nodes[at].dev_dependencies.push(to);
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Keeps of the features and dependencies of the packages in a tree what is there. Where the programs
+    /// and a build script have a package with other features each, it is taken as the programs have it.
+    fn narrow(&mut self, lines: &[Line]) {
+        #[derive(Default)]
+        struct Built<'l> {
+            features: Vec<&'l str>,
+            edges: HashSet<(DependencyKind, usize)>,
+        }
+        // Of each package, for the target and for what runs on the host.
+        let mut built: HashMap<(usize, bool), Built> = HashMap::new();
+        let mut above: Vec<Option<(usize, bool)>> = Vec::new();
+        for line in lines {
+            above.truncate(line.depth);
+            let parent = above.last().copied().flatten();
+            let here = self.named(line).map(|at| {
+                let below = parent.is_some_and(|(_, host)| host);
+                let host = below || line.kind == DependencyKind::Build || self.is_macro(at);
+                (at, host)
+            });
+            if let Some(here) = here {
+                built
+                    .entry(here)
+                    .or_default()
+                    .features
+                    .clone_from(&line.features);
+                if let Some(parent) = parent {
+                    let edges = &mut built.entry(parent).or_default().edges;
+                    edges.insert((line.kind, here.0));
+                }
+            }
+            above.push(here);
+        }
+        for at in 0..self.packages.len() {
+            let one = built.get(&(at, false)).or_else(|| built.get(&(at, true)));
+            let Some(one) = one else { continue };
+            self.features[at] = one.features.iter().map(ToString::to_string).collect();
+            for edge in &mut self.edges[at] {
+                let to = edge.to;
+                edge.kinds
+                    .retain(|(kind, _)| one.edges.contains(&(*kind, to)));
+            }
+            self.edges[at].retain(|edge| !edge.kinds.is_empty());
+        }
+    }
+
+    /// The package that a line of `cargo tree` is about.
+    pub fn named(&self, line: &Line) -> Option<usize> {
+        let fits = |package: &Package| {
+            package.name.as_str() == line.name && package.version.to_string() == line.version
+        };
+        let all = self.packages.iter().enumerate();
+        let fitting: Vec<usize> = all.filter(|(_, one)| fits(one)).map(|(at, _)| at).collect();
+        // From two places, with one name and version.
+        let from_there = |&&at: &&usize| {
+            let folder = folder(self.packages[at]).display().to_string();
+            line.place.contains(&format!("({folder})"))
+        };
+        match fitting.as_slice() {
+            [_, _, ..] => fitting.iter().find(from_there).or(fitting.first()).copied(),
+            other => other.first().copied(),
+        }
+    }
+
+    /// A procedural macro runs in the compiler and is in no image.
+    fn is_macro(&self, at: usize) -> bool {
+        library(self.packages[at]).is_some_and(|target| target.is_kind(TargetKind::ProcMacro))
+    }
+
+    /// Finds what each package links and provides.
+    fn link(&mut self) {
+        for at in 0..self.packages.len() {
+            for edge in &self.edges[at] {
+                if self.is_macro(edge.to) {
+                    continue;
+                }
+                let node = &mut self.nodes[at];
+                if edge.is(DependencyKind::Normal) {
+                    node.dependencies.push(edge.to);
+                } else if edge.is(DependencyKind::Development) {
+                    node.dev_dependencies.push(edge.to);
                 }
             }
         }
-        for (at, declared) in graph.declared.iter().enumerate() {
+        let mut with_code: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, package) in self.packages.iter().enumerate() {
+            if !self.rdc(at).is_empty() {
+                with_code.entry(&package.name).or_default().push(at);
+            }
+        }
+        for at in with_code
+            .into_values()
+            .filter(|all| all.len() > 1)
+            .flatten()
+        {
+            self.nodes[at].twice = true;
+        }
+        for (at, declared) in self.declared.iter().enumerate() {
             let Some(declared) = declared else { continue };
             for stub in &declared.manifest.stubs {
-                let features = graph.features[at].iter().map(String::as_str);
+                let features = self.features[at].iter().map(String::as_str);
                 if !stub.optional.is_on(features) {
                     continue;
                 }
@@ -108,7 +233,7 @@ impl<'a> Graph<'a> {
                     file,
                     span: stub.id.span.clone(),
                 });
-                let node = &mut graph.nodes[at];
+                let node = &mut self.nodes[at];
                 let side = if stub.provide {
                     &mut node.provides
                 } else {
@@ -117,7 +242,16 @@ impl<'a> Graph<'a> {
                 side.insert(stub.id.value.clone(), origin);
             }
         }
-        Ok(graph)
+    }
+
+    /// What the members declare, those that are selected apart.
+    pub fn members(&self, workspace: &Workspace, selected: &[&Package]) -> Members<'_> {
+        let all = self.packages.iter().zip(&self.declared);
+        let all = all.filter(|(package, _)| workspace.has(package));
+        let all = all.filter_map(|(package, one)| Some((*package, one.as_ref()?)));
+        let (selected, others) =
+            all.partition(|(package, _)| selected.iter().any(|one| one.id == package.id));
+        Members { selected, others }
     }
 
     /// Where a package is in the lists.

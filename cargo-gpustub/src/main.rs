@@ -1,6 +1,7 @@
 //! The subcommand `cargo gpustub`: everything of gpustub that has a terminal, a workspace or a
 //! file of the user's in it. What it decides comes from `gpustub-core`.
 
+mod cargo_tree;
 mod cli;
 mod cmd;
 mod codes;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use crate::error::{Error, Result};
+use crate::workspace::shown;
 
 /// One file and what it is going to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub struct Operation {
     pub shown: String,
     /// What it holds now; `None`: it does not exist.
     before: Option<Vec<u8>>,
-    /// What it is going to hold.
-    after: Vec<u8>,
+    /// What it is going to hold; `None`: it is going to be removed.
+    after: Option<Vec<u8>>,
     /// Whether it has to be made a program.
     becomes_program: bool,
 }
@@ -30,6 +31,15 @@ pub struct Operation {
 impl Operation {
     /// Creates `path`, or replaces it if it exists.
     pub fn write(path: PathBuf, shown: String, after: impl Into<Vec<u8>>) -> Result<Self> {
+        Self::new(path, shown, Some(after.into()))
+    }
+
+    /// Removes `path`, and its folder if nothing else is in it.
+    pub fn remove(path: PathBuf, shown: String) -> Result<Self> {
+        Self::new(path, shown, None)
+    }
+
+    fn new(path: PathBuf, shown: String, after: Option<Vec<u8>>) -> Result<Self> {
         let before = match fs::read(&path) {
             Ok(bytes) => Some(bytes),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
@@ -39,7 +49,7 @@ impl Operation {
             path,
             shown,
             before,
-            after: after.into(),
+            after,
             becomes_program: false,
         })
     }
@@ -52,7 +62,7 @@ impl Operation {
 
     /// Whether the file is as it should be already.
     pub fn is_done(&self) -> bool {
-        self.before.as_ref() == Some(&self.after) && !self.becomes_program
+        self.before == self.after && !self.becomes_program
     }
 
     /// Whether there is no such file yet.
@@ -62,7 +72,7 @@ impl Operation {
 
     /// Refuses to write into a folder of somebody else: `is_ours` says that gpustub has written the folder.
     pub fn refuse_to_replace(all: &[Self], is_ours: bool, help: &str) -> Result<()> {
-        let replaces = |one: &&Self| one.before.as_ref().is_some_and(|old| *old != one.after);
+        let replaces = |one: &&Self| one.before.is_some() && one.before != one.after;
         match all.iter().find(replaces) {
             Some(one) if !is_ours => {
                 let message = format!("`{}` is there already, and not of gpustub", one.shown);
@@ -72,9 +82,16 @@ impl Operation {
         }
     }
 
-    /// `Created` or `Updated`, for a status line.
+    /// Whether the file goes.
+    pub fn removes(&self) -> bool {
+        self.after.is_none()
+    }
+
+    /// `Created`, `Updated` or `Removed`, for a status line.
     pub fn verb(&self) -> &'static str {
-        if self.before.is_none() {
+        if self.removes() {
+            "Removed"
+        } else if self.creates() {
             "Created"
         } else {
             "Updated"
@@ -87,7 +104,7 @@ impl Operation {
             return String::new();
         }
         let before = String::from_utf8_lossy(self.before.as_deref().unwrap_or_default());
-        let after = String::from_utf8_lossy(&self.after);
+        let after = String::from_utf8_lossy(self.after.as_deref().unwrap_or_default());
         // An absolute path as `git diff --no-index` has it.
         let name = self.shown.trim_start_matches('/');
         let old = if self.before.is_none() {
@@ -95,10 +112,14 @@ impl Operation {
         } else {
             &format!("a/{name}")
         };
-        let new = format!("b/{name}");
+        let new = if self.removes() {
+            "/dev/null"
+        } else {
+            &format!("b/{name}")
+        };
         let text = TextDiff::from_lines(&before, &after)
             .unified_diff()
-            .header(old, &new)
+            .header(old, new)
             .to_string();
         match self.becomes_program {
             true => format!("new mode 100755: {name}\n{text}"),
@@ -106,11 +127,17 @@ impl Operation {
         }
     }
 
-    /// Writes the file. Does nothing if it is as it should be.
+    /// Writes or removes the file. Does nothing if it is as it should be.
     pub fn apply(&self) -> Result<()> {
         if self.is_done() {
             return Ok(());
         }
+        let Some(after) = &self.after else {
+            fs::remove_file(&self.path).map_err(|e| Error::io("remove", &self.path, &e))?;
+            // Not if anything else is in it.
+            let _ = fs::remove_dir(folder_of(&self.path));
+            return Ok(());
+        };
         // A link stays a link: the file that it points to is replaced.
         let path = if self.before.is_some() {
             self.path
@@ -123,10 +150,60 @@ impl Operation {
         fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e))?;
         remove_leftovers(&path);
         let neighbour = neighbour(&path);
-        replace(&path, &neighbour, self).map_err(|e| {
+        replace(&path, &neighbour, after, self.becomes_program).map_err(|e| {
             let _ = fs::remove_file(&neighbour);
             Error::io("write", &self.path, &e)
         })
+    }
+}
+
+/// Changes that build on each other: a file may be changed several times.
+#[derive(Debug, Default)]
+pub struct Pending {
+    operations: Vec<Operation>,
+}
+
+impl Pending {
+    /// The text of a file as it is going to be.
+    pub fn read(&self, path: &Path) -> Result<String> {
+        match self.last(path) {
+            Some(Some(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            _ => fs::read_to_string(path).map_err(|e| Error::io("read", path, &e)),
+        }
+    }
+
+    /// Adds a change, unless the file is going to be so already.
+    pub fn push(&mut self, mut operation: Operation) {
+        if let Some(last) = self.last(&operation.path) {
+            operation.before = last.cloned();
+        }
+        if !operation.is_done() {
+            self.operations.push(operation);
+        }
+    }
+
+    /// Adds the writing of a file.
+    pub fn write(&mut self, path: &Path, text: impl Into<Vec<u8>>) -> Result<()> {
+        self.push(Operation::write(path.into(), shown(path), text)?);
+        Ok(())
+    }
+
+    /// Adds the removal of a file.
+    pub fn remove(&mut self, path: &Path) -> Result<()> {
+        self.push(Operation::remove(path.into(), shown(path))?);
+        Ok(())
+    }
+
+    /// All, in the order in which they were added.
+    pub fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+
+    /// What an earlier change makes of a file, if there is one.
+    fn last(&self, path: &Path) -> Option<Option<&Vec<u8>>> {
+        let mut all = self.operations.iter().rev();
+        let last = all.find(|operation| operation.path == path)?;
+        Some(last.after.as_ref())
     }
 }
 
@@ -139,7 +216,7 @@ pub fn apply(operations: &[Operation], mut done: impl FnMut(&Operation)) -> Resu
     Ok(())
 }
 
-fn replace(path: &Path, neighbour: &Path, operation: &Operation) -> io::Result<()> {
+fn replace(path: &Path, neighbour: &Path, after: &[u8], is_program: bool) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -154,10 +231,10 @@ fn replace(path: &Path, neighbour: &Path, operation: &Operation) -> io::Result<(
         }
         file.set_permissions(metadata.permissions())?;
     }
-    if operation.becomes_program {
+    if is_program {
         make_program(&file)?;
     }
-    file.write_all(&operation.after)?;
+    file.write_all(after)?;
     file.sync_all()?;
     drop(file);
     fs::rename(neighbour, path)?;
@@ -274,6 +351,42 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_file_takes_its_empty_folder_along() {
+        let folder = tempfile::tempdir().unwrap();
+        operation(folder.path(), "sub/a", "one\n").apply().unwrap();
+        operation(folder.path(), "sub/b", "two\n").apply().unwrap();
+        let remove = |name: &str| Operation::remove(folder.path().join(name), name.into()).unwrap();
+        let first = remove("sub/a");
+        assert_eq!(first.verb(), "Removed");
+        assert_eq!(
+            first.diff(),
+            "--- a/sub/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"
+        );
+        first.apply().unwrap();
+        assert_eq!(names(&folder.path().join("sub")), ["b"]);
+        assert!(remove("sub/a").is_done());
+        remove("sub/b").apply().unwrap();
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn later_changes_build_on_earlier_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "one\n").unwrap();
+        let mut pending = Pending::default();
+        pending.write(&path, "one\n").unwrap();
+        pending.write(&path, "one\ntwo\n").unwrap();
+        let text = pending.read(&path).unwrap() + "three\n";
+        pending.write(&path, text).unwrap();
+        let operations = pending.into_operations();
+        assert_eq!(operations.len(), 2);
+        assert!(operations[1].diff().contains(" one\n two\n+three\n"));
+        apply(&operations, |_| {}).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n");
+    }
+
+    #[test]
     fn a_failure_between_operations_leaves_whole_files() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("c"), "old").unwrap();
@@ -283,7 +396,7 @@ mod tests {
             path: folder.path().join("b"),
             shown: "b".into(),
             before: None,
-            after: "new".into(),
+            after: Some("new".into()),
             becomes_program: false,
         };
         let operations = [

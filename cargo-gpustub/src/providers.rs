@@ -14,6 +14,10 @@ use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, Origin, TWO_PROVIDERS};
 pub struct Node {
     /// Its name.
     pub name: String,
+    /// Its version, which tells it from another of its name.
+    pub version: String,
+    /// Whether another version is there with device code, too: that is refused by itself.
+    pub twice: bool,
     /// The libraries whose stubs it holds, and where it says so.
     pub provides: BTreeMap<String, Option<Origin>>,
     /// The libraries that it wants stubs of from somebody else.
@@ -67,7 +71,10 @@ pub fn analyse(nodes: &[Node], images: &[Image]) -> Vec<Diagnostic> {
                 }
             }
         }
-        if providers.len() > 1 {
+        let mut all = providers.iter().map(|&p| &nodes[p]);
+        let first = all.next();
+        let is_told = all.all(|node| node.twice && first.is_some_and(|one| one.name == node.name));
+        if !is_told {
             two.entry(providers).or_default().push(&image.name);
         }
     }
@@ -102,9 +109,16 @@ fn closure(nodes: &[Node], image: &Image) -> BTreeSet<usize> {
 }
 
 fn two_providers(providers: &[&Node], images: &[&str]) -> Diagnostic {
+    let called = |node: &Node| {
+        let same = providers.iter().filter(|other| other.name == node.name);
+        match same.count() {
+            0 | 1 => format!("`{}`", node.name),
+            _ => format!("`{} {}`", node.name, node.version),
+        }
+    };
     let who: Vec<String> = providers
         .iter()
-        .map(|node| format!("`{}` ({})", node.name, names(node.provides.keys())))
+        .map(|node| format!("{} ({})", called(node), names(node.provides.keys())))
         .collect();
     let message = format!(
         "{} packages provide stubs to {}: {}",
@@ -120,18 +134,18 @@ fn two_providers(providers: &[&Node], images: &[&str]) -> Diagnostic {
         .filter(|library| !keep.provides.contains_key(*library))
         .collect();
     let mut help = format!(
-        "let one do it, for example `{}`, and set `provide = false` for each library of {}",
-        keep.name,
+        "let one do it, for example {}, and set `provide = false` for each library of {}",
+        called(keep),
         others
             .iter()
-            .map(|node| format!("`{}`", node.name))
+            .map(|node| called(node))
             .collect::<Vec<_>>()
             .join(" and "),
     );
     if !missing.is_empty() {
         help.push_str(&format!(
-            "; `{}` then has to declare {}, too",
-            keep.name,
+            "; {} then has to declare {}, too",
+            called(keep),
             names(missing)
         ));
     }
@@ -219,6 +233,7 @@ mod tests {
                 requires: stubs(row[2]),
                 dependencies: words(row[3]).iter().map(index).collect(),
                 dev_dependencies: words(row[4]).iter().map(index).collect(),
+                ..Node::default()
             })
             .collect()
     }

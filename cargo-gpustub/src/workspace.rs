@@ -93,20 +93,19 @@ impl Workspace {
         Ok(selected)
     }
 
-    /// The one member that the command line selects.
-    pub fn selected_one(&self) -> Result<&Package> {
+    /// The one member that the command line selects; of several, it is one of those that fit.
+    pub fn selected_one(&self, fits: impl Fn(&Package) -> bool) -> Result<&Package> {
         match self.selected()?.as_slice() {
             [package] => Ok(package),
-            several => Err(
-                Error::new("this command works on one package at a time").help(format!(
-                    "say which one with `-p`: {}",
-                    several
-                        .iter()
-                        .map(|p| p.name.as_str())
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                )),
-            ),
+            several => {
+                let fitting = several.iter().filter(|package| fits(package));
+                let mut names: Vec<&str> = fitting.map(|package| package.name.as_str()).collect();
+                if names.is_empty() {
+                    names.extend(several.iter().map(|package| package.name.as_str()));
+                }
+                let error = Error::new("this command works on one package at a time");
+                Err(error.help(format!("say which one with `-p`: {}", names.join(", "))))
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What went wrong, readable without its source.
 
 use std::fmt;
+#[cfg(feature = "device-link")]
+use std::ops::Range;
 use std::path::Path;
 
 use gpustub_core::by_name::ByName;
@@ -30,16 +32,42 @@ impl Error {
         self
     }
 
-    /// The same, with what a tool printed.
+    /// The same, about a place in a file.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn at(mut self, place: String) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// The same, with the command that failed. The last part: such lines are long.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn command(mut self, line: &str) -> Self {
+        self.message += &format!("\n  command: {line}");
+        self
+    }
+
+    /// The same, with what a tool printed. Of a long text, the part from its first error on: a
+    /// hundred warnings may stand before it.
     pub(crate) fn output(mut self, output: &[u8]) -> Self {
         const LINES: usize = 40;
+        // In which file a file was included, which compilers say first.
+        const BEFORE: usize = 5;
         let text = String::from_utf8_lossy(output);
-        let total = text.lines().count();
-        for line in text.lines().take(LINES) {
+        let lines: Vec<_> = text.lines().collect();
+        let is_error = |line: &&str| line.contains("error") || line.contains("fatal");
+        let first = match lines.iter().position(is_error) {
+            Some(at) if lines.len() > LINES => at.saturating_sub(BEFORE),
+            _ => 0,
+        };
+        if first > 0 {
+            self.message += &format!("\n  | … {first} lines");
+        }
+        let shown = &lines[first..];
+        for line in shown.iter().take(LINES) {
             self.message += &format!("\n  | {line}");
         }
-        if total > LINES {
-            self.message += &format!("\n  | … and {} more lines", total - LINES);
+        if shown.len() > LINES {
+            self.message += &format!("\n  | … and {} more lines", shown.len() - LINES);
         }
         self
     }
@@ -80,6 +108,22 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// A file that the user wrote.
+#[cfg(feature = "device-link")]
+pub(crate) struct Written {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+#[cfg(feature = "device-link")]
+impl Written {
+    /// `GpuStub.toml:4:1`.
+    pub(crate) fn place(&self, span: &Range<usize>) -> String {
+        let (line, column) = line_column(&self.text, span.start);
+        format!("{}:{line}:{column}", self.name)
+    }
+}
 
 /// `GpuStub.toml:4:1: error[unknown-key]: …`, then the next step.
 pub(crate) fn located(diagnostic: &Diagnostic, texts: &ByName<String>) -> String {
@@ -122,5 +166,15 @@ mod tests {
             .to_string();
         assert_eq!(error.lines().count(), 42);
         assert!(error.ends_with("… and 60 more lines"), "{error}");
+    }
+
+    #[test]
+    fn of_long_output_the_error_is_shown() {
+        let output = format!("{}a.cu(1): error: no\n", "warning\n".repeat(100));
+        let error = Error::new(&FILE_ERROR, "no")
+            .output(output.as_bytes())
+            .to_string();
+        assert!(error.contains("\n  | … 95 lines\n"), "{error}");
+        assert!(error.ends_with("\n  | a.cu(1): error: no"), "{error}");
     }
 }

@@ -53,19 +53,31 @@ pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+#[cfg(any(feature = "archive", feature = "device-link"))]
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains(WILDCARDS)
+}
+
+/// The folder above the first wildcard; empty for the package.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn fixed(pattern: &str) -> &str {
+    let end = pattern.find(WILDCARDS).unwrap_or(pattern.len());
+    pattern[..end]
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
+}
+
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,
 /// which may hold the target directory.
 #[cfg(any(feature = "archive", feature = "device-link"))]
-pub(crate) fn watched(patterns: &[String]) -> Vec<String> {
-    let fixed = |pattern: &String| {
-        let end = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
-        let (folder, _) = pattern[..end].rsplit_once('/')?;
-        Some(folder.to_owned())
-    };
+pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut folders: Vec<_> = patterns
-        .iter()
-        .filter(|pattern| pattern.contains(['*', '?', '[']))
-        .filter_map(fixed)
+        .filter(|pattern| is_pattern(pattern))
+        .map(|pattern| fixed(pattern).to_owned())
+        .filter(|folder| !folder.is_empty())
         .collect();
     folders.sort();
     folders.dedup();

@@ -125,9 +125,13 @@ const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
 /// What the user wrote, and what follows of it.
 struct Input {
+    #[cfg(any(feature = "archive", feature = "device-link"))]
     path: PathBuf,
+    #[cfg(feature = "device-link")]
+    written: error::Written,
     manifest: Manifest,
     /// The files that diagnostics point into.
+    #[cfg(feature = "archive")]
     texts: ByName<String>,
     plan: Plan,
 }
@@ -229,13 +233,8 @@ impl Build {
         } else {
             Some(self.read(&mut output.directives)?)
         };
-        if let Some(Input {
-            path,
-            manifest,
-            texts,
-            plan,
-        }) = input
-        {
+        if let Some(input) = input {
+            let plan = &input.plan;
             output.stubs = plan
                 .libraries
                 .iter()
@@ -243,10 +242,10 @@ impl Build {
                 .map(|l| l.id.clone())
                 .collect();
             if !output.stubs.is_empty() {
-                self.generate(&plan, &mut output)?;
+                self.generate(plan, &mut output)?;
             }
-            self.device_link(&path, &manifest, &mut output)?;
-            self.archives(&path, &manifest, &texts, &mut output)?;
+            self.device_link(&input, &mut output)?;
+            self.archives(&input, &mut output)?;
         }
         #[cfg(feature = "archive")]
         if docs_only {
@@ -291,7 +290,7 @@ impl Build {
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = ByName::from_iter([(name.clone(), text)]);
+        let mut texts = ByName::from_iter([(name.clone(), text.clone())]);
         let mut inputs = Inputs {
             features: Some(Vec::new()),
             ..Inputs::default()
@@ -331,8 +330,12 @@ impl Build {
             directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
         }
         Ok(Input {
+            #[cfg(any(feature = "archive", feature = "device-link"))]
             path,
+            #[cfg(feature = "device-link")]
+            written: error::Written { name, text },
             manifest,
+            #[cfg(feature = "archive")]
             texts,
             plan,
         })
@@ -419,25 +422,26 @@ impl Build {
 
     /// Builds the libraries of relocatable CUDA code.
     #[cfg(feature = "device-link")]
-    fn device_link(
-        &self,
-        path: &Path,
-        manifest: &Manifest,
-        output: &mut Output,
-    ) -> Result<(), Error> {
+    fn device_link(&self, input: &Input, output: &mut Output) -> Result<(), Error> {
+        let manifest = &input.manifest;
         // For rustc, also where they are left out.
         for name in &manifest.device_link_names {
             let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
             output.directives.push(Directive::CheckCfg(cfg));
         }
-        let declared: Vec<_> = manifest
-            .device_links
-            .iter()
-            .filter(|library| match &library.optional {
-                Optional::No => true,
-                Optional::Feature(feature) => self.env.has_feature(feature),
-            })
-            .collect();
+        let mut declared = Vec::new();
+        let mut off = Vec::new();
+        for library in &manifest.device_links {
+            match &library.optional {
+                Optional::Feature(feature) if !self.env.has_feature(feature) => {
+                    off.push((library.name.value.as_str(), feature.as_str()));
+                }
+                _ => declared.push(library),
+            }
+        }
+        output
+            .directives
+            .extend(device_link::tell_off(&self.env, &off));
         if declared.is_empty() && self.carrier.is_none() {
             return Ok(());
         }
@@ -445,8 +449,10 @@ impl Build {
         let target = self.env.target()?;
         let context = device_link::Context {
             env: &self.env,
-            package: path.parent().unwrap_or(Path::new("")),
+            manifest: &input.written,
+            package: input.path.parent().unwrap_or(Path::new("")),
             out: &dir,
+            off: &off,
             stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
                 None => Stubs::None,
                 Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::Elsewhere,
@@ -467,8 +473,8 @@ impl Build {
 
     /// Says that libraries of relocatable CUDA code are not compiled without the feature.
     #[cfg(not(feature = "device-link"))]
-    fn device_link(&self, _: &Path, manifest: &Manifest, _: &mut Output) -> Result<(), Error> {
-        let Some(first) = manifest.device_link_names.first() else {
+    fn device_link(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
+        let Some(first) = input.manifest.device_link_names.first() else {
             return Ok(());
         };
         Err(Error::new(
@@ -483,14 +489,8 @@ impl Build {
 
     /// Says that super-archives are not written without the feature.
     #[cfg(not(feature = "archive"))]
-    fn archives(
-        &self,
-        _: &Path,
-        manifest: &Manifest,
-        _: &ByName<String>,
-        _: &mut Output,
-    ) -> Result<(), Error> {
-        let Some(first) = manifest.archive_names.first() else {
+    fn archives(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
+        let Some(first) = input.manifest.archive_names.first() else {
             return Ok(());
         };
         Err(Error::new(

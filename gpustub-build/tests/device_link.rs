@@ -3,79 +3,16 @@
 
 #[path = "tools/package.rs"]
 mod package;
+#[path = "tools/toolkit.rs"]
+mod toolkit;
 mod tools;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use package::Package;
+use toolkit::{MANIFEST, executable, expect, log, package, told};
 use tools::{of_file, output};
-
-const MANIFEST: &str =
-    "schema = 1\n[device-link.waves]\nsources = [\"cuda/*.cu\"]\narchs = [\"sm_80\"]\n";
-
-/// Writes down how it was called; makes an object as nvcc does, with a list of what was read.
-const NVCC: &str = r#"#!/bin/sh
-echo "nvcc $*" >>'LOG'
-while [ $# -gt 0 ]; do
-    case $1 in
-        -o) output=$2; shift ;;
-        -MF) list=$2; shift ;;
-        *.cu) source=$1 ;;
-    esac
-    shift
-done
-printf '%s: %s\n' "$output" "$source" >"$list"
-echo '.data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0' | cc -x assembler -c -o "$output" -
-"#;
-
-fn executable(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// A package with one source, and a toolkit in its folder.
-fn package(name: &str, manifest: &str) -> Package {
-    let mut package = Package::new(name, manifest);
-    for (name, value) in [
-        ("CARGO_PKG_VERSION", "0.1.0"),
-        ("OPT_LEVEL", "0"),
-        ("DEBUG", "false"),
-        ("NUM_JOBS", "1"),
-    ] {
-        package.set(name, value);
-    }
-    let dir = package.dir.clone();
-    fs::create_dir_all(dir.join("cuda")).unwrap();
-    fs::write(dir.join("cuda/waves.cu"), "").unwrap();
-    let text = NVCC.replace("LOG", dir.join("log").to_str().unwrap());
-    executable(&dir.join("toolkit/bin/nvcc"), &text);
-    fs::create_dir_all(dir.join("toolkit/include/crt")).unwrap();
-    package.set("CUDA_HOME", dir.join("toolkit"));
-    package
-}
-
-fn log(package: &Package) -> String {
-    fs::read_to_string(package.dir.join("log")).unwrap_or_default()
-}
-
-#[track_caller]
-fn expect(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is missing from\n{text}");
-    }
-}
-
-fn told(package: &Package) -> Vec<String> {
-    package
-        .output()
-        .directives
-        .iter()
-        .map(ToString::to_string)
-        .collect()
-}
 
 /// Whether a toolkit stands where it is found whatever the environment says. Then none is missing.
 fn is_installed() -> bool {
@@ -174,7 +111,130 @@ fn warnings_of_nvcc_are_passed_on() {
 fn a_compiler_that_is_named_has_to_be_there() {
     let mut package = package("named", MANIFEST);
     package.set("NVCC", "/nowhere/nvcc");
-    expect(&package.error(), &["/nowhere/nvcc", "No such file"]);
+    expect(
+        &package.error(),
+        &[
+            "/nowhere/nvcc",
+            "No such file",
+            "help: the variable NVCC names it",
+        ],
+    );
+}
+
+#[test]
+fn a_variable_that_names_no_toolkit_is_told() {
+    let mut package = without_nvcc("in-vain", MANIFEST);
+    package.set("CUDA_HOME", "/nowhere");
+    let why = "/nowhere/bin has no nvcc";
+    if !is_installed() {
+        let tried = format!("tried: NVCC, CUDA_HOME ({why}), CUDA_PATH, PATH");
+        expect(&package.error(), &[&tried]);
+    }
+
+    let mut package = toolkit::package("stands-in", MANIFEST);
+    package.set("CUDA_HOME", "/nowhere");
+    let toolkit = package.dir.join("toolkit");
+    package.set("CUDA_PATH", &toolkit);
+    let told = told(&package);
+    let warning = format!(
+        "cargo::warning=CUDA_HOME is set, and {why}: {}/bin/nvcc is used",
+        toolkit.display()
+    );
+    assert_eq!(
+        told.iter().filter(|line| **line == warning).count(),
+        1,
+        "{told:#?}"
+    );
+
+    // What is not needed may be wrong.
+    package.set("CUDA_HOME", &toolkit);
+    package.set("CUDA_PATH", "/nowhere");
+    let told = toolkit::told(&package);
+    let warned = |line: &String| line.starts_with("cargo::warning");
+    assert!(!told.iter().any(warned), "{told:#?}");
+}
+
+#[test]
+fn folders_of_headers_have_to_be_there() {
+    let manifest = format!("{MANIFEST}include = [\"include\", \"incl\", \"$OUT_DIR/later\"]\n");
+    let package = package("folders", &manifest);
+    fs::create_dir(package.dir.join("include")).unwrap();
+    let start = format!(
+        "GpuStub.toml:5:23: error[file-error]: `include` of device-link.waves: there is no folder `incl`\n  \
+         help: it is relative to {};",
+        package.dir.display()
+    );
+    let error = package.error();
+    assert!(error.starts_with(&start), "{error}");
+    fs::create_dir(package.dir.join("incl")).unwrap();
+    package.output();
+}
+
+/// They are no reason to run the script again: it writes them after its start.
+#[test]
+fn what_the_build_script_writes_is_compiled() {
+    let manifest = MANIFEST.replace("\"cuda/*.cu\"", "\"cuda/*.cu\", \"$OUT_DIR/cuda/*.cu\"");
+    let package = package(
+        "generated",
+        &format!("{manifest}include = [\"$OUT_DIR/include\", \"$OUT_DIR\"]\n"),
+    );
+    let out = package.dir.join("out");
+    expect(
+        &package.error(),
+        &[
+            "GpuStub.toml:3:25: error[no-sources]: `sources` of device-link.waves: `$OUT_DIR/cuda/*.cu` matches no file",
+            &format!("help: it is relative to {};", out.display()),
+        ],
+    );
+    fs::create_dir_all(out.join("cuda")).unwrap();
+    fs::write(out.join("cuda/waves.cu"), "").unwrap();
+    let told = told(&package);
+    let dir = out.display();
+    expect(
+        &log(&package),
+        &[
+            &format!(" -I {dir}/include -I {dir} "),
+            &format!(
+                " {dir}/cuda/waves.cu -o {dir}/gpustub/device-link/objects/waves/cuda-waves.cu.o\n"
+            ),
+            &format!(
+                " cuda/waves.cu -o {dir}/gpustub/device-link/objects/waves/cuda-waves.cu.2.o\n"
+            ),
+        ],
+    );
+    let rerun: Vec<_> = told
+        .iter()
+        .filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="))
+        .filter(|path| path.contains("cuda") || path.contains("OUT_DIR"))
+        .collect();
+    assert_eq!(rerun, ["cuda", "cuda/waves.cu"]);
+}
+
+#[test]
+fn of_what_is_required_and_off_the_feature_is_named() {
+    let off = "[device-link.geometry]\ninclude = [\"cuda\"]\noptional = { feature = \"gpu\" }\n";
+    let says = "help: it follows the cargo feature `gpu` of its package, which is off";
+    let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
+    expect(
+        &package("off-here", &format!("{manifest}{off}")).error(),
+        &["error[unknown-node]", says],
+    );
+
+    let mut other = package("off-there", &format!("schema = 1\n{off}"));
+    other.set("CARGO_MANIFEST_LINKS", "shapes");
+    let told = told(&other);
+    let start = "cargo::metadata=GPUSTUB_OFF_DEVICE_LINK=";
+    let value = told.iter().find_map(|line| line.strip_prefix(start));
+    assert_eq!(value, Some("geometry=gpu"), "{told:#?}");
+    let mut package = package("off-user", &manifest);
+    package.set("DEP_SHAPES_GPUSTUB_OFF_DEVICE_LINK", value.unwrap());
+    expect(&package.error(), &[says]);
+
+    let typo = format!("{MANIFEST}requires = [\"wavs\"]\n");
+    expect(
+        &toolkit::package("typo", &typo).error(),
+        &["help: did you mean `waves`?"],
+    );
 }
 
 #[test]
@@ -183,21 +243,6 @@ fn a_pattern_that_matches_nothing_is_named() {
     expect(
         &package.error(),
         &["error[no-sources]: `sources` of device-link.waves: `kernels/**/*.cu` matches no file"],
-    );
-}
-
-#[test]
-fn what_nvcc_says_is_shown_with_its_command() {
-    let package = package("arch", MANIFEST);
-    let script = "#!/bin/sh\necho \"nvcc fatal   : Unsupported gpu architecture 'compute_80'\" >&2\nexit 1\n";
-    executable(&package.dir.join("toolkit/bin/nvcc"), script);
-    expect(
-        &package.error(),
-        &[
-            "error[nvcc-failed]: nvcc cannot compile cuda/waves.cu (exit status: 1): ",
-            "\"-gencode\" \"arch=compute_80,code=sm_80\"",
-            "| nvcc fatal   : Unsupported gpu architecture 'compute_80'",
-        ],
     );
 }
 

@@ -74,6 +74,13 @@ impl Project {
         Ok(project)
     }
 
+    /// The same for what is built, and compiles no CUDA code.
+    pub fn headers_alone() -> Result<Self> {
+        let project = Self::without_toolkit()?;
+        seed()?.copy(&project.target())?;
+        Ok(project)
+    }
+
     /// A copy of `examples/device-link`.
     pub fn example(toolkit: Toolkit) -> Result<Self> {
         let project = Self::bare(toolkit)?;

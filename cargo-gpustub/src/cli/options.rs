@@ -285,8 +285,8 @@ pub enum Form {
 #[derive(Debug, Args)]
 pub struct Install {
     /// Where to install: DIR/lib, DIR/include
-    #[arg(long, value_name = "DIR")]
-    pub prefix: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub prefix: Option<PathBuf>,
     /// Install nothing; print the files, a line each
     #[arg(long)]
     pub list: bool,

@@ -21,7 +21,7 @@ use crate::workspace::{Depth, Workspace, folder, target};
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one()?;
+    let package = workspace.selected_one(|_| true)?;
     let (libraries, unknown) = shipped::look_up(&options.libraries);
     if !unknown.is_empty() {
         shell.diagnostics(&unknown, &Sources::new())?;

@@ -103,7 +103,7 @@ pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
 fn planned(options: &cli::Generate, target: &Target) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
     if options.libraries.is_empty() {
         let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-        let declared = Declared::read_all(&workspace, &[workspace.selected_one()?])?
+        let declared = Declared::read_all(&workspace, &[workspace.selected_one(|_| true)?])?
             .remove(0)
             .1;
         if options.header.is_some() {

@@ -14,7 +14,7 @@ use crate::workspace::{Depth, Workspace, folder, shown};
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one()?;
+    let package = workspace.selected_one(|_| true)?;
     let path = folder(package).join(FILE);
     let shown = shown(&path);
     if path.exists() {

@@ -17,6 +17,7 @@ use gpustub_build::device_link::published::{Library, parse};
 use serde_json::{Value, json};
 
 use crate::cli;
+use crate::declared::Declared;
 use crate::environment::variable;
 use crate::error::{Error, Result};
 use crate::ops::{self, Operation};
@@ -38,17 +39,23 @@ enum Content {
 /// Runs the command.
 pub fn run(options: &cli::Install, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one()?;
+    let has_libraries = |package: &Package| {
+        Declared::read(&workspace, package).is_ok_and(|one| one.is_some_and(|one| one.has_rdc()))
+    };
+    let package = workspace.selected_one(has_libraries)?;
     let libraries = built(options, package)?;
     let files = files(package, &libraries)?;
-    if options.list {
+    let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
         let lines = files.keys().map(|path| format!("{path}\n"));
         shell.data(lines.collect::<String>())?;
         return Ok(true);
-    }
+    };
+    // CMake takes a relative folder for one below the project that asks.
+    let root = std::path::absolute(prefix).map_err(|e| Error::io("find", prefix, &e))?;
+    let stale = stale(&root, package, &files);
     let mut operations = Vec::new();
     for (path, content) in files {
-        let path = options.prefix.join(path);
+        let path = root.join(path);
         let shown = path.display().to_string();
         operations.push(match content {
             Content::Copy(from) => {
@@ -60,17 +67,39 @@ pub fn run(options: &cli::Install, shell: &mut Shell) -> Result<bool> {
     }
     operations.retain(|operation| !operation.is_done());
     ops::apply(&operations, |o| shell.detail(o.verb(), &o.shown))?;
-    let prefix = options.prefix.display();
+    let prefix = root.display();
     match operations.len() {
         0 => shell.status("Fresh", prefix.to_string()),
         1 => shell.status("Installed", format!("1 file in {prefix}")),
         n => shell.status("Installed", format!("{n} files in {prefix}")),
     }
+    if !stale.is_empty() {
+        shell.note(format!(
+            "of an earlier install, and no part of it any more: {}",
+            stale.join(", ")
+        ));
+    }
     shell.note(format!(
-        "next: `find_package({})` with -DCMAKE_PREFIX_PATH={prefix}",
+        "next: `find_package({})` with -DCMAKE_PREFIX_PATH=\"{prefix}\"",
         package.name
     ));
     Ok(true)
+}
+
+/// What the list of an earlier install has and `files` has not, where it is still there. It is not removed:
+/// other packages may have put the same file into the folder.
+fn stale(root: &Path, package: &Package, files: &Files) -> Vec<String> {
+    let list = root.join(list_name(package));
+    let old = fs::read_to_string(list).unwrap_or_default();
+    old.lines()
+        .filter(|name| !files.contains_key(*name) && root.join(name).is_file())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The list of all files, below the prefix.
+fn list_name(package: &Package) -> String {
+    format!("lib/cmake/{0}/{0}-files.txt", package.name)
 }
 
 /// Lets cargo run the build scripts, and reads what that of the package has made.
@@ -170,7 +199,7 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
     let version = templates::render("install/config-version.cmake", &version);
     let name = format!("{cmake}-config-version.cmake");
     files.insert(name, Content::Text(version));
-    let list = format!("{cmake}-files.txt");
+    let list = list_name(package);
     let names = files.keys().chain([&list]);
     let mut names: Vec<String> = names.map(|name| format!("{name}\n")).collect();
     names.sort();

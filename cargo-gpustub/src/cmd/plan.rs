@@ -7,14 +7,14 @@ use std::fmt::Write;
 
 use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
-use gpustub_core::diag::has_errors;
+use gpustub_core::diag::{Code, DUPLICATE_DEVICE_CODE, Diagnostic, UNREACHED_LIBRARY, has_errors};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::Form;
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
 
-use crate::cli::{self, PlanFormat};
+use crate::cli::{self, MessageFormat, PlanFormat};
 use crate::declared::{Declared, FILE};
 use crate::device_graph::DeviceGraph;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let selected = workspace.selected()?;
-    let graph = Graph::read(&workspace)?;
+    let graph = Graph::of(&workspace, &selected, &options.cargo, &target.triple)?;
 
     let mut clean = true;
     let mut packages = Vec::new();
@@ -59,12 +59,17 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         return Err(Error::new(message).help("write one with `cargo gpustub init`"));
     }
 
-    let mut found = analyse(&graph.nodes, &graph.images(&selected));
+    // Packages whose file is wrong are left out, and libraries of which not all is known.
     let device = DeviceGraph::read(&graph, &selected);
     let (links, refused) = device.plan();
-    found.extend(refused);
+    let complete = clean && device.is_whole(&links);
+    let found = all_refused(&graph, &selected, refused);
     shell.diagnostics(&found, &graph.sources())?;
     clean &= !has_errors(&found);
+    if !complete {
+        not_shown(shell);
+        return Ok(false);
+    }
 
     if let Some(node) = &options.explain {
         shell.data(device_link::explain(&links, node)?)?;
@@ -82,6 +87,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         PlanFormat::Json => shell.json(&Document {
             reason: "plan",
             format_version: FORMAT_VERSION,
+            refused: !clean,
             target: &target.triple,
             packages: packages
                 .iter()
@@ -92,6 +98,31 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         PlanFormat::Dot => shell.data(links.to_dot())?,
     }
     Ok(clean)
+}
+
+/// What is refused of the programs of some packages, all files being right.
+pub fn refused(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
+    all_refused(graph, selected, DeviceGraph::read(graph, selected).plan().1)
+}
+
+/// With what is refused of the device links. Code that is there twice comes first: until one of the two is
+/// gone, `sync` writes no device link that could reach all.
+fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let is = |one: &Diagnostic, code: &Code| one.code.id == code.id;
+    let mut found = analyse(&graph.nodes, &graph.images(selected));
+    found.extend(links);
+    if found.iter().any(|one| is(one, &DUPLICATE_DEVICE_CODE)) {
+        found.retain(|one| !is(one, &UNREACHED_LIBRARY));
+        found.sort_by_key(|one| !is(one, &DUPLICATE_DEVICE_CODE));
+    }
+    found
+}
+
+/// Says that errors leave no whole plan. Programs see that there is none.
+fn not_shown(shell: &mut Shell) {
+    if [MessageFormat::Human, MessageFormat::Short].contains(&shell.format()) {
+        shell.note("no plan is shown: because of the errors it would not be whole");
+    }
 }
 
 /// A line for each library, crate and program with relocatable code.
@@ -192,6 +223,8 @@ fn header(header: HeaderVersion) -> String {
 struct Document<'a> {
     reason: &'static str,
     format_version: u32,
+    /// Whether errors stand beside it: nothing is built so.
+    refused: bool,
     target: &'a str,
     packages: Vec<PackageJson<'a>>,
     device_link: device_link::Json<'a>,

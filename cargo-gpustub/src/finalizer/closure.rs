@@ -1,13 +1,12 @@
 //! Which packages with RDC code a package's programs are linked with, and under which features.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::{Command, Output};
 
 use cargo_metadata::{DependencyKind, Package};
 
 use super::{Programs, platform};
+use crate::cargo_tree::{self, Features, Query};
 use crate::cli;
-use crate::environment::variable;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::workspace::Workspace;
@@ -114,14 +113,7 @@ fn may_have(graph: &Graph, package: &Package) -> bool {
     reachable.into_iter().any(|at| !graph.rdc(at).is_empty())
 }
 
-#[derive(Clone, Copy)]
-enum Features<'a> {
-    All,
-    None,
-    Just(&'a str),
-}
-
-/// What `cargo tree` says: unlike the workspace's graph it is of one package with given features.
+/// The members of the closure under some features.
 struct Tree<'a> {
     workspace: &'a Workspace,
     graph: &'a Graph<'a>,
@@ -138,10 +130,19 @@ impl Tree<'_> {
             .into_iter()
             .map(|at| self.graph.packages[at])
             .filter(|package| super::is_one(package))
-            .map(|package| format!("{}@{}", package.name, package.version))
+            .map(cargo_tree::spec)
             .collect();
         loop {
-            let output = self.run(edges, features, &pruned)?;
+            let output = Query {
+                workspace: self.workspace,
+                options: self.options,
+                packages: &[self.package],
+                edges: &format!("{edges},no-proc-macro"),
+                features,
+                target: None,
+                pruned: &pruned,
+            }
+            .run()?;
             if output.status.success() {
                 return Ok(self.read(&String::from_utf8_lossy(&output.stdout)));
             }
@@ -152,88 +153,14 @@ impl Tree<'_> {
                 |spec: &String| text.contains(&format!("`{spec}` did not match any packages"));
             pruned.retain(|spec| !absent(spec));
             if pruned.len() == before {
-                let text = text.trim();
-                return Err(Error::new(text.strip_prefix("error: ").unwrap_or(text)));
+                return Err(cargo_tree::refusal(&output));
             }
         }
-    }
-
-    fn run(&self, edges: &str, features: Features, pruned: &[String]) -> Result<Output> {
-        let cargo = variable("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command
-            .arg("tree")
-            .arg("--manifest-path")
-            .arg(self.workspace.root().join("Cargo.toml"))
-            .args([
-                "--package",
-                &format!("{}@{}", self.package.name, self.package.version),
-            ])
-            .args(["--edges", &format!("{edges},no-proc-macro")])
-            .args([
-                "--prefix",
-                "none",
-                "--format",
-                "{p}",
-                "--charset",
-                "ascii",
-                "--color",
-                "never",
-            ]);
-        for spec in pruned {
-            command.args(["--prune", spec]);
-        }
-        match features {
-            Features::All => command.arg("--all-features"),
-            Features::None => command.arg("--no-default-features"),
-            Features::Just(name) => command.args(["--no-default-features", "--features", name]),
-        };
-        for (flag, on) in [
-            ("--locked", self.options.locked),
-            ("--offline", self.options.offline),
-        ] {
-            if on {
-                command.arg(flag);
-            }
-        }
-        command
-            .output()
-            .map_err(|e| Error::new(format!("could not run `cargo tree`: {e}")))
     }
 
     fn read(&self, text: &str) -> BTreeSet<usize> {
-        let named: BTreeSet<(&str, &str)> = text.lines().filter_map(name_and_version).collect();
-        let packages = self.graph.packages.iter().enumerate();
-        packages
-            .filter(|(at, package)| {
-                let version = package.version.to_string();
-                named.contains(&(package.name.as_str(), version.as_str()))
-                    && !self.graph.rdc(*at).is_empty()
-            })
-            .map(|(at, _)| at)
-            .collect()
-    }
-}
-
-/// `name v1.2.3 (/folder)`, perhaps with `(*)` behind it.
-fn name_and_version(line: &str) -> Option<(&str, &str)> {
-    let mut words = line.split(' ');
-    Some((words.next()?, words.next()?.strip_prefix('v')?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_cargo_tree_are_read() {
-        for (line, found) in [
-            ("app v0.1.0 (/x y/app)", Some(("app", "0.1.0"))),
-            ("cc v1.2.3-rc.1+x (*)", Some(("cc", "1.2.3-rc.1+x"))),
-            ("", None),
-            ("[dev-dependencies]", None),
-        ] {
-            assert_eq!(name_and_version(line), found, "{line}");
-        }
+        let lines = cargo_tree::lines(text);
+        let found = lines.iter().filter_map(|line| self.graph.named(line));
+        found.filter(|&at| !self.graph.rdc(at).is_empty()).collect()
     }
 }

@@ -10,17 +10,21 @@ use serde_json::json;
 use toml_edit::InlineTable;
 
 use super::closure::When;
-use super::{Closure, name, place};
+use super::{Closure, name, place, renamed};
 use crate::declared::FILE;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::ops::Operation;
+use crate::ops::Pending;
 use crate::templates;
 use crate::tree::cargo_toml;
 use crate::workspace::{Workspace, folder, library, shown};
 
 /// The feature of the helper that RDC libraries need.
 pub const FEATURE: &str = "device-link";
+
+/// The templates of a finalizer's code.
+pub(super) const BUILD_RS: &str = "finalizer/build.rs";
+pub(super) const LIB_RS: &str = "finalizer/lib.rs";
 
 #[derive(Serialize)]
 struct Dependency {
@@ -52,12 +56,9 @@ pub(super) fn operations(
     graph: &Graph,
     package: &Package,
     closure: &Closure,
-) -> Result<Vec<Operation>> {
+    pending: &mut Pending,
+) -> Result<()> {
     let dir = place(package);
-    let write = |file: &str, text: String| {
-        let path = dir.join(file);
-        Operation::write(path.clone(), shown(&path), text)
-    };
     // Sorted: those for all targets first.
     let mut tables: BTreeMap<Option<&str>, Vec<Dependency>> = BTreeMap::from([(None, Vec::new())]);
     let mut crates = Vec::new();
@@ -115,20 +116,15 @@ pub(super) fn operations(
         }),
     );
     let empty = json!({});
-    let mut operations = vec![
-        write("Cargo.toml", cargo_toml)?,
-        write("build.rs", templates::render("finalizer/build.rs", &empty))?,
-        write(
-            "src/lib.rs",
-            templates::render("finalizer/lib.rs", &json!({ "crates": crates })),
-        )?,
-    ];
+    pending.write(&dir.join("Cargo.toml"), cargo_toml)?;
+    pending.write(&dir.join("build.rs"), templates::render(BUILD_RS, &empty))?;
+    let code = templates::render(LIB_RS, &json!({ "crates": crates }));
+    pending.write(&dir.join("src/lib.rs"), code)?;
     if is_stubbed(graph, package) {
         let text = templates::render("finalizer/GpuStub.toml", &empty);
-        operations.push(write(FILE, text)?);
+        pending.write(&dir.join(FILE), text)?;
     }
-    operations.extend(manifest(package, closure, &features, private)?);
-    Ok(operations)
+    manifest(package, closure, &features, private, pending)
 }
 
 /// What stands in `#[cfg(…)]`; empty: nothing.
@@ -155,9 +151,10 @@ fn manifest(
     closure: &Closure,
     features: &[Feature],
     private: bool,
-) -> Result<Option<Operation>> {
+    pending: &mut Pending,
+) -> Result<()> {
     let path = package.manifest_path.as_std_path();
-    let old = read(path)?;
+    let old = pending.read(path)?;
     let kind = match closure.kind {
         DependencyKind::Development => "dev-dependencies",
         _ => "dependencies",
@@ -169,7 +166,11 @@ fn manifest(
     }
     let name = name(package);
     let edit = || {
-        let mut text = cargo_toml::set_dependency(&old, kind, &name, &value)?;
+        let mut text = old.clone();
+        for former in renamed::former(package) {
+            text = cargo_toml::rename_dependency(&text, former, &name)?;
+        }
+        text = cargo_toml::set_dependency(&text, kind, &name, &value)?;
         let wanted = features.iter().map(|feature| {
             let own = package
                 .features
@@ -181,10 +182,7 @@ fn manifest(
         Ok::<_, toml_edit::TomlError>(text)
     };
     let new = edit().map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(path))))?;
-    if new == old {
-        return Ok(None);
-    }
-    Operation::write(path.into(), shown(path), new).map(Some)
+    pending.write(path, new)
 }
 
 /// How the finalizer depends on a package: with none of its features, which others choose.
@@ -219,7 +217,8 @@ fn spec(dir: &Path, member: &Package, optional: bool) -> String {
 /// How the finalizer depends on gpustub-build: as the workspace does, or as a member of the closure.
 fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -> Result<String> {
     let mut table = InlineTable::new();
-    let root = read(&workspace.root().join("Cargo.toml"))?;
+    let root = workspace.root().join("Cargo.toml");
+    let root = fs::read_to_string(&root).map_err(|e| Error::io("read", &root, &e))?;
     if cargo_toml::workspace_declares(&root).unwrap_or(false) {
         table.insert("workspace", true.into());
     } else {
@@ -253,8 +252,4 @@ fn is_stubbed(graph: &Graph, package: &Package) -> bool {
 fn relative(to: &Path, from: &Path) -> String {
     let path = pathdiff::diff_paths(to, from).unwrap_or_else(|| to.to_owned());
     path.display().to_string().replace('\\', "/")
-}
-
-pub(super) fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))
 }

@@ -7,20 +7,23 @@
 
 mod closure;
 mod files;
+mod left_over;
 mod platform;
+mod renamed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use cargo_metadata::{CrateType, DependencyKind, Package, TargetKind};
+use cargo_metadata::{CrateType, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_CODE, Diagnostic, NEVER_DEVICE_LINKED, OUT_OF_SYNC};
 use gpustub_core::manifest::Form;
 
 use crate::cli;
 use crate::codes::{TWO_FINALIZERS, UNREACHED};
-use crate::declared::Declared;
+use crate::declared::Members;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::ops::Operation;
+use crate::ops::Pending;
 use crate::tree::{Edit, cargo_toml, use_line};
 use crate::workspace::{Depth, Workspace, folder, host_triple, library, shown};
 
@@ -30,27 +33,25 @@ pub use files::FEATURE;
 /// The folder of a package's finalizer, in the package's own.
 pub const FOLDER: &str = "gpustub-final";
 
+const PREFIX: &str = "gpustub-final-";
+
 /// The name of a package's finalizer.
 pub fn name(package: &Package) -> String {
-    format!("gpustub-final-{}", package.name)
+    format!("{PREFIX}{}", package.name)
 }
 
 /// Whether a finalizer is what this package is.
 pub fn is_one(package: &Package) -> bool {
-    package.name.starts_with("gpustub-final-")
+    package.name.starts_with(PREFIX)
 }
 
-/// What has to be written for the programs of these packages. Nothing is read of the dependencies
-/// unless a member has RDC libraries.
+/// What has to be written for the programs of the packages that are selected, where it may be needed.
 pub fn operations(
     workspace: &Workspace,
     options: &cli::Cargo,
-    selected: &[&Package],
+    pending: &mut Pending,
     found: &mut Vec<Diagnostic>,
-) -> Result<Vec<Operation>> {
-    if !may_be_needed(workspace)? {
-        return Ok(Vec::new());
-    }
+) -> Result<()> {
     let mut all = options.clone();
     all.features.all_features = true;
     all.features.features.clear();
@@ -59,17 +60,13 @@ pub fn operations(
     let full = Workspace::load(&all, Depth::Graph(&host))?;
     let graph = Graph::read(&full)?;
 
-    let mut operations = Vec::new();
-    for package in selected {
-        let Some(at) = full.members().iter().position(|p| p.id == package.id) else {
-            continue;
-        };
-        let package = full.members()[at];
-        if is_one(package) {
+    for package in full.selected()? {
+        // What is not asked for anew by `workspace` has been written since.
+        if is_one(package) || !workspace.has(package) {
             continue;
         }
         if has_rdc(&graph, package) || is_light(package) {
-            found.extend(left_over(package, true));
+            left_over::remove(&full, &graph, package, true, pending, found)?;
             continue;
         }
         let targets = Programs::of(package);
@@ -78,64 +75,34 @@ pub fn operations(
             false => closure::of(&full, &graph, options, package, &targets)?,
         };
         let Some(closure) = closure else {
-            found.extend(left_over(package, false));
+            left_over::remove(&full, &graph, package, false, pending, found)?;
             continue;
         };
-        if let Some(twice) = twice(&graph, &closure) {
-            found.push(twice);
+        let refused = twice(&graph, &closure).or_else(|| renamed::refused(&graph, package));
+        if let Some(refused) = refused {
+            found.push(refused);
             continue;
         }
         found.extend(stands_against(&graph, package, &targets, &closure));
-        operations.extend(files::operations(&full, &graph, package, &closure)?);
-        operations.extend(use_lines(package, &targets, &closure, found)?);
+        files::operations(&full, &graph, package, &closure, pending)?;
+        use_lines(package, &targets, &closure, pending, found)?;
     }
-    Ok(operations)
+    Ok(())
 }
 
-/// Whether any package has RDC libraries, or a finalizer: asked before cargo resolves anything. A
-/// dependency from elsewhere that has some uses the helper, and stands in `Cargo.lock` with it.
-pub fn may_be_needed(workspace: &Workspace) -> Result<bool> {
+/// Whether any package has RDC libraries, or a finalizer: asked before cargo resolves anything, with what
+/// the members declare. A dependency from elsewhere that has some uses the helper, and stands in
+/// `Cargo.lock` with it.
+pub fn may_be_needed(workspace: &Workspace, declared: &Members) -> bool {
+    let has_rdc = declared.all().any(|(_, one)| one.has_rdc());
     let members = workspace.members();
-    for member in &members {
-        let declared = Declared::read(workspace, member)?;
-        if is_one(member) || declared.is_some_and(|one| one.has_rdc()) {
-            return Ok(true);
-        }
+    if has_rdc || members.iter().any(|member| is_one(member)) {
+        return true;
     }
     let lock = std::fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
     let users = cargo_toml::users_of_helper(&lock);
-    Ok(users
-        .iter()
-        .any(|user| !members.iter().any(|member| member.name.as_str() == user)))
-}
-
-/// What an earlier run has written for a package that needs none any more: it has no such code, or
-/// its own build script links it.
-fn left_over(package: &Package, links_itself: bool) -> Option<Diagnostic> {
-    let name = name(package);
-    let depends = package.dependencies.iter().any(|d| d.name == name);
-    let dir = place(package);
-    if !depends && !dir.join("Cargo.toml").exists() {
-        return None;
-    }
-    let of = &package.name;
-    let why = match links_itself {
-        true => format!("the build script of `{of}` device-links its programs"),
-        false => format!("no program of `{of}` has CUDA device code any more"),
-    };
-    let message = format!("{why}, and its finalizer is still there");
-    let help = format!(
-        "remove the folder `{}`, and `{name}` from Cargo.toml and from the `use` lines of the \
-         programs",
-        shown(&dir)
-    );
-    let file = shown(package.manifest_path.as_std_path());
-    // Two device links of one program do not link; one of nothing does no harm.
-    let found = match links_itself {
-        true => Diagnostic::error(&TWO_FINALIZERS, message),
-        false => Diagnostic::warning(&OUT_OF_SYNC, message),
-    };
-    Some(found.at(&file, 0..0).help(help))
+    let names: BTreeSet<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    users.iter().any(|user| !names.contains(user.as_str()))
 }
 
 /// Two packages of one name, which no crate can depend on by it, and no device link can hold.
@@ -149,7 +116,9 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
             package.name, package.version
         );
         let help = "let all depend on one version: `cargo tree --duplicates`";
-        Some(Diagnostic::error(&DUPLICATE_DEVICE_CODE, message).help(help))
+        let file = shown(package.manifest_path.as_std_path());
+        let error = Diagnostic::error(&DUPLICATE_DEVICE_CODE, message);
+        Some(error.at(&file, 0..0).help(help))
     })
 }
 
@@ -172,11 +141,11 @@ fn has_rdc(graph: &Graph, package: &Package) -> bool {
 #[derive(Debug, Default)]
 pub struct Programs {
     /// Programs, and libraries for C.
-    shipped: Vec<(std::path::PathBuf, cargo_metadata::Edition)>,
+    shipped: Vec<(PathBuf, Edition)>,
     /// Tests, examples and benchmarks.
-    others: Vec<(std::path::PathBuf, cargo_metadata::Edition)>,
+    others: Vec<(PathBuf, Edition)>,
     /// The library, for its unit tests.
-    unit_tests: Option<(std::path::PathBuf, cargo_metadata::Edition)>,
+    unit_tests: Option<(PathBuf, Edition)>,
     /// Whether a library for C is a crate for Rust, too.
     mixed: bool,
     /// Whether it is a shared one.
@@ -206,6 +175,15 @@ impl Programs {
             }
         }
         programs
+    }
+
+    /// The root files, those that are shipped first, with the lines that they have.
+    fn lines(&self) -> impl Iterator<Item = (&Path, Edition, &'static use_line::Line)> {
+        let programs = self.shipped.iter().chain(&self.others);
+        let programs = programs.map(|root| (root, &use_line::DEVICE_LINK));
+        let tests = self.unit_tests.iter();
+        let all = programs.chain(tests.map(|root| (root, &use_line::UNIT_TESTS)));
+        all.map(|((path, edition), line)| (path.as_path(), *edition, line))
     }
 
     fn is_empty(&self) -> bool {
@@ -293,33 +271,64 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
     Some(Diagnostic::error(&NEVER_DEVICE_LINKED, message).help(help))
 }
 
+/// Takes away lines about a finalizer that is called otherwise, or that is none, from files of a package.
+fn remove_stale_lines<'p>(
+    package: &Package,
+    paths: impl IntoIterator<Item = &'p Path>,
+    name: Option<&str>,
+    pending: &mut Pending,
+) -> Result<()> {
+    let place = place(package);
+    // Perhaps that of another package, which somebody named by hand.
+    let is_other = |name: &str| {
+        package.dependencies.iter().any(|one| {
+            let known = one.rename.as_ref().unwrap_or(&one.name).replace('-', "_");
+            known == name && one.path.as_ref().is_none_or(|path| *path != place)
+        })
+    };
+    for path in paths.into_iter().filter(|path| path.exists()) {
+        // Cargo says of what cannot be read.
+        let Ok(text) = pending.read(path) else {
+            continue;
+        };
+        let keep = |one: &str| Some(one) == name || is_other(one);
+        let new = use_line::retain(&text, &use_line::DEVICE_LINK, keep);
+        pending.write(path, new)?;
+    }
+    Ok(())
+}
+
+/// Takes away the lines about a finalizer in a package that has none.
+pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
+    let paths = package.targets.iter();
+    let paths = paths.map(|target| target.src_path.as_std_path());
+    remove_stale_lines(package, paths, None, pending)
+}
+
 /// The `use … as _` lines of the programs.
 fn use_lines(
     package: &Package,
     programs: &Programs,
     closure: &Closure,
+    pending: &mut Pending,
     found: &mut Vec<Diagnostic>,
-) -> Result<Vec<Operation>> {
-    let crate_name = name(package).replace('-', "_");
-    let shipped: &[_] = match closure.kind {
-        DependencyKind::Development => &[],
-        _ => &programs.shipped,
+) -> Result<()> {
+    let crate_name = crate_name(package);
+    let tests_alone = closure.kind == DependencyKind::Development;
+    let without = match tests_alone {
+        true => programs.shipped.len(),
+        false => 0,
     };
-    let mut operations = Vec::new();
-    let roots = shipped.iter().chain(&programs.others);
-    let roots = roots.map(|root| (root, use_line::DEVICE_LINK));
-    let tests = programs.unit_tests.iter();
-    let tests = tests.map(|root| (root, use_line::UNIT_TESTS));
-    for ((path, edition), line) in roots.chain(tests) {
+    let paths = || programs.lines().map(|(path, _, _)| path);
+    remove_stale_lines(package, paths().take(without), None, pending)?;
+    remove_stale_lines(package, paths().skip(without), Some(&crate_name), pending)?;
+    for (path, edition, line) in programs.lines().skip(without) {
         if !path.exists() {
             continue;
         }
-        let text = files::read(path)?;
-        match use_line::add(&text, &crate_name, *edition, line) {
+        match use_line::add(&pending.read(path)?, &crate_name, edition, line) {
             Edit::Same => {}
-            Edit::Changed(text) => {
-                operations.push(Operation::write(path.clone(), shown(path), text)?);
-            }
+            Edit::Changed(text) => pending.write(path, text)?,
             Edit::Impossible(why) => {
                 let message = format!("`{}` cannot be edited: {why}", shown(path));
                 let help = format!("add this line before its first item: `use {crate_name} as _;`");
@@ -327,10 +336,15 @@ fn use_lines(
             }
         }
     }
-    Ok(operations)
+    Ok(())
+}
+
+/// What Rust code calls a package's finalizer.
+fn crate_name(package: &Package) -> String {
+    name(package).replace('-', "_")
 }
 
 /// The folder of a package's finalizer.
-fn place(package: &Package) -> std::path::PathBuf {
+fn place(package: &Package) -> PathBuf {
     folder(package).join(FOLDER)
 }

@@ -69,7 +69,9 @@ pub fn change<'a>(operation: &'a Operation, state: &'static str) -> Change<'a> {
         format_version: FORMAT_VERSION,
         state,
         path: &operation.shown,
-        kind: if operation.creates() {
+        kind: if operation.removes() {
+            "remove"
+        } else if operation.creates() {
             "create"
         } else {
             "update"

@@ -1,7 +1,7 @@
 //! What `sync` adds to a `Cargo.toml`, its formatting kept.
 
 use super::{as_before, separate};
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
 /// The package that build scripts use.
 pub const HELPER: &str = "gpustub-build";
@@ -15,6 +15,9 @@ pub const REQUIREMENT: &str = concat!(
     ".",
     env!("CARGO_PKG_VERSION_MINOR")
 );
+
+/// The tables of dependencies that `sync` writes.
+const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// Whether the workspace's root manifest declares the helper in `[workspace.dependencies]`.
 pub fn workspace_declares(root: &str) -> Result<bool, toml_edit::TomlError> {
@@ -162,7 +165,7 @@ pub fn set_dependency(
     value: &InlineTable,
 ) -> Result<String, toml_edit::TomlError> {
     let mut document: DocumentMut = manifest.parse()?;
-    for other in ["dependencies", "dev-dependencies", "build-dependencies"] {
+    for other in KINDS {
         let table = document.get_mut(other).and_then(Item::as_table_like_mut);
         let Some(table) = table else { continue };
         if other != kind {
@@ -194,6 +197,90 @@ pub fn set_dependency(
     }
     let text = as_before(manifest, &document.to_string());
     add_dependency(&text, kind, name, Value::InlineTable(value.clone()))
+}
+
+/// Removes a dependency of any kind, and what the features pass to it.
+pub fn remove_dependency(manifest: &str, name: &str) -> Result<String, toml_edit::TomlError> {
+    let text = pass_features(manifest, name, std::iter::empty())?;
+    let mut document: DocumentMut = text.parse()?;
+    for kind in KINDS {
+        let table = document.get_mut(kind).and_then(Item::as_table_like_mut);
+        if let Some(table) = table
+            && table.remove(name).is_some()
+            && table.is_empty()
+        {
+            document.remove(kind);
+        }
+    }
+    Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Calls a dependency by another name, in the features, too. Where it is there by both, the former goes.
+pub fn rename_dependency(
+    manifest: &str,
+    old: &str,
+    new: &str,
+) -> Result<String, toml_edit::TomlError> {
+    let mut document: DocumentMut = manifest.parse()?;
+    for kind in KINDS {
+        match document.get_mut(kind) {
+            Some(Item::Table(table)) => {
+                let sorted = is_sorted(table);
+                let Some((key, item)) = table.remove_entry(old) else {
+                    continue;
+                };
+                if !table.contains_key(new) {
+                    let key = Key::new(new).with_leaf_decor(key.leaf_decor().clone());
+                    table.insert_formatted(&key, item);
+                }
+                if sorted {
+                    table.sort_values();
+                }
+            }
+            Some(Item::Value(Value::InlineTable(table))) => {
+                if let Some(value) = table.remove(old) {
+                    table.get_or_insert(new, value);
+                }
+            }
+            _ => {}
+        }
+    }
+    let renamed = |word: &str| {
+        let (mark, name) = match word.strip_prefix("dep:") {
+            Some(name) => ("dep:", name),
+            None => ("", word),
+        };
+        let rest = name.strip_prefix(old)?;
+        let is_whole = rest.is_empty() || rest.starts_with(['/', '?']);
+        is_whole.then(|| format!("{mark}{new}{rest}"))
+    };
+    let features = document
+        .get_mut("features")
+        .and_then(Item::as_table_like_mut);
+    let lists = features
+        .into_iter()
+        .flat_map(|features| features.iter_mut());
+    for list in lists.filter_map(|(_, item)| item.as_array_mut()) {
+        for value in list.iter_mut() {
+            if let Some(word) = value.as_str().and_then(renamed) {
+                let decor = value.decor().clone();
+                *value = Value::from(word);
+                *value.decor_mut() = decor;
+            }
+        }
+    }
+    Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Whether the workspace's root manifest names a folder of this name as a member.
+pub fn has_member(root: &str, folder: &str) -> bool {
+    let document: DocumentMut = root.parse().unwrap_or_default();
+    let members = document
+        .get("workspace")
+        .and_then(|item| item.get("members"));
+    let members = members.and_then(Item::as_array).into_iter().flatten();
+    let mut members = members.filter_map(Value::as_str);
+    members.any(|path| path.rsplit('/').next() == Some(folder))
 }
 
 /// Adds a dependency to the table `kind`, unless it has one of that name.
@@ -373,5 +460,32 @@ mod tests {
         assert!(!workspace_declares("[workspace]\nmembers = []\n").unwrap());
         assert!(build_is_off("[package]\nbuild = false\n").unwrap());
         assert!(!build_is_off("[package]\nbuild = \"b.rs\"\n").unwrap());
+    }
+
+    #[test]
+    fn a_dependency_gets_another_name_in_its_place() {
+        for (before, after) in [
+            (
+                "[dependencies]\n# Ours.\na = { path = \"p\" } # here\nb = \"1\"\n",
+                "[dependencies]\nb = \"1\"\n# Ours.\nx = { path = \"p\" } # here\n",
+            ),
+            (
+                "[features]\ng = [\"a/g\", \"a?/h\", \"dep:a\", \"ab/g\", \"dep:ab\"] # g\n",
+                "[features]\ng = [\"x/g\", \"x?/h\", \"dep:x\", \"ab/g\", \"dep:ab\"] # g\n",
+            ),
+            (
+                "[dev-dependencies]\na = \"1\"\nx = \"2\"\n",
+                "[dev-dependencies]\nx = \"2\"\n",
+            ),
+            (
+                "dependencies = { a = \"1\" }\n",
+                "dependencies = { x = \"1\" }\n",
+            ),
+            ("[package]\nname = \"a\"\n", "[package]\nname = \"a\"\n"),
+        ] {
+            let blank = |text: &str| text.replace(' ', "");
+            let new = rename_dependency(before, "a", "x").unwrap();
+            assert_eq!(blank(&new), blank(after));
+        }
     }
 }

@@ -56,6 +56,12 @@ impl File {
         Some((self.head + start(first), first.to_string()))
     }
 
+    /// Whether a token of the file itself begins at a place: not what stands in a comment, a string or braces.
+    pub fn has_item_at(&self, at: usize) -> bool {
+        let mut tokens = self.tokens.iter();
+        tokens.any(|token| self.head + start(token) == at)
+    }
+
     /// The body of the one `fn main`: the place behind its `{` and inner attributes, and the place
     /// of its `}`.
     pub fn main_body(&self) -> Option<Range<usize>> {

@@ -4,6 +4,9 @@
 //! package gets the stubs by linking that library, which rustc does only if the program names
 //! it; without the line, a program that reaches the GPU library in another way would miss them.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use cargo_metadata::Edition;
 use serde_json::json;
 
@@ -11,53 +14,77 @@ use super::{Edit, line_break, rust};
 use crate::templates;
 
 /// What a line is for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Line {
     why: &'static str,
-    /// For the crate's unit tests alone.
-    tests: bool,
+    /// What stands in `#[cfg(…)]`; empty: nothing.
+    condition: Cow<'static, str>,
+    /// Whether the condition is that of a dependency, and follows it.
+    follows: bool,
+}
+
+impl Line {
+    const fn new(why: &'static str) -> Self {
+        Self {
+            why,
+            condition: Cow::Borrowed(""),
+            follows: false,
+        }
+    }
+
+    /// The line about `library`, and the attribute before it.
+    fn text(&self, library: &str, edition: Edition) -> String {
+        let data = json!({
+            "library": library,
+            "edition_2015": edition == Edition::E2015,
+            "why": self.why,
+            "condition": self.condition,
+        });
+        templates::render("use-line", &data).trim_end().to_owned()
+    }
 }
 
 /// A program names the library of its package.
-pub const STUBS: Line = Line {
-    why: "its build script has the GPU stubs",
-    tests: false,
-};
-
-/// A package names those whose device code its own calls.
-pub const DEVICE_CODE: Line = Line {
-    why: "its CUDA code, and what that is linked with",
-    tests: false,
-};
+pub static STUBS: Line = Line::new("its build script has the GPU stubs");
 
 /// A program names a finalizer.
-pub const DEVICE_LINK: Line = Line {
-    why: "the device link of its CUDA code",
-    tests: false,
-};
+pub static DEVICE_LINK: Line = Line::new("the device link of its CUDA code");
 
 /// A library's unit tests do.
-pub const UNIT_TESTS: Line = Line {
-    tests: true,
-    ..DEVICE_LINK
+pub static UNIT_TESTS: Line = Line {
+    why: "the device link of its CUDA code",
+    condition: Cow::Borrowed("test"),
+    follows: false,
 };
+
+/// A package names those whose device code its own calls, where it depends on them.
+pub fn device_code(condition: String) -> Line {
+    Line {
+        condition: condition.into(),
+        follows: true,
+        ..Line::new("its CUDA code, and what that is linked with")
+    }
+}
 
 /// Adds the line after the inner attributes, before the first item, unless the file names the
 /// library already.
-pub fn add(text: &str, library: &str, edition: Edition, line: Line) -> Edit {
+pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("it cannot be read as Rust");
     };
-    if file.mentions_crate(library) {
-        return Edit::Same;
-    }
-    let edition_2015 = edition == Edition::E2015;
-    let Line { why, tests } = line;
-    let data = json!({
-        "library": library, "edition_2015": edition_2015, "why": why, "tests": tests,
-    });
-    let line = templates::render("use-line", &data);
     let newline = line_break(text);
+    let line = (line.text(library, edition).replace('\n', newline), line);
+    if file.mentions_crate(library) {
+        return match written(text, library, edition, line.1) {
+            Some(old) if line.1.follows && text[old.clone()] != line.0 => Edit::Changed(format!(
+                "{}{}{}",
+                &text[..old.start],
+                line.0,
+                &text[old.end..]
+            )),
+            _ => Edit::Same,
+        };
+    }
     let after = file.after_inner_attributes().unwrap_or(file.head());
     let (at, word) = match file.first_item() {
         Some((start, word)) => (attached_comment(text, after, start), word),
@@ -71,13 +98,116 @@ pub fn add(text: &str, library: &str, edition: Edition, line: Line) -> Edit {
     if !blank_above(before, file.head()) {
         new.push_str(newline);
     }
-    new.push_str(line.trim_end());
+    new.push_str(&line.0);
     new.push_str(newline);
     // Imports stay together; other items keep their distance.
     if !word.is_empty() && !matches!(word.as_str(), "use" | "extern") {
         new.push_str(newline);
     }
     Edit::Changed(format!("{before}{new}{}", &text[at..]))
+}
+
+/// Removes a line as `add` has written it; what names the library otherwise has to go by hand.
+pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
+    let Some(file) = rust::File::parse(text) else {
+        return Edit::Impossible("it cannot be read as Rust");
+    };
+    if !file.mentions_crate(library) {
+        return Edit::Same;
+    }
+    let newline = line_break(text);
+    let wanted = line.text(library, edition).replace('\n', newline);
+    let Some(range) = written(text, library, edition, line).filter(|at| text[at.clone()] == wanted)
+    else {
+        return Edit::Impossible("it names the crate in its own way");
+    };
+    let new = cut(text, range, file.head());
+    match rust::File::parse(&new) {
+        Some(file) if !file.mentions_crate(library) => Edit::Changed(new),
+        _ => Edit::Impossible("it names the crate in its own way"),
+    }
+}
+
+/// The text without the lines that `add` has written for the same purpose, under whatever condition, about
+/// crates that are not to be kept.
+pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
+    let mut new = text.to_owned();
+    let Some(file) = text
+        .contains(line.why)
+        .then(|| rust::File::parse(text))
+        .flatten()
+    else {
+        return new;
+    };
+    let mut stale = Vec::new();
+    let mut at = 0;
+    for whole in text.split_inclusive('\n') {
+        let start = at;
+        at += whole.len();
+        let plain = whole.trim_end_matches(['\r', '\n']);
+        let goes = named(plain, line.why).is_some_and(|name| !keep(name));
+        // What looks like it in a comment, a string or a module is none.
+        if !goes || !file.has_item_at(start) {
+            continue;
+        }
+        let from = with_condition(text, start);
+        let above = text[..from].trim_end().rsplit('\n').next();
+        if !above.is_some_and(|above| above.starts_with("#[")) {
+            stale.push(from..start + plain.len());
+        }
+    }
+    for range in stale.into_iter().rev() {
+        new = cut(&new, range, file.head());
+    }
+    new
+}
+
+/// The crate that a line names, if it is as `add` writes it.
+fn named<'a>(line: &'a str, why: &str) -> Option<&'a str> {
+    let rest = line.strip_suffix(why)?.strip_suffix(" as _; // ")?;
+    let name = rest
+        .strip_prefix("use ")
+        .or_else(|| rest.strip_prefix("extern crate "))?;
+    let is_word = name.chars().all(|c| c == '_' || c.is_alphanumeric());
+    is_word.then_some(name)
+}
+
+/// The text without a line, nor one of two empty lines that would meet.
+fn cut(text: &str, range: Range<usize>, head: usize) -> String {
+    let before = &text[..range.start];
+    let rest = text[range.end..].trim_start_matches('\r');
+    let after = rest.strip_prefix('\n').unwrap_or(rest);
+    let after = match blank_above(before, head) {
+        true => after.strip_prefix(line_break(text)).unwrap_or(after),
+        false => after,
+    };
+    format!("{before}{after}")
+}
+
+/// Where the line stands as it was written once, with a condition above it, perhaps another one.
+fn written(text: &str, library: &str, edition: Edition, line: &Line) -> Option<Range<usize>> {
+    let plain = Line {
+        condition: Cow::Borrowed(""),
+        ..line.clone()
+    };
+    let plain = plain.text(library, edition);
+    let at = text.find(&plain)?;
+    let end = at + plain.len();
+    let whole =
+        line_start(text, at) == at && text[end..].trim_start_matches('\r').starts_with('\n');
+    if !whole {
+        return None;
+    }
+    Some(with_condition(text, at)..end)
+}
+
+/// Where the line at `at` begins with its condition, if it has one.
+fn with_condition(text: &str, at: usize) -> usize {
+    let above = line_start(text, at.saturating_sub(1));
+    match above < at && text[above..at].starts_with("#[cfg(") {
+        true => above,
+        false => at,
+    }
 }
 
 /// Where the comment begins that stands directly above the item at `start`, or the item's line.
@@ -113,7 +243,7 @@ mod tests {
     use super::*;
 
     fn changed(text: &str) -> String {
-        match add(text, "hello", Edition::E2024, STUBS) {
+        match add(text, "hello", Edition::E2024, &STUBS) {
             Edit::Changed(text) => text,
             other => panic!("{other:?} for {text}"),
         }
@@ -164,8 +294,67 @@ mod tests {
             );
             let once = changed(before);
             assert_eq!(once, after);
-            assert_eq!(add(&once, "hello", Edition::E2024, STUBS), Edit::Same);
+            assert_eq!(add(&once, "hello", Edition::E2024, &STUBS), Edit::Same);
         }
+    }
+
+    #[test]
+    fn a_line_goes_as_it_came() {
+        for before in [
+            "",
+            "fn main() {}\n",
+            "use std::env;\n",
+            "//! Doc.\n\nfn main() {}\n",
+            "// L.\r\n\r\nfn f() {}\r\n",
+        ] {
+            for line in [&DEVICE_LINK, &UNIT_TESTS] {
+                let Edit::Changed(with) = add(before, "last", Edition::E2024, line) else {
+                    panic!("{before}");
+                };
+                let gone = remove(&with, "last", Edition::E2024, line);
+                assert_eq!(gone, Edit::Changed(before.to_owned()), "{with}");
+            }
+            assert_eq!(remove(before, "last", Edition::E2024, &STUBS), Edit::Same);
+        }
+        let own = "use last as _; // mine\n";
+        assert!(matches!(
+            remove(own, "last", Edition::E2024, &DEVICE_LINK),
+            Edit::Impossible(_)
+        ));
+        let Edit::Changed(with) = add("fn f() {}\n", "last", Edition::E2024, &DEVICE_LINK) else {
+            panic!()
+        };
+        // A condition, or a use, that somebody else has written.
+        for own in [
+            format!("#[cfg(x)]\n{with}"),
+            format!("{with}use last::x;\n"),
+        ] {
+            let edit = remove(&own, "last", Edition::E2024, &DEVICE_LINK);
+            assert!(matches!(edit, Edit::Impossible(_)), "{own}");
+        }
+    }
+
+    #[test]
+    fn a_condition_follows_the_dependency() {
+        let with = |text: &str, condition: &str| {
+            add(
+                text,
+                "b",
+                Edition::E2024,
+                &device_code(condition.to_owned()),
+            )
+        };
+        let line = "use b as _; // its CUDA code, and what that is linked with\n";
+        let one = format!("#[cfg(feature = \"x\")]\n{line}");
+        let two = format!("#[cfg(unix)]\n{line}");
+        assert_eq!(with("", "feature = \"x\""), Edit::Changed(one.clone()));
+        assert_eq!(with(&one, "feature = \"x\""), Edit::Same);
+        assert_eq!(with(&one, "unix"), Edit::Changed(two.clone()));
+        assert_eq!(with(&two, ""), Edit::Changed(line.to_owned()));
+        // Other lines, and those of a program on its finalizer, are left as they are.
+        assert_eq!(with("use b as _;\n", "unix"), Edit::Same);
+        let own = "#[cfg(x)]\nuse b as _; // the device link of its CUDA code\n";
+        assert_eq!(add(own, "b", Edition::E2024, &DEVICE_LINK), Edit::Same);
     }
 
     #[test]
@@ -180,7 +369,7 @@ mod tests {
             "fn main() { println!(\"{}\", hello::VERSION) }",
         ] {
             assert_eq!(
-                add(same, "hello", Edition::E2024, STUBS),
+                add(same, "hello", Edition::E2024, &STUBS),
                 Edit::Same,
                 "{same}"
             );
@@ -189,9 +378,50 @@ mod tests {
 
     #[test]
     fn the_first_edition_wants_extern_crate() {
-        let Edit::Changed(text) = add("fn main() {}\n", "hello", Edition::E2015, STUBS) else {
+        let Edit::Changed(text) = add("fn main() {}\n", "hello", Edition::E2015, &STUBS) else {
             panic!()
         };
         assert!(text.starts_with("extern crate hello as _;"), "{text}");
+    }
+
+    #[test]
+    fn lines_are_kept_that_are_wanted_or_of_somebody_else() {
+        let line = |name: &str| format!("use {name} as _; // its build script has the GPU stubs\n");
+        let gone = line("gone");
+        for (before, after) in [
+            (
+                format!("{gone}\nfn main() {{}}\n"),
+                "fn main() {}\n".to_owned(),
+            ),
+            (
+                format!("{}{gone}use b;\n", line("kept")),
+                format!("{}use b;\n", line("kept")),
+            ),
+            (
+                format!("//! Doc.\n\n{gone}\nfn f() {{}}\n"),
+                "//! Doc.\n\nfn f() {}\n".into(),
+            ),
+            (format!("#[cfg(unix)]\n{gone}use b;\n"), "use b;\n".into()),
+            (gone.replace("use ", "extern crate "), String::new()),
+            (
+                gone.replace('\n', "\r\n") + "\r\nfn f() {}\r\n",
+                "fn f() {}\r\n".into(),
+            ),
+        ] {
+            assert_eq!(retain(&before, &STUBS, |name| name == "kept"), after);
+        }
+        for same in [
+            format!("/*\n{gone}*/\n"),
+            format!("const X: &str = \"\n{gone}\";\n"),
+            format!("mod m {{\n{gone}}}\n"),
+            format!("#[allow(unused)]\n{gone}"),
+            gone.replace("use gone", "pub use gone"),
+            gone.replace("as _", "as other"),
+            gone.replace("the GPU", "my GPU"),
+            "use gone as _;\n".to_owned(),
+            format!("{gone}}}"),
+        ] {
+            assert_eq!(retain(&same, &STUBS, |_| false), same);
+        }
     }
 }

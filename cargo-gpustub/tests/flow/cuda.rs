@@ -46,6 +46,7 @@ pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
         "schema = 1\n[device-link.{name}]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n{table}"
     );
     write(&dir, "GpuStub.toml", &text);
+    write(&dir, &format!("{name}.cu"), "");
 }
 
 /// `[dependencies]` on crates beside.

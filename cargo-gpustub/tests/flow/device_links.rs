@@ -4,7 +4,7 @@ use super::cuda::{diamond, on, plain, program, rdc, workspace};
 use super::{cc, ends, repository, write};
 
 /// The lines about device links, of one package's nodes if it is named.
-fn lines(out: &str, of: &str) -> Vec<String> {
+pub fn lines(out: &str, of: &str) -> Vec<String> {
     let (_, links) = out.split_once("device links\n").unwrap_or_default();
     let lines = links.lines().map(str::trim);
     let lines = lines.filter(|line| line.starts_with(of));
@@ -247,7 +247,7 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
     );
     program(folder, "app", &on(&["one", "two"]));
     let (_, err) = ends(1, folder, &["plan"]);
-    let told = "`one/same` and `two/same` are two versions of `same`, with one device code";
+    let told = "`one/same` and `two/same` are both `device-link.same`";
     assert!(
         err.contains("error[duplicate-device-code]") && err.contains(told),
         "{err}"
@@ -276,7 +276,7 @@ fn two_versions_of_a_package_are_told_apart() {
     plain(folder, "b", b);
     program(folder, "app", &on(&["a", "b"]));
     let (out, err) = ends(1, folder, &["plan"]);
-    let told = "`base@0.1.0/base` and `base@0.2.0/base` are two versions of `base`";
+    let told = "`base@0.1.0/base` and `base@0.2.0/base` are both `device-link.base`";
     assert!(err.contains(told), "{err}");
     assert_eq!(lines(&out, "base@0.2.0/rlib").len(), 1, "{out}");
     // Nothing is written of it that cargo could not read.
@@ -346,6 +346,20 @@ fn what_is_required_must_be_in_sight() {
     );
 }
 
+/// Nobody has run the script yet.
+#[test]
+fn what_a_build_script_writes_is_not_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "app", "", "");
+    let path = "app/GpuStub.toml";
+    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let generated = "[\"*.cu\", \"$OUT_DIR/*.cu\"]\ninclude = [\"$OUT_DIR\"]";
+    write(folder, path, &text.replace("[\"*.cu\"]", generated));
+    ends(0, folder, &["plan"]);
+}
+
 /// What others have built is looked at where it lies.
 #[test]
 fn archives_of_others_are_looked_into() {
@@ -396,6 +410,15 @@ fn archives_of_others_are_looked_into() {
         err.contains("`app` has sm_90; the device link of") && err.contains("wants sm_80"),
         "{err}"
     );
+    // Where nothing else asks for it, too: builds believe what is declared.
+    let told =
+        "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has sm_90 alone";
+    assert!(err.contains(told), "{err}");
+    assert!(err.contains("--> app/GpuStub.toml:4:10"), "{err}");
+    for command in ["plan", "check"] {
+        let (_, err) = ends(1, folder, &[command, "-p", "app"]);
+        assert!(err.contains(told), "{err}");
+    }
     archive("OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
     let told = "[prelinked-archive]: the archive of `app`";
     let (_, err) = ends(1, folder, &["plan"]);

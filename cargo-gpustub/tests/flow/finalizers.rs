@@ -7,12 +7,12 @@ use std::process::Command;
 use super::cuda::{diamond, on, plain, program, rdc, workspace};
 use super::{ends, package, write};
 
-fn read(folder: &Path, path: &str) -> String {
+pub fn read(folder: &Path, path: &str) -> String {
     fs::read_to_string(folder.join(path)).unwrap()
 }
 
 /// Runs cargo, which must like the workspace; returns standard output.
-fn cargo(folder: &Path, arguments: &[&str]) -> String {
+pub fn cargo(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder).args(arguments).arg("--offline");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("finalizers");
@@ -347,35 +347,68 @@ fn crates_that_device_code_alone_calls_are_named() {
     ends(0, folder, &["sync", "--workspace", "--check"]);
 }
 
+/// The line stands under the condition of the dependency.
 #[test]
-fn what_is_left_over_is_told() {
+fn crates_that_device_code_calls_at_times_are_named_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    for name in ["implicit", "named", "some", "host"] {
+        rdc(folder, name, "[features]\nx = []\n", "");
+    }
+    let host = "x86_64-unknown-linux-gnu";
+    let tip = format!(
+        "[features]\ngpu = [\"dep:named\"]\nmore = [\"named/x\"]\nweak = [\"named?/x\"]\n\
+         [dependencies]\nimplicit = {{ path = \"../implicit\", optional = true }}\n\
+         named = {{ path = \"../named\", optional = true }}\n\
+         [target.'cfg(not(windows))'.dependencies]\nsome = {{ path = \"../some\" }}\n\
+         [target.{host}.dependencies]\nhost = {{ path = \"../host\" }}\n"
+    );
+    rdc(folder, "tip", &tip, "");
+    ends(0, folder, &["sync", "--workspace"]);
+    let code = read(folder, "tip/src/lib.rs");
+    for (condition, name) in [
+        ("feature = \"implicit\"", "implicit"),
+        ("any(feature = \"gpu\", feature = \"more\")", "named"),
+        ("not(windows)", "some"),
+    ] {
+        let lines = format!("#[cfg({condition})]\nuse {name} as _; // its CUDA code");
+        assert!(code.contains(&lines), "{code}");
+    }
+    // A file of Rust cannot say the name of a target.
+    assert!(!code.contains("use host"), "{code}");
+    ends(0, folder, &["sync", "--workspace", "--check"]);
+    for features in ["--no-default-features", "--all-features"] {
+        cargo(folder, &["check", "-p", "tip", features]);
+    }
+    // Once it is there always, so is the line.
+    let text = read(folder, "tip/Cargo.toml");
+    write(
+        folder,
+        "tip/Cargo.toml",
+        &text.replace("[target.'cfg(not(windows))'.dependencies]\n", ""),
+    );
+    ends(0, folder, &["sync", "--workspace"]);
+    let code = read(folder, "tip/src/lib.rs");
+    assert!(!code.contains("not(windows)"), "{code}");
+    assert!(code.contains("use some as _;"), "{code}");
+}
+
+/// A package that needs stubs and a finalizer has both after one run.
+#[test]
+fn one_run_writes_all() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
+    write(folder, "app/src/lib.rs", "");
+    write(folder, "app/GpuStub.toml", "schema = 1\n[stub.cudart]\n");
     ends(0, folder, &["sync", "--workspace"]);
-    let text = read(folder, "app/Cargo.toml");
-    let text = text
-        .replace("left = ", "# left = ")
-        .replace("right = ", "# right = ");
-    write(folder, "app/Cargo.toml", &text);
-    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
-    assert!(
-        err.contains("warning[out-of-sync]: no program of `app` has CUDA"),
-        "{err}"
-    );
-    assert!(
-        err.contains("remove the folder `app/gpustub-final`"),
-        "{err}"
-    );
-    write(
-        folder,
-        "app/Cargo.toml",
-        &text.replace("gpustub-final-app = ", "# "),
-    );
-    fs::remove_dir_all(folder.join("app/gpustub-final")).unwrap();
-    write(folder, "app/src/main.rs", "fn main() {}\n");
-    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
+    let (_, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
     assert!(err.contains("Fresh"), "{err}");
+    let main = read(folder, "app/src/main.rs");
+    for line in ["use app as _;", "use gpustub_final_app as _;"] {
+        assert!(main.contains(line), "{main}");
+    }
 }
 
 /// A build script that links what the direct dependencies have: `sync` leaves it alone.

@@ -13,7 +13,9 @@ mod notation;
 mod plan;
 mod process;
 mod render;
+mod runtime;
 mod walk;
 
 pub use graph::{Graph, Kind, Link, Node, NodeForm, Open};
 pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why, plan};
+pub use runtime::{hidden_stubs, static_runtime};

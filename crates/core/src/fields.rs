@@ -184,8 +184,8 @@ fields! {
     "device-link" {
         "sources": Type::Strings, false, "[\"cuda/*.cu\"]",
             "The `.cu` files to compile, relative to this file: `*` stands for any text and `?` for one \
-             character of a name, `**` for any folders. Without `sources` and `archive` the library is \
-             its headers alone.";
+             character of a name, `**` for any folders. `$OUT_DIR/` at the start: what the build script \
+             writes. Without `sources` and `archive` the library is its headers alone.";
         "archive": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
             "Instead of `sources`: an archive of relocatable objects that others built, without a device \
              link in it. Relative to this file, or absolute.";
@@ -193,7 +193,8 @@ fields! {
             "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
             "With `archive` and `form = \"shared\"`: the shared libraries that hold it at run time.";
         "include": Type::Strings, false, "[\"include\"]",
-            "Directories with headers, relative to this file; for an `archive` they may be absolute. \
+            "Directories with headers, relative to this file or, after `$OUT_DIR/`, made by the build \
+             script; for an `archive` they may be absolute. \
              Published: libraries that require this one are compiled with them too. Default: none.";
         "defines": Type::MapString, false, "{ USE_FAST = \"1\" }",
             "Macros, as after `-D`. Published. Default: none.";

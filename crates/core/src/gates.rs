@@ -20,6 +20,7 @@
 //! file means the same in all versions. Of untold exports, the versions that have them do not tell
 //! which headers do: none declares them, or one whose library lacks them.
 
+use crate::by_name::ByName;
 use crate::diag::{BAD_SYMBOL_LIST, Diagnostic};
 use crate::version::{HeaderVersion, Version};
 
@@ -53,12 +54,11 @@ struct Translation {
 pub struct Gates {
     /// The versions whose headers were read, ascending.
     headers: Vec<Version>,
-    /// Sorted.
-    untold: Vec<String>,
+    untold: ByName<()>,
     /// In the order of the file, which keeps groups together.
     names: Vec<Name>,
-    /// Indexes into `names`, by name.
-    by_name: Vec<usize>,
+    /// Indexes into `names`.
+    by_name: ByName<usize>,
     /// At most one for a meaning of a group.
     translations: Vec<Translation>,
 }
@@ -94,7 +94,9 @@ impl Gates {
                 Some(word) if word.starts_with('#') => true,
                 Some("@gpustub-gates") => index == 0 && words.eq(["1"]),
                 Some("@untold") => {
-                    gates.untold.extend(words.map(str::to_owned));
+                    for word in words {
+                        gates.untold.insert(word, ());
+                    }
                     true
                 }
                 Some("@headers") => {
@@ -136,7 +138,6 @@ impl Gates {
                 wrong.push(error);
             }
         }
-        gates.untold.sort();
         let names = &gates.names;
         for t in &gates.translations {
             let is_meant = |meaning: u16| {
@@ -153,15 +154,12 @@ impl Gates {
                 wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
             }
         }
-        let mut order: Vec<usize> = (0..names.len()).collect();
-        order.sort_by(|&a, &b| names[a].name.cmp(&names[b].name));
-        for pair in order.windows(2) {
-            if names[pair[0]].name == names[pair[1]].name {
-                let message = format!("{file} has {} twice", names[pair[0]].name);
+        for (index, Name { name, .. }) in names.iter().enumerate() {
+            if gates.by_name.insert(name, index).is_some() {
+                let message = format!("{file} has {name} twice");
                 wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
             }
         }
-        gates.by_name = order;
         (gates, wrong)
     }
 
@@ -171,11 +169,7 @@ impl Gates {
     }
 
     fn find(&self, name: &str) -> Option<&Name> {
-        let names = &self.names;
-        let found = self
-            .by_name
-            .binary_search_by(|&index| names[index].name.as_str().cmp(name));
-        Some(&names[self.by_name[found.ok()?]])
+        self.by_name.get(name).map(|&index| &self.names[index])
     }
 
     /// Whether the function means something else in other versions.
@@ -191,9 +185,7 @@ impl Gates {
 
     /// Whether the versions that export it do not tell those whose headers declare it.
     pub fn is_untold(&self, name: &str) -> bool {
-        self.untold
-            .binary_search_by(|other| other.as_str().cmp(name))
-            .is_ok()
+        self.untold.contains_key(name)
     }
 
     /// The versions whose headers were read, ascending.
@@ -232,10 +224,12 @@ impl Gates {
         let start = Version::new(oldest.major, 0);
         let end = Version::new(newest.major + 1, 0);
         let mut starts: Vec<Version> = vec![start];
-        starts.extend(group.iter().flat_map(|n| &n.meanings).map(|(v, _)| *v));
-        starts.retain(|version| *version >= start);
-        starts.sort();
-        starts.dedup();
+        for (version, _) in group.iter().flat_map(|n| &n.meanings) {
+            let place = starts.partition_point(|other| other < version);
+            if *version > start && starts.get(place) != Some(version) {
+                starts.insert(place, *version);
+            }
+        }
         let mut gates = Vec::new();
         let mut gate = |from: i32, below: i32, bound: Option<(&Name, Option<u8>)>| {
             // A name that only ever meant this one thing is looked for under it, if nothing else.

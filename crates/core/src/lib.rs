@@ -15,6 +15,7 @@ pub mod device_link;
 pub mod diag;
 pub mod directives;
 pub mod fields;
+#[cfg(feature = "tools")]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gates;

@@ -18,6 +18,7 @@
 //! symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several joined with commas).
 
 mod read;
+#[cfg(feature = "tools")]
 mod write;
 
 use crate::diag::Diagnostic;
@@ -105,24 +106,6 @@ impl SymbolList {
     /// unknown attribute, a duplicate, a name with characters that no symbol has.
     pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
         read::list(file, text)
-    }
-
-    /// The list as text; `parse` of it gives the same list, provided that all names are such as
-    /// [`is_name`] accepts.
-    pub fn to_text(&self) -> String {
-        write::list(self)
-    }
-
-    /// Sorts and removes duplicates, as [`SymbolList::symbols`] asks for: of several entries of
-    /// one name and node, a default version wins over an old one, a function over data and a
-    /// strong symbol over a weak one.
-    pub fn normalise(&mut self) {
-        fn id(s: &Symbol) -> (&str, Option<&str>) {
-            (&s.name, s.node.as_deref())
-        }
-        self.symbols
-            .sort_by(|a, b| (id(a), a.old, a.kind, a.weak).cmp(&(id(b), b.old, b.kind, b.weak)));
-        self.symbols.dedup_by(|later, first| id(later) == id(first));
     }
 
     /// What can be called: functions, IFUNCs and NOTYPE, each name once (its default version if

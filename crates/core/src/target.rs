@@ -1,5 +1,8 @@
 //! The machine that the stubs are built for.
 
+#[cfg(feature = "tools")]
+mod triple;
+
 use crate::diag::{Diagnostic, STATIC_LIBC, UNSUPPORTED_TARGET};
 
 /// A compilation target, by the values that cargo gives build scripts (`CARGO_CFG_TARGET_*`).
@@ -20,64 +23,7 @@ pub struct Target {
 /// The targets that have trampolines, for messages: `x86_64-linux-gnu, …`.
 pub const SUPPORTED: &[&str] = &["x86_64 Linux and FreeBSD", "aarch64 Linux and FreeBSD"];
 
-/// Architecture names of triples that cargo's `cfg(target_arch)` spells differently
-/// (rustc: compiler/rustc_target/src/spec/targets).
-fn arch_of(name: &str) -> &str {
-    match name {
-        "i386" | "i586" | "i686" => "x86",
-        "x86_64h" => "x86_64",
-        "arm64" | "aarch64_be" | "arm64e" => "aarch64",
-        _ if name.starts_with("armv") || name.starts_with("thumbv") || name == "armeb" => "arm",
-        _ if name.starts_with("riscv32") => "riscv32",
-        _ if name.starts_with("riscv64") => "riscv64",
-        "powerpc64le" => "powerpc64",
-        "mipsel" => "mips",
-        "mips64el" => "mips64",
-        _ => name,
-    }
-}
-
 impl Target {
-    /// The target of a triple such as `aarch64-unknown-linux-gnu` (for commands outside cargo).
-    /// Shapes: `arch-vendor-os[-env]`, and `arch-os-env` as C compilers write it.
-    pub fn from_triple(triple: &str) -> Option<Self> {
-        let parts: Vec<&str> = triple.split('-').collect();
-        let word = |s: &&str| {
-            !s.is_empty()
-                && s.bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"_.".contains(&b))
-        };
-        if !parts.iter().all(word) {
-            return None;
-        }
-        let (arch, vendor, os, env) = match parts[..] {
-            [arch, os @ ("linux" | "freebsd"), env] => (arch, "", os, env),
-            [arch, vendor, os] => (arch, vendor, os, ""),
-            [arch, vendor, os, env] => (arch, vendor, os, env),
-            _ => return None,
-        };
-        let (os, env) = match (os, env) {
-            ("darwin", env) => ("macos", env),
-            (_, "android" | "androideabi") => ("android", ""),
-            // The ABI part is a cfg of its own: gnueabihf is the environment gnu.
-            (os, env) => (
-                os,
-                ["gnu", "musl"]
-                    .into_iter()
-                    .find(|e| env.starts_with(e))
-                    .unwrap_or(env),
-            ),
-        };
-        Some(Self {
-            triple: triple.to_owned(),
-            arch: arch_of(arch).to_owned(),
-            os: os.to_owned(),
-            env: env.to_owned(),
-            // rustc's own musl targets link libc statically unless told otherwise.
-            crt_static: env == "musl" && vendor == "unknown",
-        })
-    }
-
     /// What stands against building stubs for this target.
     pub fn check(&self) -> Option<Diagnostic> {
         // Big-endian Arm and the 32-bit ABIs of 64-bit machines share the architecture's name.
@@ -120,38 +66,6 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_triples() {
-        for (triple, expected) in [
-            ("x86_64-unknown-linux-gnu", Some("x86_64 linux gnu")),
-            (
-                "aarch64-unknown-linux-musl",
-                Some("aarch64 linux musl static"),
-            ),
-            ("x86_64-alpine-linux-musl", Some("x86_64 linux musl")),
-            ("x86_64-linux-gnu", Some("x86_64 linux gnu")),
-            ("x86_64-unknown-freebsd", Some("x86_64 freebsd ")),
-            ("x86_64-pc-windows-msvc", Some("x86_64 windows msvc")),
-            ("aarch64-apple-darwin", Some("aarch64 macos ")),
-            ("aarch64-linux-android", Some("aarch64 android ")),
-            ("riscv64gc-unknown-linux-gnu", Some("riscv64 linux gnu")),
-            ("powerpc64le-unknown-linux-gnu", Some("powerpc64 linux gnu")),
-            ("armv7-unknown-linux-gnueabihf", Some("arm linux gnu")),
-            ("i686-unknown-linux-gnu", Some("x86 linux gnu")),
-            ("x86_64", None),
-            ("", None),
-            ("a--b", None),
-            ("../../etc/passwd", None),
-            ("a-b-c-d-e", None),
-        ] {
-            let read = Target::from_triple(triple).map(|t| {
-                let suffix = if t.crt_static { " static" } else { "" };
-                format!("{} {} {}{suffix}", t.arch, t.os, t.env)
-            });
-            assert_eq!(read.as_deref(), expected, "{triple}");
-        }
-    }
 
     #[test]
     fn checks_targets() {

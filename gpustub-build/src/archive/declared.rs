@@ -2,22 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{FILE_ERROR, MISSING_KEY};
 use gpustub_core::manifest::{Manifest, Optional};
 use gpustub_core::suggest::nearest;
 
-use crate::{Build, Directive, Error, Output};
+use crate::{Build, Directive, Error, Input, Output};
 
 impl Build {
     /// Writes the super-archives.
-    pub(crate) fn archives(
-        &self,
-        path: &Path,
-        manifest: &Manifest,
-        texts: &ByName<String>,
-        output: &mut Output,
-    ) -> Result<(), Error> {
+    pub(crate) fn archives(&self, input: &Input, output: &mut Output) -> Result<(), Error> {
+        let Input {
+            path,
+            manifest,
+            texts,
+            ..
+        } = input;
         for name in &self.archives {
             if !manifest.archive_names.contains(name) {
                 let known = manifest.archive_names.iter().map(String::as_str);

@@ -90,7 +90,7 @@ fn expand(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     if plain.exists() {
         return Ok(vec![plain]);
     }
-    if !pattern.contains(['*', '?', '[']) {
+    if !files::is_pattern(pattern) {
         return Err("is not there".into());
     }
     let root = glob::Pattern::escape(&root.to_string_lossy());
@@ -114,7 +114,7 @@ fn expand(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
 
 /// The files, as `GpuStub.toml` names them, and the folder in which a new one could match.
 fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
-    let mut all = files::watched(&[pattern.to_owned()]);
+    let mut all = files::watched([pattern].into_iter());
     let named = paths
         .iter()
         .map(|path| path.strip_prefix(root).unwrap_or(path));

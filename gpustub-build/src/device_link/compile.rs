@@ -7,20 +7,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::arch::{Arch, ArchKind};
-use gpustub_core::diag::{NO_SOURCES, NVCC_FAILED};
-use gpustub_core::manifest::DeviceLink;
+use gpustub_core::diag::FILE_ERROR;
+use gpustub_core::manifest::{DeviceLink, Spanned};
 
 use super::jobs::Tokens;
 use super::nvcc::Nvcc;
 use super::published::{self, Library};
+use super::sources;
 use super::stamp::{self, Inputs, Started};
+use super::{Context, inherited, report};
 use crate::Error;
 use crate::toolchain::{Index, Toolchain};
 
 /// Where a build is: what commands run in, and what they are given.
 pub(super) struct Place<'a> {
-    /// The folder of `GpuStub.toml`; commands run there, so that messages name files as people do.
-    pub(super) package: &'a Path,
+    /// Commands run in its package, so that messages name files as people do.
+    pub(super) context: &'a Context<'a>,
+    /// The libraries of the package, and those of its dependencies.
+    pub(super) own: &'a [Library],
+    pub(super) foreign: &'a [Library],
     /// For what is made.
     pub(super) out: &'a Path,
     pub(super) nvcc: &'a Nvcc,
@@ -29,31 +34,80 @@ pub(super) struct Place<'a> {
     pub(super) debug: bool,
 }
 
+impl Place<'_> {
+    fn failed(&self, unit: &Unit, command: &str, output: &Output) -> Error {
+        let all: Vec<_> = self.own.iter().chain(self.foreign).collect();
+        let inherited = inherited(&unit.library.name.value, self.own, self.foreign);
+        let failed = report::Compile {
+            nvcc: self.nvcc,
+            manifest: self.context.manifest,
+            library: unit.library,
+            source: &unit.source,
+            all: &all,
+            inherited: &inherited,
+        };
+        failed.error(command, output)
+    }
+}
+
 /// One object to be made.
-pub(super) struct Unit {
+pub(super) struct Unit<'a> {
+    library: &'a DeviceLink,
     command: Command,
-    source: PathBuf,
+    /// Relative to the package; one that the build script has written, absolute.
+    pub(super) source: PathBuf,
     pub(super) object: PathBuf,
     dependencies: PathBuf,
 }
 
+impl Unit<'_> {
+    /// The object's name in the archive, and its source.
+    pub(super) fn names(&self) -> (String, PathBuf) {
+        let name = self.object.file_name().unwrap_or_default();
+        (name.to_string_lossy().into_owned(), self.source.clone())
+    }
+}
+
 /// The units of one library. `inherited` are the libraries that it requires, itself included.
-pub(super) fn units(
+pub(super) fn units<'a>(
     place: &Place,
-    library: &DeviceLink,
-    patterns: &[String],
+    library: &'a DeviceLink,
+    patterns: &[Spanned<String>],
     inherited: &[&Library],
-) -> Result<Vec<Unit>, Error> {
+) -> Result<Vec<Unit<'a>>, Error> {
     let dir = place.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
-    let mut units = Vec::new();
-    for source in sources(place.package, &library.name.value, patterns)? {
-        // Two folders may have files of one name.
-        let flat = published::text(&source)?.replace(['/', '\\'], "-");
-        let object = dir.join(format!("{flat}.o"));
-        let dependencies = dir.join(format!("{flat}.d"));
+    for dir in inherited.iter().flat_map(|used| &used.include) {
+        if let Some(bad) = published::text(dir)?
+            .chars()
+            .find(|c| IN_LISTS.contains(*c))
+        {
+            return Err(unfit(dir, bad));
+        }
+    }
+    let mut units: Vec<Unit> = Vec::new();
+    for source in sources::all(place, &library.name.value, patterns)? {
+        let text = published::text(&source)?;
+        if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
+            return Err(unfit(&source, bad));
+        }
+        // Two folders may have files of one name, and `a/b-c.cu` is none of `a-b/c.cu`.
+        let short = source
+            .strip_prefix(place.context.out_dir())
+            .unwrap_or(&source);
+        let flat = published::text(short)?.replace(['/', '\\'], "-");
+        let names = (1..).map(|number| match number {
+            1 => flat.clone(),
+            number => format!("{flat}.{number}"),
+        });
+        let mut paths =
+            names.map(|name| (dir.join(format!("{name}.o")), dir.join(format!("{name}.d"))));
+        let is_new = |(object, _): &(PathBuf, PathBuf)| units.iter().all(|u| u.object != *object);
+        let Some((object, dependencies)) = paths.find(is_new) else {
+            continue;
+        };
         let mut command = place.nvcc.compile();
-        command.current_dir(place.package);
+        command.current_dir(place.context.package);
         command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]);
         command.args(optimisation(place.opt_level));
         if place.debug {
@@ -67,12 +121,15 @@ pub(super) fn units(
             for dir in &used.include {
                 command.arg("-I").arg(dir);
             }
-            command.args(used.defines.iter().map(|define| format!("-D{define}")));
+            // A comma ends a value of nvcc, unless a backslash stands before it.
+            let defines = used.defines.iter().map(|define| define.replace(',', "\\,"));
+            command.args(defines.map(|define| format!("-D{define}")));
             command.args(&used.flags);
         }
         command.arg("-MD").arg("-MF").arg(&dependencies);
         command.arg(&source).arg("-o").arg(&object);
         units.push(Unit {
+            library,
             command,
             source,
             object,
@@ -80,6 +137,19 @@ pub(super) fn units(
         });
     }
     Ok(units)
+}
+
+/// What nvcc, which runs its steps in a shell, does not pass on as it is: in names of sources, and in
+/// folders after `-I`, which is a list (13.5).
+const IN_NAMES: &str = "$`";
+const IN_LISTS: &str = ",\"'`";
+
+fn unfit(path: &Path, bad: char) -> Error {
+    let text = format!(
+        "nvcc cannot be given the path {}: `{bad}` is in it",
+        path.display()
+    );
+    Error::new(&FILE_ERROR, text).help("rename the file or folder, or build in another folder")
 }
 
 /// What compiling came to.
@@ -91,53 +161,50 @@ pub(super) struct Compiled {
     pub(super) said: Vec<String>,
 }
 
-/// Compiles what is not fresh.
+/// Compiles what is not fresh. What could be compiled is kept when another source has an error, so
+/// that it alone is compiled again.
 pub(super) fn run(place: &Place, units: Vec<Unit>, tokens: Tokens) -> Result<Compiled, Error> {
     let started = Started::now(place.out)?;
     let Compiled { mut read, mut said } = Compiled::default();
     let mut stale = Vec::new();
-    for unit in units {
-        match stamp::fresh(&unit.object, &stamp::line(&unit.command)) {
+    for mut unit in units {
+        let key = place.nvcc.key(&unit.command);
+        match stamp::fresh(&unit.object, &key) {
             Some(inputs) => read.extend(inputs),
             None => {
                 stamp::forget(&unit.object)?;
-                stale.push(unit);
+                let line = report::shell(&unit.command);
+                let command = std::mem::replace(&mut unit.command, Command::new(""));
+                stale.push((command, (unit, key, line)));
             }
         }
     }
-    let (commands, units): (Vec<_>, Vec<_>) = stale
-        .into_iter()
-        .map(|unit| {
-            let line = stamp::line(&unit.command);
-            let Unit {
-                command,
-                source,
-                object,
-                dependencies,
-            } = unit;
-            (command, (line, source, object, dependencies))
-        })
-        .unzip();
-    if !units.is_empty() {
-        let outputs = tokens.run(commands).map_err(|e| {
-            let program = place.nvcc.compile();
-            Error::io("run", Path::new(program.get_program()), &e)
-        })?;
-        for ((line, source, object, dependencies), output) in units.into_iter().zip(outputs) {
+    if !stale.is_empty() {
+        let (commands, units): (Vec<_>, Vec<_>) = stale.into_iter().unzip();
+        let outputs = tokens
+            .run(commands)
+            .map_err(|e| place.nvcc.cannot_run(&place.nvcc.compile(), &e))?;
+        let mut failed = None;
+        for ((unit, key, line), output) in units.into_iter().zip(outputs) {
             let Some(output) = output else { continue };
             if !output.status.success() {
-                return Err(failed(&source, &line, &output));
+                failed = failed.or(Some(place.failed(&unit, &line, &output)));
+                continue;
             }
-            for printed in [&output.stdout, &output.stderr] {
-                let text = String::from_utf8_lossy(printed);
-                said.extend(text.lines().map(str::to_owned));
-            }
-            let text = std::fs::read_to_string(&dependencies)
-                .map_err(|e| Error::io("read", &dependencies, &e))?;
+            let lines = report::printed(&output);
+            said.extend(lines.lines().map(str::to_owned));
+            let text = std::fs::read_to_string(&unit.dependencies)
+                .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
             let inputs = stamp::read_dependencies(&text);
-            let inputs: Vec<_> = inputs.iter().map(|p| place.package.join(p)).collect();
-            stamp::write(&object, &line, &inputs, started)?;
+            let inputs: Vec<_> = inputs
+                .iter()
+                .map(|p| place.context.package.join(p))
+                .collect();
+            stamp::write(&unit.object, &key, &inputs, started)?;
             read.extend(inputs);
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
     }
     read.sort();
@@ -165,37 +232,6 @@ pub(super) fn archive(
     stamp::write_known(archive, &line, objects, &before)
 }
 
-/// The sources that the patterns match, relative to the package, sorted, each once.
-fn sources(package: &Path, library: &str, patterns: &[String]) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    for pattern in patterns {
-        let bad = |what: &dyn std::fmt::Display| {
-            Error::new(
-                &NO_SOURCES,
-                format!("`sources` of device-link.{library}: `{pattern}` {what}"),
-            )
-        };
-        let root = glob::Pattern::escape(&published::text(package)?);
-        let paths = glob::glob(&format!("{root}/{pattern}"))
-            .map_err(|e| bad(&format!("is no pattern: {e}")))?;
-        let before = found.len();
-        for path in paths {
-            let path = path.map_err(|e| Error::io("read", e.path(), e.error()))?;
-            let relative = path.strip_prefix(package).unwrap_or(&path);
-            found.push(relative.to_path_buf());
-        }
-        if found.len() == before {
-            return Err(bad(&"matches no file").help(format!(
-                "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-                package.display()
-            )));
-        }
-    }
-    found.sort();
-    found.dedup();
-    Ok(found)
-}
-
 /// nvcc knows no `s` and `z`.
 fn optimisation(level: &str) -> &'static [&'static str] {
     match level {
@@ -209,18 +245,4 @@ fn optimisation(level: &str) -> &'static [&'static str] {
 /// The word after `-gencode` that compiles for one architecture.
 pub(super) fn gencode(arch: Arch) -> String {
     format!("arch={},code={arch}", arch.as_kind(ArchKind::Virtual))
-}
-
-fn failed(source: &Path, line: &str, output: &Output) -> Error {
-    let mut printed = output.stdout.clone();
-    printed.extend(&output.stderr);
-    Error::new(
-        &NVCC_FAILED,
-        format!(
-            "nvcc cannot compile {} ({}): {line}",
-            source.display(),
-            output.status
-        ),
-    )
-    .output(&printed)
 }

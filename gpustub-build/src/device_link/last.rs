@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{LinkItem, Planned, Role, plan};
-use gpustub_core::diag::{BAD_GRAPH, BAD_VALUE, Level, has_errors};
+use gpustub_core::diag::{BAD_VALUE, DUPLICATE_DEVICE_CODE, Level, has_errors};
 use gpustub_core::manifest::Cudart;
 
 use super::nvcc::Nvcc;
@@ -74,7 +74,14 @@ pub(crate) fn link(
         _ => {
             reachable(context, closure, &members, stubbed)?;
             let object = dir.join("device_link.o");
-            dlink::run(&toolkit(context)?, &link, &members, &dir, &object)?;
+            let nvcc = toolkit(context)?;
+            directives.extend(nvcc.watched()?);
+            // Said already where the package's own sources were compiled.
+            let new = nvcc.warnings().filter(|said| !directives.contains(said));
+            let new: Vec<_> = new.collect();
+            directives.extend(new);
+            let said = dlink::run(&nvcc, &link, &members, &dir, &object)?;
+            directives.extend(said.into_iter().map(Directive::Warning));
             object
         }
     };
@@ -94,7 +101,7 @@ fn distinct(closure: &[Library]) -> Result<(), Error> {
         let mut before = closure[..at].iter();
         if let Some(other) = before.find(|other| other.name == library.name) {
             return Err(Error::new(
-                &BAD_GRAPH,
+                &DUPLICATE_DEVICE_CODE,
                 format!(
                     "device-link.{} is declared by {} and by {}",
                     library.name, other.package, library.package
@@ -239,6 +246,7 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
         }
     }
     let object = dir.join("final.o");
+    let new = files::beside(&object);
     let texts = [
         ("gpustub_final.c", include_str!("final.c")),
         ("gpustub_final.inc", list.as_str()),
@@ -253,7 +261,8 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
     for (name, text) in texts {
         files::write_if_changed(&dir.join(name), text.as_bytes())?;
     }
-    (context.tools)()?.object(dir, "gpustub_final.c", "final.o")?;
+    (context.tools)()?.object(dir, "gpustub_final.c", "final.o.new")?;
+    files::rename(&new, &object)?;
     Ok(object)
 }
 

@@ -11,14 +11,17 @@
 
 mod compile;
 mod dlink;
+mod external;
 mod graph;
 mod index;
 mod jobs;
 mod last;
 mod nvcc;
 pub mod published;
+mod report;
 mod runtime;
 mod shared;
+pub mod sources;
 mod stamp;
 
 use std::path::{Path, PathBuf};
@@ -27,14 +30,17 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::plan;
 use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE, has_errors};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
+use gpustub_core::suggest::nearest;
 
 use crate::env::Env;
+use crate::error::Written;
 use crate::toolchain::{Index, Linker, Toolchain};
 use crate::{Directive, Error, files};
 use compile::Place;
 use jobs::Tokens;
 use nvcc::Nvcc;
 use published::Library;
+use sources::{Folders, is_generated};
 
 pub(crate) use last::{Carrier, link};
 pub use published::Stubs;
@@ -42,16 +48,46 @@ pub use published::Stubs;
 /// What a build script works with.
 pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
-    /// The folder of `GpuStub.toml`.
+    /// `GpuStub.toml`, and its folder.
+    pub(crate) manifest: &'a Written,
     pub(crate) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(crate) out: &'a Path,
+    /// The package's libraries whose cargo feature is off, each with the feature.
+    pub(crate) off: &'a [(&'a str, &'a str)],
     /// The package's stubs of the CUDA runtime.
     pub(crate) stubs: Stubs,
     /// Finds the C compiler and the archiver.
     pub(crate) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
     /// Finds what links C++ code.
     pub(crate) linker: &'a dyn Fn() -> Result<Linker, Error>,
+}
+
+impl Context<'_> {
+    fn out_dir(&self) -> &Path {
+        self.out.parent().unwrap_or(self.out)
+    }
+
+    fn folders(&self) -> Folders<'_> {
+        Folders {
+            package: self.package,
+            out_dir: Some(self.out_dir()),
+        }
+    }
+}
+
+/// The key of what is said of libraries whose feature is off: `<library>=<feature> …`. Neither may have
+/// a space in it.
+const OFF: &str = "GPUSTUB_OFF_DEVICE_LINK";
+
+/// Tells the packages that require libraries whose feature is off.
+pub(crate) fn tell_off(env: &Env, off: &[(&str, &str)]) -> Option<Directive> {
+    let words: Vec<_> = off
+        .iter()
+        .map(|(name, by)| format!("{name}={by}"))
+        .collect();
+    let can_be_told = !off.is_empty() && env.get("CARGO_MANIFEST_LINKS").is_some();
+    can_be_told.then(|| Directive::Metadata(OFF.to_owned(), words.join(" ")))
 }
 
 /// Builds the RDC libraries of a package. Returns them and all that its dependencies have.
@@ -71,10 +107,11 @@ pub(crate) fn libraries(
     let mut own: Vec<Library> = Vec::new();
     for library in declared {
         shared::check(library)?;
+        included(context, library)?;
         own.push(describe(context, library, &lib)?);
     }
     for library in declared {
-        require(library, &own, &foreign)?;
+        require(context, library, &own, &foreign)?;
     }
 
     // Those that must be compiled, if there is what compiles them.
@@ -188,12 +225,13 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         ),
         _ => (None, None),
     };
-    if let DeviceCode::External { .. } = declared.code {
+    if let DeviceCode::External { archive: named, .. } = &declared.code {
         if !archive.is_file() {
             return Err(Error::new(
                 &FILE_ERROR,
                 format!("device-link.{name}: there is no {}", archive.display()),
             )
+            .at(context.manifest.place(&named.span))
             .help("`archive` names a file that something else has built; build it first"));
         }
     }
@@ -202,13 +240,18 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         package: format!("{package} {version}"),
         built: true,
         archive,
+        sources: Vec::new(),
         archs: declared.archs.iter().map(|a| a.value.to_string()).collect(),
         cudart: declared.cudart.word().to_owned(),
         stubs: context.stubs.clone(),
         form: declared.form.word().to_owned(),
         middle,
         last,
-        include: declared.include.iter().map(|d| under(&d.value)).collect(),
+        include: declared
+            .include
+            .iter()
+            .filter_map(|dir| context.folders().path(&dir.value))
+            .collect(),
         defines: declared
             .defines
             .iter()
@@ -222,8 +265,34 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
     })
 }
 
+/// Refuses folders of headers that are not there: it would be told to who includes one, in another
+/// package. What the build script writes may come later.
+fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
+    for dir in &library.include {
+        if is_generated(&dir.value) || context.package.join(&dir.value).is_dir() {
+            continue;
+        }
+        let text = format!(
+            "`include` of device-link.{}: there is no folder `{}`",
+            library.name.value, dir.value
+        );
+        return Err(Error::new(&FILE_ERROR, text)
+            .at(context.manifest.place(&dir.span))
+            .help(format!(
+                "it is relative to {}; `$OUT_DIR/…` is what the build script writes",
+                context.package.display()
+            )));
+    }
+    Ok(())
+}
+
 /// Refuses a library that requires one which nobody in sight declares.
-fn require(library: &DeviceLink, own: &[Library], foreign: &[Library]) -> Result<(), Error> {
+fn require(
+    context: &Context,
+    library: &DeviceLink,
+    own: &[Library],
+    foreign: &[Library],
+) -> Result<(), Error> {
     for name in &library.requires {
         let known = |all: &[Library]| all.iter().any(|other| other.name == name.value);
         if known(own) || known(foreign) {
@@ -232,6 +301,22 @@ fn require(library: &DeviceLink, own: &[Library], foreign: &[Library]) -> Result
         let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.as_str()).collect();
         names.sort();
         names.dedup();
+        let told = context.env.of_dependencies(OFF);
+        let told: Vec<_> = told.iter().map(|(_, off)| off.to_string_lossy()).collect();
+        let told = told.iter().flat_map(|off| off.split(' '));
+        let mut off: Vec<_> = told.filter_map(|off| off.split_once('=')).collect();
+        off.extend(context.off);
+        let help = if let Some((_, feature)) = off.iter().find(|(off, _)| *off == name.value) {
+            format!("it follows the cargo feature `{feature}` of its package, which is off")
+        } else if let Some(meant) = nearest(&name.value, names.iter().copied()) {
+            format!("did you mean `{meant}`?")
+        } else {
+            format!(
+                "add the package that declares it to [dependencies], not to [dev-dependencies]; it \
+                 needs a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
+                names.join(", ")
+            )
+        };
         return Err(Error::new(
             &UNKNOWN_NODE,
             format!(
@@ -239,11 +324,8 @@ fn require(library: &DeviceLink, own: &[Library], foreign: &[Library]) -> Result
                 library.name.value, name.value
             ),
         )
-        .help(format!(
-            "add the package that declares it to [dependencies], not to [dev-dependencies]; it needs \
-             a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
-            names.join(", ")
-        )));
+        .at(context.manifest.place(&name.span))
+        .help(help));
     }
     Ok(())
 }
@@ -260,7 +342,9 @@ fn build(
 ) -> Result<(), Error> {
     let opt_level = context.env.cargo_text("OPT_LEVEL")?;
     let place = Place {
-        package: context.package,
+        context,
+        own,
+        foreign,
         out: dir,
         nvcc,
         opt_level: &opt_level,
@@ -268,20 +352,21 @@ fn build(
     };
     let mut units = Vec::new();
     let mut objects = Vec::new();
+    let mut sources = Vec::new();
     for library in wanted {
         let DeviceCode::Sources(patterns) = &library.code else {
             continue;
         };
-        let patterns: Vec<String> = patterns.iter().map(|p| p.value.clone()).collect();
-        let watched = files::watched(&patterns);
+        let watched = sources::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
         directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
         let inherited = inherited(&library.name.value, own, foreign);
-        let new = compile::units(&place, library, &patterns, &inherited)?;
+        let new = compile::units(&place, library, patterns, &inherited)?;
         objects.push(
             new.iter()
                 .map(|unit| unit.object.clone())
                 .collect::<Vec<_>>(),
         );
+        sources.push(new.iter().map(compile::Unit::names).collect::<Vec<_>>());
         units.extend(new);
     }
     let jobs = context.env.cargo_text("NUM_JOBS")?.parse().unwrap_or(1);
@@ -297,16 +382,21 @@ fn build(
         .into_iter()
         .filter(|line| !line.trim().is_empty());
     directives.extend(said.map(Directive::Warning));
-    for path in compiled.read {
+    let committed = |path: &PathBuf| !path.starts_with(context.out_dir());
+    for path in compiled.read.into_iter().filter(committed) {
         // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
         let path = path.strip_prefix(context.package).unwrap_or(&path);
         directives.push(Directive::RerunIfChanged(published::text(path)?));
     }
+    directives.extend(nvcc.watched()?);
+    directives.extend(nvcc.warnings());
     let tools = (context.tools)()?;
-    for (library, objects) in wanted.iter().zip(&objects) {
+    for ((library, objects), sources) in wanted.iter().zip(&objects).zip(sources) {
         let found = own.iter_mut().find(|l| l.name == library.name.value);
         if let Some(published) = found {
             compile::archive(&tools, &published.archive, objects, Index::Write)?;
+            let absolute = |(object, source)| (object, context.package.join(source));
+            published.sources = sources.into_iter().map(absolute).collect();
         }
     }
     let shared = wanted.iter().zip(&objects);

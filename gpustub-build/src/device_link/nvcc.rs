@@ -2,25 +2,46 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_core::arch::Arch;
 use gpustub_core::diag::{COMPILER_MISSING, NVCC_MISSING};
 
-use crate::{Env, Error};
+use super::{published, stamp};
+use crate::{Directive, Env, Error};
 
 /// A CUDA compiler, and what its files say of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Nvcc {
     /// The program, or what wraps it, with its first words (`sccache nvcc`).
     words: Vec<OsString>,
+    /// Whether NVCC says so.
+    is_named: bool,
     /// The toolkit's folder: the one with `bin/nvcc`.
     pub(crate) root: PathBuf,
     /// `--compiler-bindir`, where the compiler that nvcc would take is no good.
     host_compiler: Option<PathBuf>,
     /// Which caches compiles, for those alone.
     wrapper: Option<OsString>,
+    /// The programs, whatever links they stand behind.
+    programs: Vec<PathBuf>,
+    /// What else the result of a command follows from: in a stamp beside it.
+    surroundings: String,
+    /// The variables that name a toolkit without a compiler, which another one stands in for.
+    passed: Vec<String>,
 }
+
+/// What nvcc and the host compiler read by themselves (nvcc's manual, "NVCC Environment Variables";
+/// GCC's, "Environment Variables Affecting GCC").
+const READ_BY_COMPILERS: [&str; 5] = [
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN",
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+];
 
 /// Where a toolkit stands that nobody names (CUDA Installation Guide for Linux; Arch packages).
 const USUAL: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
@@ -32,20 +53,80 @@ impl Nvcc {
     /// The nvcc that NVCC, CUDA_HOME, CUDA_PATH, PATH, the usual folders or the active Python
     /// environment have, in this order. `triple` is what it compiles for, `host` this machine.
     pub(crate) fn find(env: &Env, triple: &str, host: &str) -> Result<Self, Error> {
-        let mut tried = Vec::new();
-        let Some(words) = candidates(env, &mut tried) else {
+        let Candidates {
+            words,
+            tried,
+            passed,
+        } = candidates(env);
+        let Some(words) = words else {
             return Err(missing(&tried));
         };
         let program = words.last().map(PathBuf::from).unwrap_or_default();
         let root = root_of(&program).unwrap_or_default();
+        let by_name = |name: &str| env.get(name).filter(|named| !named.is_empty());
         let mut nvcc = Self {
             words,
+            is_named: by_name("NVCC").is_some(),
             root,
             host_compiler: None,
             wrapper: wrapper(env),
+            programs: Vec::new(),
+            surroundings: String::new(),
+            passed,
         };
         nvcc.host_compiler = nvcc.choose_host_compiler(env, triple, host)?;
+        let host_compiler = match &nvcc.host_compiler {
+            Some(chosen) => chosen.clone(),
+            None => by_name("NVCC_CCBIN").map_or("gcc".into(), PathBuf::from),
+        };
+        let programs = [program, host_compiler];
+        nvcc.programs = programs.iter().filter_map(|p| on_path(env, p)).collect();
+        let values = READ_BY_COMPILERS
+            .iter()
+            .filter_map(|name| Some((name, by_name(name)?)));
+        nvcc.surroundings = values
+            .map(|(name, value)| format!(" {name}={value:?}"))
+            .collect();
+        for program in &nvcc.programs {
+            nvcc.surroundings += &format!(" {:?}", stamp::state(program));
+        }
         Ok(nvcc)
+    }
+
+    /// What stamps keep of a command: it, and what else makes its result. A toolkit may be replaced
+    /// by another in the same place, and a host compiler be upgraded.
+    pub(crate) fn key(&self, command: &Command) -> String {
+        stamp::line(command) + &self.surroundings
+    }
+
+    /// A warning for each variable that was set in vain.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = Directive> {
+        let instead = self.words.last().map(PathBuf::from).unwrap_or_default();
+        let text = move |why| format!("{why}: {} is used", instead.display());
+        self.passed
+            .iter()
+            .map(move |why| Directive::Warning(text(why)))
+    }
+
+    /// One of its commands that did not start.
+    pub(crate) fn cannot_run(&self, command: &Command, error: &io::Error) -> Error {
+        let program = command.get_program();
+        let failed = Error::io("run", Path::new(program), error);
+        match self.words.first().is_some_and(|first| first == program) {
+            true if self.is_named => failed.help(
+                "the variable NVCC names it: set it to the path of an nvcc, or unset it; then CUDA_HOME, \
+                 CUDA_PATH and PATH are looked at",
+            ),
+            _ => failed,
+        }
+    }
+
+    /// The programs, for cargo to look at.
+    pub(crate) fn watched(&self) -> Result<Vec<Directive>, Error> {
+        let texts = self.programs.iter().map(|program| published::text(program));
+        texts
+            .map(|text| text.map(Directive::RerunIfChanged))
+            .collect()
     }
 
     /// A command that compiles: through the compiler cache, if cargo uses one.
@@ -65,6 +146,19 @@ impl Nvcc {
             command.arg("-ccbin").arg(compiler);
         }
         command
+    }
+
+    /// What it can compile for; empty if it does not say.
+    pub(crate) fn archs(&self) -> Vec<Arch> {
+        let listed = ["--list-gpu-code", "--list-gpu-arch"].map(|option| {
+            let output = self.link().arg(option).output().ok();
+            let output = output.filter(|output| output.status.success());
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        });
+        let texts = listed.iter().flatten();
+        texts
+            .flat_map(|text| text.split_whitespace().filter_map(Arch::parse))
+            .collect()
     }
 
     /// The folders that hold this toolkit's libraries for `arch`, those that exist.
@@ -163,36 +257,80 @@ impl Nvcc {
     }
 }
 
-/// The words of the first nvcc that is there. What was looked at is added to `tried`.
-fn candidates(env: &Env, tried: &mut Vec<String>) -> Option<Vec<OsString>> {
+/// Where an nvcc was looked for.
+struct Candidates {
+    /// The words of the first that is there.
+    words: Option<Vec<OsString>>,
+    tried: Vec<String>,
+    /// The variables that were set in vain, with what is wrong.
+    passed: Vec<String>,
+}
+
+fn candidates(env: &Env) -> Candidates {
+    let mut tried = vec!["NVCC".to_owned()];
+    let mut passed = Vec::new();
     if let Some(named) = env.get("NVCC").filter(|named| !named.is_empty()) {
         // As with CC: the last word is the compiler, those before it wrap it.
         let text = named.to_string_lossy().into_owned();
-        if Path::new(&named).exists() || !text.contains(' ') {
-            return Some(vec![named]);
-        }
-        return Some(text.split_whitespace().map(OsString::from).collect());
+        let words = match Path::new(&named).exists() || !text.contains(' ') {
+            true => vec![named],
+            false => text.split_whitespace().map(OsString::from).collect(),
+        };
+        return Candidates {
+            words: Some(words),
+            tried,
+            passed,
+        };
     }
-    tried.push("NVCC".to_owned());
-    let mut dirs: Vec<PathBuf> = Vec::new();
+    let has_nvcc = |dir: &PathBuf| dir.join("nvcc").is_file();
+    let mut found = None;
     for name in ["CUDA_HOME", "CUDA_PATH"] {
-        match env.get(name).filter(|root| !root.is_empty()) {
-            Some(root) => dirs.push(Path::new(&root).join("bin")),
-            None => tried.push(name.to_owned()),
+        let Some(root) = env.get(name).filter(|root| !root.is_empty()) else {
+            tried.push(name.to_owned());
+            continue;
+        };
+        let dir = Path::new(&root).join("bin");
+        if has_nvcc(&dir) {
+            found = found.or(Some(dir));
+        } else {
+            tried.push(format!("{name} ({} has no nvcc)", dir.display()));
+            if found.is_none() {
+                passed.push(format!("{name} is set, and {} has no nvcc", dir.display()));
+            }
         }
     }
-    let path = env.peek("PATH").unwrap_or_default();
-    dirs.extend(std::env::split_paths(&path));
-    dirs.extend(USUAL.iter().map(|root| Path::new(root).join("bin")));
-    dirs.extend(python_dirs(env));
-    let found = dirs.iter().find(|dir| dir.join("nvcc").is_file());
+    if found.is_none() {
+        let path = env.peek("PATH").unwrap_or_default();
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        dirs.extend(USUAL.iter().map(|root| Path::new(root).join("bin")));
+        dirs.extend(python_dirs(env));
+        found = dirs.into_iter().find(has_nvcc);
+    }
     if found.is_none() {
         env.remember("PATH");
         tried.push("PATH".to_owned());
         tried.extend(USUAL.iter().map(|root| (*root).to_owned()));
         tried.push("the active Python environment".to_owned());
     }
-    Some(vec![found?.join("nvcc").into()])
+    Candidates {
+        words: found.map(|dir| vec![dir.join("nvcc").into()]),
+        tried,
+        passed,
+    }
+}
+
+/// The file that a program's name stands for; NVCC_CCBIN may be the folder of a `gcc`.
+fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        let file = fs::canonicalize(program).ok()?;
+        return match file.is_dir() {
+            true => fs::canonicalize(file.join("gcc")).ok(),
+            false => Some(file),
+        };
+    }
+    let path = env.peek("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
+    fs::canonicalize(files.find(|file| file.is_file())?).ok()
 }
 
 /// `bin` of the toolkits that wheels put into the active Python environment.

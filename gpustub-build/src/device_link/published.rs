@@ -60,6 +60,8 @@ pub struct Library {
     pub built: bool,
     /// The archive, of objects only.
     pub archive: PathBuf,
+    /// The archive's objects by name, each with the source that it was made from.
+    pub sources: Vec<(String, PathBuf)>,
     pub archs: Vec<String>,
     pub cudart: String,
     /// What its package uses of the CUDA runtime's stubs.
@@ -94,6 +96,9 @@ impl Library {
         for path in &self.include {
             lines.push(("include", text(path)?));
         }
+        for (object, path) in &self.sources {
+            lines.push(("source", format!("{object}\t{}", text(path)?)));
+        }
         let lists = [
             ("arch", &self.archs),
             ("define", &self.defines),
@@ -119,6 +124,10 @@ impl Library {
             "middle" => self.middle = Some(value.into()),
             "final" => self.last = Some(value.into()),
             "include" => self.include.push(value.into()),
+            "source" => {
+                let (object, path) = value.split_once('\t').unwrap_or((value, ""));
+                self.sources.push((object.to_owned(), path.into()));
+            }
             "arch" => self.archs.push(owned),
             "define" => self.defines.push(owned),
             "flag" => self.flags.push(owned),
@@ -185,7 +194,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Error> {
         Some(text) => Ok(text.to_owned()),
         None => Err(
             Error::new(&FILE_ERROR, format!("{path:?} cannot be told to cargo"))
-                .help("use folders whose names are valid UTF-8 and have no line break"),
+                .help("use names of files and folders that are valid UTF-8 and have no line break"),
         ),
     }
 }
@@ -201,6 +210,7 @@ mod tests {
             package: "shapes 0.1.0".to_owned(),
             built: true,
             archive: "/out dir/libgeometry.a".into(),
+            sources: vec![("a b.cu.o".to_owned(), "/p/a b.cu".into())],
             archs: ["sm_80", "compute_90"].map(str::to_owned).into(),
             cudart: "shared".to_owned(),
             stubs: Stubs::Shared("/s.so".into()),

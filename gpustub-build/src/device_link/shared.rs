@@ -9,8 +9,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::device_link::{LinkItem, Planned};
-use gpustub_core::diag::{BAD_VALUE, FILE_ERROR};
+use gpustub_core::by_name::ByName;
+use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
+use gpustub_core::diag::{BAD_VALUE, Diagnostic, FILE_ERROR};
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
 
@@ -30,14 +31,7 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
         return Ok(());
     }
     if library.cudart == Cudart::Static {
-        return Err(Error::new(
-            &BAD_VALUE,
-            format!("device-link.{name} has form = \"shared\" and cudart = \"static\""),
-        )
-        .help(
-            "a static CUDA runtime in each shared library knows only what that one registers: \
-             leave `cudart` out, or write form = \"static\"",
-        ));
+        return Err(told(static_runtime(name)));
     }
     let mut shipped = GpuLibrary::builtin_ids().filter_map(GpuLibrary::builtin);
     let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));
@@ -51,19 +45,8 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     Ok(())
 }
 
-fn hidden_stubs(name: &str) -> Error {
-    Error::new(
-        &BAD_VALUE,
-        format!(
-            "device-link.{name} has form = \"shared\", and the stubs of the CUDA runtime are static: \
-             they are hidden in the program, where the library cannot call them"
-        ),
-    )
-    .help(
-        "write form = \"shared\" in the [stub.*] tables of this package, or of one that this \
-         package depends on and that provides them; or leave [stub.cudart] out, and the library \
-         needs the toolkit's libcudart.so",
-    )
+fn told(wrong: Diagnostic) -> Error {
+    Error::diagnostics(&[wrong], &ByName::default())
 }
 
 /// What a library is linked with.
@@ -120,7 +103,8 @@ impl Place<'_> {
         let members: Vec<&Library> = planned.inputs.iter().map(|&at| &self.all[at]).collect();
         let dlink_dir = self.dir.join("finals").join(&library.name);
         let object = dlink_dir.join("device_link.o");
-        dlink::run(self.nvcc, planned, &members, &dlink_dir, &object)?;
+        let said = dlink::run(self.nvcc, planned, &members, &dlink_dir, &object)?;
+        directives.extend(said.into_iter().map(Directive::Warning));
 
         let line = self.line(planned, &planned.line, objects, &object, directives)?;
         self.link(middle, line)?;
@@ -200,7 +184,7 @@ impl Place<'_> {
             Stubs::Elsewhere => of_others(),
             Stubs::Static => None,
         };
-        let stubs = stubs.ok_or_else(|| hidden_stubs(name))?;
+        let stubs = stubs.ok_or_else(|| told(hidden_stubs(name)))?;
         let lib = self.dir.join("lib");
         if let Some(name) = stubs.file_name() {
             files::link(stubs, &lib.join(name))?;

@@ -120,7 +120,7 @@ fn modified(path: &Path) -> Option<u128> {
 }
 
 /// A line that is another when the file is. A path that has no place in a line has no state.
-fn state(path: &Path) -> Option<String> {
+pub(crate) fn state(path: &Path) -> Option<String> {
     let size = fs::metadata(path).ok()?.len();
     let text = path.to_str().filter(|text| !text.contains('\n'))?;
     Some(format!("{} {size} {text}", modified(path)?))

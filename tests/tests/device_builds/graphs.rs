@@ -129,10 +129,82 @@ fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
     expect(
         &said,
         &[
-            "error[nvcc-failed]: nvcc cannot compile cuda/b.cu ",
+            "GpuStub.toml:10:10: error[nvcc-failed]: the CUDA toolkit at ",
+            " does not know `sm_35`, which device-link.b asks for",
             "Unsupported gpu architecture 'compute_35'",
+            "take one that it knows: sm_75 sm_80 ",
+            " compute_75 compute_80 ",
         ],
     );
+    Ok(())
+}
+
+/// The mangled name is `_ZN3geo4areaEi`, and the object lies in cargo's folders.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn what_is_missing_in_a_device_link_is_named_as_in_the_sources() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    let kernel = "namespace geo { __device__ int area(int); }\n\
+                  __global__ void more(int *p) { *p = geo::area(*p); }\n";
+    project.write("b/cuda/more.cu", kernel)?;
+    // A kernel that nobody launches is left out, and what it would call is not missed.
+    succeed(&mut project.cargo(&["build", "-j2"]))?;
+    let launched = format!("{kernel}void launch() {{ more<<<1, 1>>>(nullptr); }}\n");
+    project.write("b/cuda/more.cu", &launched)?;
+    let said = project.refused(&["build", "-j2"])?;
+    let source = project.root().join("b/cuda/more.cu");
+    let missing = format!(
+        "Undefined reference to 'geo::area(int)' in '{}'",
+        source.display()
+    );
+    expect(&said, &[&missing, "help: the library that defines it"]);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn of_a_header_that_is_not_found_its_library_is_named() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library {
+        table: "include = [\"include\"]",
+        ..Library::new("b", &[])
+    })?;
+    project.write("b/include/b.cuh", "#pragma once\n")?;
+    project.library(Library::new("a", &["b"]))?;
+    project.edit("a/GpuStub.toml", "requires = [\"b\"]", "requires = []")?;
+    project.edit(
+        "a/cuda/a.cu",
+        "__device__ int b_value",
+        "#include \"b.cuh\"\n__device__ int b_value",
+    )?;
+    let said = project.refused(&["build", "-j2"])?;
+    expect(
+        &said,
+        &[
+            "fatal error: b.cuh: No such file",
+            "help: device-link.b of b 0.1.0 has b.cuh: write \"b\" into `requires` of [device-link.a] (GpuStub.toml:",
+        ],
+    );
+    Ok(())
+}
+
+/// nvlink warns of their stacks, which have no bound that it could know.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn recursion_and_calls_by_pointer_are_linked() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library::new("b", &[]))?;
+    let kernel = "__device__ int (*chosen)(int);\n\
+                  __device__ int deep(int n);\n\
+                  __global__ void more(int *p) { *p = deep(*p) + chosen(*p); }\n\
+                  void launch() { more<<<1, 1>>>(nullptr); }\n";
+    project.write("b/cuda/more.cu", kernel)?;
+    let deep = "__device__ int deep(int n) { int a[8]; a[n % 8] = n; \
+                return n < 2 ? 1 : deep(n - 1) * a[n % 7] + deep(a[n % 5]); }\n";
+    project.write("b/cuda/deep.cu", deep)?;
+    let ran = succeed(&mut project.cargo(&["build", "-j2"]))?;
+    expect(&ran.stderr, &["warning : Stack size for entry function "]);
     Ok(())
 }
 
@@ -161,12 +233,15 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     project.edit("d/GpuStub.toml", "[device-link.d]", "[device-link.b]")?;
     project.edit("d/GpuStub.toml", "provide = true", "provide = false")?;
     program(&project, "tip", &["b", "d"])?;
-    succeed(&mut project.gpustub(&["sync"])?)?;
+    // Before anything is built, and by the build.
+    let synced = run(&mut project.gpustub(&["sync"])?)?;
+    assert!(!synced.status.success());
+    expect(&synced.stderr, &["error[duplicate-device-code]"]);
     let said = project.refused(&["build", "-j2"])?;
     expect(
         &said,
         &[
-            "error[bad-graph]: device-link.b is declared by ",
+            "error[duplicate-device-code]: device-link.b is declared by ",
             "b 0.1.0",
             "d 0.1.0",
             "give each library of a program a name of its own",

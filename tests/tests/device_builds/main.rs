@@ -5,6 +5,7 @@ mod example;
 mod forms;
 mod fresh;
 mod graphs;
+mod install;
 
 use std::collections::BTreeSet;
 use std::path::Path;

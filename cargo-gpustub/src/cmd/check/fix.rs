@@ -16,6 +16,7 @@ use crate::cli;
 use crate::cmd::{add, sync};
 use crate::declared::{Declared, FILE};
 use crate::error::{Error, Result};
+use crate::finalizer;
 use crate::graph::Graph;
 use crate::ops::{self, Operation};
 use crate::shell::Shell;
@@ -28,6 +29,7 @@ pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
     for make in [manifests, tree] {
         let operations = make(options, here)?;
         guard(options, &operations)?;
+        sync::refuse_locked(&options.cargo, &operations)?;
         ops::apply(&operations, |o| shell.status("Fixed", &o.shown))?;
     }
     Ok(())
@@ -158,14 +160,10 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let host = target(None)?;
     let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
     let graph = Graph::read(&loaded)?;
-    let mut declared = Vec::new();
-    for package in loaded.selected()? {
-        let one = graph
-            .position(&package.id)
-            .and_then(|at| graph.declared[at].as_ref());
-        declared.extend(one.map(|one| (package, one)));
-    }
-    let (mut operations, _) = sync::pending(&loaded, &options.cargo, &declared)?;
+    let selected = loaded.selected()?;
+    let members = graph.members(&loaded, &selected);
+    let has_links = finalizer::may_be_needed(&loaded, &members);
+    let (mut operations, _) = sync::pending(&loaded, &options.cargo, &members, has_links)?;
     // What a policy accepts stays.
     operations.retain(|operation| {
         let mut places = stale.iter().filter_map(|d| d.origin.as_ref());

@@ -6,11 +6,10 @@ use super::facts::{self, Texts};
 use super::policies::Policies;
 use super::{Report, number};
 use crate::cli;
-use crate::cmd::sync;
-use crate::device_graph::DeviceGraph;
+use crate::cmd::{plan, sync};
 use crate::error::Result;
+use crate::finalizer;
 use crate::graph::Graph;
-use crate::providers::analyse;
 use crate::workspace::{Depth, Workspace, target};
 
 /// Looks at the packages that are selected.
@@ -18,12 +17,11 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     let target = target(None)?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let policies = Policies::read(&workspace)?;
-    let graph = Graph::read(&workspace)?;
     let selected = workspace.selected()?;
+    let graph = Graph::of(&workspace, &selected, &options.cargo, &target.triple)?;
     let mut findings = Vec::new();
     let mut details = Vec::new();
 
-    let mut declared = Vec::new();
     for package in &selected {
         let Some(at) = graph.position(&package.id) else {
             continue;
@@ -33,19 +31,19 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
             continue;
         };
         details.push(format!("{} ({})", package.name, one.shown));
-        declared.push((*package, one));
         let mut inputs = one.inputs.clone();
         inputs.features = Some(graph.features[at].clone());
         let (_, found) = one.plan(&target, &inputs);
         findings.extend(found);
     }
-    if !declared.is_empty() {
-        let (operations, found) = sync::pending(&workspace, &options.cargo, &declared)?;
+    let members = graph.members(&workspace, &selected);
+    if !members.selected.is_empty() {
+        let has_links = finalizer::may_be_needed(&workspace, &members);
+        let (operations, found) = sync::pending(&workspace, &options.cargo, &members, has_links)?;
         findings.extend(found);
         findings.extend(operations.iter().map(sync::drift));
     }
-    findings.extend(analyse(&graph.nodes, &graph.images(&selected)));
-    findings.extend(DeviceGraph::read(&graph, &selected).plan().1);
+    findings.extend(plan::refused(&graph, &selected));
 
     let texts = Texts::read(&workspace, &selected)?;
     let seen = facts::gather(&workspace, &graph, &selected, &texts);

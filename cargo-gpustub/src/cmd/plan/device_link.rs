@@ -9,6 +9,7 @@ use gpustub_core::diag::has_errors;
 use gpustub_core::suggest::nearest;
 use serde::Serialize;
 
+use super::not_shown;
 use crate::cli::{self, PlanFormat};
 use crate::device_graph::Of;
 use crate::error::{Error, Result};
@@ -31,7 +32,10 @@ pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bo
         found.extend(more);
     }
     shell.diagnostics(&found, &Sources::from([(name, text)]))?;
-    if readable {
+    // Core plans nothing of a graph that contradicts itself.
+    if !readable || plan.nodes().len() < graph.nodes.len() {
+        not_shown(shell);
+    } else {
         match (&options.explain, options.format) {
             (Some(node), _) => shell.data(explain(&plan, node)?)?,
             (None, PlanFormat::Text) => shell.data(plan.to_text())?,
@@ -39,6 +43,7 @@ pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bo
             (None, PlanFormat::Json) => shell.json(&Document {
                 reason: "plan",
                 format_version: FORMAT_VERSION,
+                refused: has_errors(&found),
                 device_link: Json::new(&plan, None),
             })?,
         }
@@ -91,6 +96,7 @@ pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
 struct Document<'a> {
     reason: &'static str,
     format_version: u32,
+    refused: bool,
     device_link: Json<'a>,
 }
 

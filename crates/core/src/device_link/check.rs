@@ -178,9 +178,11 @@ impl Links {
                 ),
                 Same::Library(library) => (
                     format!(
-                        "`{a}` and `{b}` are two versions of `{library}`, with one device code"
+                        "`{a}` and `{b}` are both `device-link.{library}`, which a process can have \
+                         once"
                     ),
-                    "let all require one version, or close the image that holds one of them",
+                    "let all require one version of it, or close the image that holds one; \
+                     libraries of different packages want names of their own",
                 ),
             };
             let error = Diagnostic::error(&DUPLICATE_DEVICE_CODE, message).help(help);

@@ -228,10 +228,7 @@ impl<'a> Planner<'a> {
         if let Some(header) = &stub.header {
             let major = header.value.from.major;
             // Headers may be older than any library whose symbols were to be had.
-            let mut known = library.majors(&self.target.os);
-            known.extend(library.gates.headers().iter().map(|version| version.major));
-            known.sort_unstable_by(|a, b| b.cmp(a));
-            known.dedup();
+            let known = library.majors(&self.target.os);
             if !known.is_empty() && !known.contains(&major) {
                 let message = format!("nothing is known of `{id}` {major}");
                 let help = format!("known majors are {}", numbers(&known));

@@ -161,9 +161,11 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
     for spec in library.specs.iter() {
         let own = spec.gated.as_deref().unwrap_or_default();
-        let mut gated = library.gates.of(own, library.header);
+        let gated = library.gates.of(own, library.header);
         // They do not overlap, so that their order says nothing else.
-        gated.sort_by_key(|gate| gate.null.is_none());
+        let (mut gated, others): (Vec<Gate>, Vec<Gate>) =
+            gated.into_iter().partition(|gate| gate.null.is_some());
+        gated.extend(others);
         let nulls: Vec<u8> = gated.iter().filter_map(|gate| gate.null).collect();
         let fallback = &spec.fallback;
         let (returns, value) = match fallback.returns {

@@ -1,11 +1,31 @@
-//! A list as text.
+//! A list put in order, and as text.
 
 use std::fmt::Write as _;
 
 use super::{Kind, Symbol, SymbolList};
 use crate::version::Version;
 
-pub(super) fn list(list: &SymbolList) -> String {
+impl SymbolList {
+    /// The list as text; `parse` of it gives the same list, provided that all names are such as
+    /// [`is_name`](super::is_name) accepts.
+    pub fn to_text(&self) -> String {
+        list(self)
+    }
+
+    /// Sorts and removes duplicates, as [`SymbolList::symbols`] asks for: of several entries of
+    /// one name and node, a default version wins over an old one, a function over data and a
+    /// strong symbol over a weak one.
+    pub fn normalise(&mut self) {
+        fn id(s: &Symbol) -> (&str, Option<&str>) {
+            (&s.name, s.node.as_deref())
+        }
+        self.symbols
+            .sort_by(|a, b| (id(a), a.old, a.kind, a.weak).cmp(&(id(b), b.old, b.kind, b.weak)));
+        self.symbols.dedup_by(|later, first| id(later) == id(first));
+    }
+}
+
+fn list(list: &SymbolList) -> String {
     let mut text = String::from("@gpustub-symbols 1\n");
     if let Some(soname) = &list.soname {
         line(&mut text, format_args!("@soname {soname}"));

@@ -1,0 +1,365 @@
+//! The changes to one package: its `Cargo.toml`, its build script, and the crates that it names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use cargo_metadata::{Dependency, DependencyKind, Edition, Package, TargetKind};
+use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+
+use crate::codes::{BUILD_SCRIPT, UNLINKABLE_LIB};
+use crate::declared::{Declared, FILE, Members};
+use crate::error::{Error, Result};
+use crate::finalizer;
+use crate::ops::Pending;
+use crate::tree::{Edit, build_rs, cargo_toml, use_line};
+use crate::workspace::{Workspace, folder, library, shown};
+
+/// The changes to one package, in an order in which each state on the way still builds.
+pub(super) fn edits(
+    workspace: &Workspace,
+    members: &Members,
+    package: &Package,
+    declared: &Declared,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    let manifest_path = package.manifest_path.as_std_path();
+    let manifest = pending.read(manifest_path)?;
+    let helper = package
+        .dependencies
+        .iter()
+        .find(|d| d.kind == DependencyKind::Build && d.name == cargo_toml::HELPER);
+    let root = pending.read(&workspace.root().join("Cargo.toml"))?;
+    let name = helper
+        .and_then(|dependency| dependency.rename.as_deref())
+        .unwrap_or(cargo_toml::HELPER);
+    let edit = || {
+        let mut text = manifest.clone();
+        if helper.is_none() {
+            text = cargo_toml::add_helper(&text, cargo_toml::workspace_declares(&root)?)?;
+        }
+        let features = [
+            (declared.has_rdc(), finalizer::FEATURE),
+            (declared.has_archives(), cargo_toml::ARCHIVE_FEATURE),
+        ];
+        for (_, feature) in features.into_iter().filter(|(needed, _)| *needed) {
+            let has = helper.is_some_and(|d| d.features.iter().any(|f| f == feature));
+            if !has {
+                text = cargo_toml::add_helper_feature(&text, name, feature)?;
+            }
+        }
+        if declared.has_rdc() && package.links.is_none() {
+            text = cargo_toml::add_links(&text, &format!("gpustub-{}", package.name))?;
+        }
+        Ok::<_, toml_edit::TomlError>(text)
+    };
+    let text = edit()
+        .map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(manifest_path))))?;
+    pending.write(manifest_path, text)?;
+    let name = name.replace('-', "_");
+    build_script(package, declared, &manifest, &name, pending, found)?;
+    // The code of a package that has super-archives alone names what it embeds.
+    if declared.provides() || declared.has_rdc() {
+        use_lines(workspace, package, pending, found)?;
+    }
+    if declared.has_rdc() {
+        dependency_lines(members, package, pending, found)?;
+    }
+    Ok(())
+}
+
+/// Takes away the `use … as _` lines of former runs about crates that the package does not have any more,
+/// which would not compile.
+pub(super) fn remove_stale_lines(
+    workspace: &Workspace,
+    members: &Members,
+    package: &Package,
+    pending: &mut Pending,
+) -> Result<()> {
+    let mut all = members.all();
+    let declared = all.find_map(|(one, declared)| (one.id == package.id).then_some(declared));
+    let mut called = BTreeSet::new();
+    if declared.is_some_and(Declared::has_rdc) {
+        for (name, _) in called_crates(members, package) {
+            called.insert(name);
+        }
+        let is_member = |name: &str| workspace.members().iter().any(|one| one.name == name);
+        let mut others = Vec::from_iter(&package.dependencies);
+        others.retain(|one| !is_member(&one.name));
+        // Of these nothing is known here.
+        called.extend(others.into_iter().map(crate_name));
+    }
+    let own = library(package).map(|library| library.name.replace('-', "_"));
+    for (path, _) in roots(package, |path| path.starts_with(workspace.root())) {
+        // Cargo says of what cannot be read.
+        let Ok(text) = pending.read(path) else {
+            continue;
+        };
+        let code = use_line::device_code(String::new());
+        let new = use_line::retain(&text, &code, |name| called.contains(name));
+        let new = use_line::retain(&new, &use_line::STUBS, |name| Some(name) == own.as_deref());
+        if new != text {
+            pending.write(path, new)?;
+        }
+    }
+    Ok(())
+}
+
+/// What Rust code calls a dependency, if its library has the name of its package.
+fn crate_name(dependency: &Dependency) -> String {
+    let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
+    name.replace('-', "_")
+}
+
+/// What `sync` has written into a package that declares nothing any more.
+pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
+    let is_helper =
+        |one: &&Dependency| one.kind == DependencyKind::Build && one.name == cargo_toml::HELPER;
+    let helper = package.dependencies.iter().find(is_helper)?;
+    let scripts = package.targets.iter();
+    let script = scripts.filter(|target| target.is_kind(TargetKind::CustomBuild));
+    let script = script.map(|target| fs::read_to_string(&target.src_path));
+    let script: String = script.flatten().collect();
+    let name = crate_name(helper);
+    let calls = |call| script.contains(&build_rs::line(&name, call));
+    let links = package.links.as_deref();
+    let links = links.filter(|links| links.starts_with("gpustub-"));
+    // Without `links`, a package that finalizes is one that links its programs by itself.
+    if links.is_none() && !calls(build_rs::BUILD) {
+        return None;
+    }
+    let mut all: Vec<String> = links
+        .map(|links| format!("`links = \"{links}\"`"))
+        .into_iter()
+        .collect();
+    all.push(format!("the build-dependency `{}`", cargo_toml::HELPER));
+    if calls(build_rs::BUILD) || calls(build_rs::FINALIZE) {
+        all.push("the call in its build script".to_owned());
+    }
+    let message = format!(
+        "package `{}` has no {FILE}, and still has {}",
+        package.name,
+        all.join(", ")
+    );
+    let help = "remove that; or write the file, with `cargo gpustub init`";
+    let file = shown(package.manifest_path.as_std_path());
+    Some(
+        Diagnostic::warning(&OUT_OF_SYNC, message)
+            .at(&file, 0..0)
+            .help(help),
+    )
+}
+
+/// The crates that a package depends on and whose device code its own may call, and when it has them, as
+/// what stands in `cfg(…)`; `None`: that cannot be said in a source file.
+fn called_crates(members: &Members, package: &Package) -> Vec<(String, Option<String>)> {
+    let mut crates = Vec::new();
+    for (member, declared) in members.all() {
+        if !(declared.has_rdc() || declared.provides()) {
+            continue;
+        }
+        let all = package.dependencies.iter();
+        let entries: Vec<&Dependency> = all
+            .filter(|dependency| {
+                dependency.name == member.name.as_str()
+                    && dependency.path.is_some()
+                    && dependency.kind == DependencyKind::Normal
+            })
+            .collect();
+        let (Some(_), Some(crate_of)) = (entries.first(), library(member)) else {
+            continue;
+        };
+        let renamed = entries.iter().find_map(|entry| entry.rename.as_ref());
+        let name = renamed.unwrap_or(&crate_of.name).replace('-', "_");
+        crates.push((name, condition(package, &entries)));
+    }
+    crates
+}
+
+/// The `use … as _` lines of a package whose device code calls that of others, in its library, or, if
+/// there is none, in its programs. Where device code alone calls a crate, rustc would leave the crate
+/// out, and the stubs with it that its build script links.
+fn dependency_lines(
+    members: &Members,
+    package: &Package,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    let crates = called_crates(members, package).into_iter();
+    let lines =
+        crates.filter_map(|(name, condition)| Some((name, use_line::device_code(condition?))));
+    let lines: Vec<_> = lines.collect();
+    let own = library(package).map(|library| &library.src_path);
+    for (path, edition) in roots(package, |path| own.is_none_or(|own| own == path)) {
+        for (name, line) in lines.iter().filter(|_| path.exists()) {
+            name_crate(path, name, edition, line, pending, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// When a package has a dependency, as what stands in `cfg(…)`; empty: always. `None`: there is none, or
+/// its condition is the name of a target, which is none of a source file.
+fn condition(package: &Package, entries: &[&Dependency]) -> Option<String> {
+    let mut any = BTreeSet::new();
+    for entry in entries {
+        let mut all = Vec::new();
+        if entry.optional {
+            let key = entry.rename.as_deref().unwrap_or(&entry.name);
+            all.push(either(activating(package, key))?);
+        }
+        if let Some(target) = &entry.target {
+            let target = target.to_string();
+            let inner = target.strip_prefix("cfg(")?.strip_suffix(')')?;
+            all.push(inner.to_owned());
+        }
+        any.insert(match all.as_slice() {
+            [] => return Some(String::new()),
+            [one] => one.clone(),
+            several => format!("all({})", several.join(", ")),
+        });
+    }
+    either(any)
+}
+
+/// The conditions of which one must hold; `None`, if there are none.
+fn either(conditions: BTreeSet<String>) -> Option<String> {
+    let all: Vec<String> = conditions.into_iter().collect();
+    match all.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("any({})", several.join(", "))),
+    }
+}
+
+/// The features that bring an optional dependency: `dep:x` and `x/…`. Those that bring these are not
+/// needed: with them, these are on. `x?/…` brings nothing.
+fn activating(package: &Package, key: &str) -> BTreeSet<String> {
+    let brings = |word: &String| {
+        word.strip_prefix("dep:") == Some(key)
+            || word.split_once('/').is_some_and(|(x, _)| x == key)
+    };
+    let features = package.features.iter();
+    features
+        .filter(|(_, words)| words.iter().any(brings))
+        .map(|(name, _)| format!("feature = {name:?}"))
+        .collect()
+}
+
+/// The root files of a package's targets, apart from its build script.
+fn roots(package: &Package, wanted: impl Fn(&Path) -> bool) -> BTreeSet<(&Path, Edition)> {
+    let targets = package.targets.iter();
+    targets
+        .filter(|target| !target.is_kind(TargetKind::CustomBuild))
+        .map(|target| (target.src_path.as_std_path(), target.edition))
+        .filter(|(path, _)| wanted(path))
+        .collect()
+}
+
+/// Adds a `use … as _` line to a file.
+fn name_crate(
+    path: &Path,
+    name: &str,
+    edition: Edition,
+    line: &use_line::Line,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    match use_line::add(&pending.read(path)?, name, edition, line) {
+        Edit::Same => {}
+        Edit::Changed(text) => pending.write(path, text)?,
+        Edit::Impossible(why) => found.push(no_place(path, why, name)),
+    }
+    Ok(())
+}
+
+fn no_place(path: &Path, why: &str, name: &str) -> Diagnostic {
+    let message = format!("`{}` cannot be edited: {why}", shown(path));
+    let help = format!("add this line before its first item: `use {name} as _;`");
+    Diagnostic::error(&OUT_OF_SYNC, message).help(help)
+}
+
+/// The call in the build script.
+fn build_script(
+    package: &Package,
+    declared: &Declared,
+    manifest: &str,
+    helper: &str,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    let call = match declared.has_rdc() {
+        true => build_rs::FINALIZE,
+        false => build_rs::BUILD,
+    };
+    let line = build_rs::line(helper, call);
+    let target = package
+        .targets
+        .iter()
+        .find(|t| t.is_kind(TargetKind::CustomBuild));
+    let path = match target {
+        Some(target) => target.src_path.clone().into_std_path_buf(),
+        None if cargo_toml::build_is_off(manifest).unwrap_or(false) => {
+            let message = format!(
+                "package `{}` has switched its build script off",
+                package.name
+            );
+            found.push(Diagnostic::error(&BUILD_SCRIPT, message).help(format!(
+                "remove `build = false` from its Cargo.toml; the build script has to call `{line}`"
+            )));
+            return Ok(());
+        }
+        None => folder(package).join("build.rs"),
+    };
+    let new = match fs::read_to_string(&path) {
+        Ok(text) => match build_rs::add_call(&text, helper, call) {
+            Edit::Same => return Ok(()),
+            Edit::Changed(text) => text,
+            Edit::Impossible(why) => {
+                let message = format!("`{}` cannot be edited: {why}", shown(&path));
+                let help = format!("add this line where the build script begins: `{line}`");
+                found.push(Diagnostic::error(&BUILD_SCRIPT, message).help(help));
+                return Ok(());
+            }
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => build_rs::new(helper, call),
+        Err(e) => return Err(Error::io("read", &path, &e)),
+    };
+    pending.write(&path, new)
+}
+
+/// The `use … as _` lines of a package that has a library.
+fn use_lines(
+    workspace: &Workspace,
+    package: &Package,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    let Some(library) = library(package) else {
+        return Ok(());
+    };
+    let roots = roots(package, |path| path != library.src_path.as_std_path());
+    let linkable = [TargetKind::Lib, TargetKind::RLib, TargetKind::DyLib];
+    if !linkable.into_iter().any(|kind| library.is_kind(kind)) {
+        if !roots.is_empty() {
+            let message = format!(
+                "the programs and tests of package `{}` get no stubs, because Rust code cannot \
+                 link its library target",
+                package.name
+            );
+            let help = "add \"rlib\" to `crate-type` in its Cargo.toml";
+            found.push(Diagnostic::warning(&UNLINKABLE_LIB, message).help(help));
+        }
+        return Ok(());
+    }
+    let name = library.name.replace('-', "_");
+    for (path, edition) in roots {
+        // Cargo complains of a missing one by itself; one outside the workspace is not ours.
+        if path.starts_with(workspace.root()) && path.exists() {
+            name_crate(path, &name, edition, &use_line::STUBS, pending, found)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The CUDA runtime of a shared library: what the build refuses of it, in the build's words.
+
+use gpustub_core::device_link::{hidden_stubs, static_runtime};
+use gpustub_core::diag::Diagnostic;
+use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
+
+use crate::graph::Graph as Packages;
+
+/// What stands against a library with `form = "shared"` that the package `at` declares.
+pub fn refused(packages: &Packages, at: usize, library: &DeviceLink) -> Option<Diagnostic> {
+    let name = &library.name.value;
+    let declared = packages.declared[at].as_ref()?;
+    let stubs = || declared.manifest.stubs.iter();
+    let error = match library.cudart {
+        // Headers are linked with nothing.
+        _ if matches!(library.code, DeviceCode::Headers) => return None,
+        Cudart::None => return None,
+        Cudart::Static => static_runtime(name),
+        Cudart::Shared => {
+            let stub = stubs().find(|stub| stub.id.value == "cudart")?;
+            let is_own = packages.nodes[at].provides.contains_key("cudart");
+            let is_fine = match is_own {
+                true => stub.form == Form::Shared,
+                false => is_shared_elsewhere(packages),
+            };
+            (!is_fine).then(|| hidden_stubs(name))?
+        }
+    };
+    Some(error.at(&declared.shown, library.name.span.clone()))
+}
+
+/// Whether any package has the stubs of the CUDA runtime in a shared library.
+fn is_shared_elsewhere(packages: &Packages) -> bool {
+    let mut all = packages.declared.iter().zip(&packages.nodes);
+    all.any(|(declared, node)| {
+        let stubs = declared.iter().flat_map(|one| &one.manifest.stubs);
+        let mut cudart = stubs.filter(|stub| stub.id.value == "cudart");
+        node.provides.contains_key("cudart") && cudart.any(|stub| stub.form == Form::Shared)
+    })
+}

@@ -1,0 +1,64 @@
+//! The finalizer of a package that had another name when it was written.
+
+use std::collections::BTreeSet;
+
+use cargo_metadata::{Dependency, Package};
+use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+
+use super::{PREFIX, name, place};
+use crate::graph::Graph;
+use crate::workspace::{folder, shown};
+
+/// The names besides its own under which a package depends on its finalizer, as `sync` has written them.
+pub fn former(package: &Package) -> BTreeSet<&str> {
+    let own = name(package);
+    on_folder(package)
+        .filter(|one| one.rename.is_none() && one.name.starts_with(PREFIX) && one.name != own)
+        .map(|one| one.name.as_str())
+        .collect()
+}
+
+/// That the finalizer cannot get its new name, because somebody names it by hand: cargo would not read the
+/// workspace any more.
+pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
+    let dir = place(package);
+    let new = name(package);
+    let mut packages = graph.packages.iter();
+    let old = packages.find(|one| folder(one) == dir && *one.name != *new)?;
+    let user = named_by_hand(graph, package)?;
+    let message = format!(
+        "the finalizer of `{}` is called `{}` and becomes `{new}`, and `{}` names it by hand",
+        package.name, old.name, user.name
+    );
+    let help = format!(
+        "take `{}` out of that Cargo.toml, run `cargo gpustub sync`, and name `{new}` there",
+        old.name
+    );
+    let file = shown(user.manifest_path.as_std_path());
+    Some(
+        Diagnostic::error(&OUT_OF_SYNC, message)
+            .at(&file, 0..0)
+            .help(help),
+    )
+}
+
+/// A package that depends on the finalizer of this one otherwise than `sync` writes it.
+pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Package> {
+    let dir = place(package);
+    let own = on_folder(package).any(|one| one.rename.is_some() || one.target.is_some());
+    let mut all = graph.packages.iter().zip(&graph.edges);
+    let (user, _) = all.find(|(user, edges)| match user.id == package.id {
+        true => own,
+        false => edges
+            .iter()
+            .any(|edge| folder(graph.packages[edge.to]) == dir),
+    })?;
+    Some(*user)
+}
+
+/// The dependencies of a package on what is in its finalizer's folder.
+fn on_folder(package: &Package) -> impl Iterator<Item = &Dependency> {
+    let dir = place(package);
+    let all = package.dependencies.iter();
+    all.filter(move |one| one.path.as_ref().is_some_and(|path| *path == dir))
+}

@@ -1,0 +1,290 @@
+//! What is refused of device links: for whom, by which commands, and what is shown beside it.
+
+use super::cuda::{diamond, on, program, rdc, workspace};
+use super::device_links::lines;
+use super::{ends, write};
+
+/// Cargo builds a package without the features that other members ask for.
+#[test]
+fn a_package_has_its_own_features() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    let features = "[features]\nmore = []\nextra = [\"dep:extra\"]\n\
+                    [dependencies]\nextra = { path = \"../extra\", optional = true }\n";
+    rdc(folder, "base", features, "");
+    let table = "[device-link.more]\nsources = [\"*.cu\"]\narchs = [\"sm_90\"]\n\
+                 requires = [\"base\"]\noptional = { feature = \"more\" }\n";
+    let text = std::fs::read_to_string(folder.join("base/GpuStub.toml")).unwrap();
+    write(folder, "base/GpuStub.toml", &(text + table));
+    rdc(folder, "extra", "", "");
+    let with = |feature: &str| {
+        format!("[dependencies]\nbase = {{ path = \"../base\", features = [\"{feature}\"] }}\n")
+    };
+    program(folder, "one", &with("more"));
+    program(folder, "two", &with("extra"));
+    program(folder, "none", &on(&["base"]));
+    // `more` has no code for what `base` wants.
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    assert!(err.contains("error[missing-arch]"), "{err}");
+    let over = |name: &str, out: &str| {
+        let line = lines(out, &format!("{name}/bin/")).concat();
+        line[line.find('[').unwrap()..=line.find(']').unwrap()].to_owned()
+    };
+    for (name, code, expected) in [
+        ("one", 1, "[more base]"),
+        ("two", 0, "[base extra]"),
+        ("none", 0, "[base]"),
+    ] {
+        let (out, err) = ends(code, folder, &["plan", "-p", name]);
+        assert_eq!(over(name, &out), expected, "{out}{err}");
+        ends(code, folder, &["check", "-p", name]);
+        ends(code, folder, &["sync", "-p", name]);
+    }
+    // What `base` has for others only is not in its own plan.
+    let (out, _) = ends(0, folder, &["plan", "-p", "base"]);
+    assert!(!out.contains("extra") && !out.contains("more"), "{out}");
+    // Together they have what each asks for, and so it is without a selection.
+    let (out, _) = ends(0, folder, &["plan", "-p", "two", "-p", "none"]);
+    assert_eq!(over("none", &out), "[base extra]");
+    let (out, _) = ends(1, folder, &["plan"]);
+    assert_eq!(over("none", &out), "[more base extra]");
+    // Features of the command line are those of the selected packages.
+    let (_, err) = ends(101, folder, &["plan", "-p", "two", "--features", "nothing"]);
+    assert!(err.contains("nothing"), "{err}");
+}
+
+/// What `plan`, `check` and the build refuse, `sync` does not call fresh.
+#[test]
+fn sync_refuses_what_plan_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let path = "left/GpuStub.toml";
+    let good = std::fs::read_to_string(folder.join(path)).unwrap();
+    let app = std::fs::read_to_string(folder.join("app/Cargo.toml")).unwrap();
+    // What can be written is, and what plan refuses told besides.
+    write(folder, path, &good.replace("sm_80", "sm_90"));
+    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    assert!(
+        err.contains("Created app/gpustub-final/Cargo.toml"),
+        "{err}"
+    );
+    assert!(!err.contains("unreached-library"), "{err}");
+    assert!(err.contains("error[missing-arch]"), "{err}");
+    write(folder, path, &good);
+    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
+    assert!(err.contains("Fresh"), "{err}");
+
+    let two = "[stub.cuda]\n";
+    for (code, text) in [
+        ("missing-arch", good.replace("sm_80", "sm_90")),
+        ("unknown-node", good.replace("[\"base\"]", "[\"bas\"]")),
+        ("no-sources", good.replace("*.cu", "cuda/*.cu")),
+        ("no-sources", good.replace("*.cu", "***.cu")),
+        (
+            "duplicate-device-code",
+            good.replace("device-link.left", "device-link.right"),
+        ),
+        ("two-providers", format!("{good}{two}")),
+    ] {
+        write(folder, path, &text);
+        if code == "two-providers" {
+            let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
+            write(folder, "right/GpuStub.toml", &format!("{right}{two}"));
+            let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+            assert!(err.contains("Updated GpuStub.lock"), "{err}");
+        }
+        let told = format!("error[{code}]");
+        for command in [
+            &["sync", "--workspace"][..],
+            &["sync", "--workspace", "--check"],
+            &["sync", "--workspace", "--dry-run"],
+            &["plan"],
+            &["check"],
+        ] {
+            let (_, err) = ends(1, folder, command);
+            assert!(err.contains(&told), "{command:?}: {err}");
+            if code == "no-sources" {
+                assert!(err.contains("--> left/GpuStub.toml:3:12"), "{err}");
+            }
+            assert!(!err.contains("Fresh"), "{command:?}: {err}");
+        }
+    }
+    // What is not written yet is no fault of anybody's.
+    write(folder, path, &good);
+    write(folder, "app/Cargo.toml", &app);
+    let (out, err) = ends(1, folder, &["sync", "--workspace", "--check"]);
+    assert!(out.contains("gpustub-final-app"), "{out}");
+    assert!(!err.contains("unreached-library"), "{err}");
+}
+
+/// Beside errors a plan is shown if it is whole, and programs can tell.
+#[test]
+fn half_a_plan_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let path = "left/GpuStub.toml";
+    let good = std::fs::read_to_string(folder.join(path)).unwrap();
+    let json = ["plan", "--format", "json"];
+    let refused = |out: &str| {
+        let document: serde_json::Value = serde_json::from_str(out).unwrap();
+        document["refused"].as_bool().unwrap()
+    };
+    assert!(!refused(&ends(0, folder, &json).0));
+    write(folder, path, &good.replace("sm_80", "sm_90"));
+    assert!(refused(&ends(1, folder, &json).0));
+    let (out, err) = ends(1, folder, &["plan"]);
+    assert!(!lines(&out, "app/bin/").is_empty(), "{out}");
+    assert!(!err.contains("note: no plan"), "{err}");
+    for half in [
+        good.replace("[\"base\"]", "[\"bas\"]"),
+        good.replace("[\"base\"]", "[\"left\"]"),
+        good.replace("schema = 1", "schema = 1\nschema = 2"),
+        good.replace("*.cu", "cuda/*.cu"),
+    ] {
+        write(folder, path, &half);
+        for command in [&["plan"][..], &json, &["plan", "--explain", "app/bin/app"]] {
+            let (out, err) = ends(1, folder, command);
+            assert!(out.is_empty(), "{out}");
+            assert!(err.contains("note: no plan is shown"), "{err}");
+        }
+        let (out, err) = ends(1, folder, &["plan", "--message-format", "json"]);
+        assert!(err.is_empty() && !out.contains("\"plan\""), "{out}{err}");
+    }
+}
+
+/// What the build refuses of the runtime of a shared library is refused before it.
+#[test]
+fn a_shared_library_needs_shared_stubs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let path = "left/GpuStub.toml";
+    let good = std::fs::read_to_string(folder.join(path)).unwrap() + "form = \"shared\"\n";
+    let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
+    let stub = |rest: &str| format!("{good}[stub.cudart]\n{rest}");
+    for (text, provider, told) in [
+        (good.clone(), "", ""),
+        (stub("form = \"shared\"\n"), "", ""),
+        (
+            stub("provide = false\n"),
+            "[stub.cudart]\nform = \"shared\"\n",
+            "",
+        ),
+        (
+            stub(""),
+            "",
+            ", and the stubs of the CUDA runtime are static",
+        ),
+        (
+            stub("provide = false\n"),
+            "[stub.cudart]\n",
+            ", and the stubs of the CUDA runtime are static",
+        ),
+        (
+            format!("{good}cudart = \"static\"\n"),
+            "",
+            " and cudart = \"static\"",
+        ),
+        (
+            format!("{}cudart = \"none\"\n[stub.cudart]\n", good),
+            "",
+            "",
+        ),
+    ] {
+        write(folder, path, &text);
+        write(folder, "right/GpuStub.toml", &(right.clone() + provider));
+        let told = format!("error[bad-value]: device-link.left has form = \"shared\"{told}");
+        ends_with_or_without(folder, &told, !told.ends_with("\"shared\""));
+    }
+}
+
+/// Whether all commands refuse it, at its place.
+fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
+    for command in [
+        &["sync", "--workspace"][..],
+        &["sync", "--workspace", "--check"],
+        &["plan"],
+        &["check"],
+    ] {
+        let output = super::run(folder, command);
+        let err = String::from_utf8(output.stderr).unwrap();
+        let is_there = err.contains("error[bad-value]");
+        assert_eq!(is_there, refused, "{command:?}: {err}");
+        if refused {
+            assert!(err.contains(told), "{err}");
+            assert!(err.contains("--> left/GpuStub.toml:2:14"), "{err}");
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+}
+
+/// Of two versions of a package the code is told first, and nothing that follows from it.
+#[test]
+fn two_versions_of_one_package_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    let old = folder.join("others");
+    rdc(folder, "vec", "", "[stub.cudart]\n");
+    rdc(&old, "vec", "", "[stub.cudart]\n");
+    for (name, old, new) in [
+        ("vec/Cargo.toml", "0.1.0", "0.2.0"),
+        (
+            "others/vec/Cargo.toml",
+            "workspace = true",
+            "path = \"../../helper\"",
+        ),
+        ("others/vec/Cargo.toml", "gpustub-vec", "gpustub-old-vec"),
+    ] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(text.contains(old), "{text}");
+        write(folder, name, &text.replacen(old, new, 1));
+    }
+    let both = "[dependencies]\nvec = { path = \"../vec\" }\n\
+                old = { path = \"../others/vec\", package = \"vec\" }\n";
+    program(folder, "app", both);
+    for command in [&["sync", "--workspace"][..], &["plan"], &["check"]] {
+        let (_, err) = ends(1, folder, command);
+        let first = err.split("error[").nth(1).unwrap();
+        assert!(first.starts_with("duplicate-device-code]"), "{err}");
+        assert!(first.contains("--> "), "{err}");
+        for follows in ["two-providers", "unreached-library"] {
+            assert!(!err.contains(follows), "{command:?}: {err}");
+        }
+    }
+    // Without the code the stubs are there twice all the same.
+    for name in ["vec", "others/vec"] {
+        write(
+            folder,
+            &format!("{name}/GpuStub.toml"),
+            "schema = 1\n[stub.cudart]\n",
+        );
+    }
+    let (_, err) = ends(1, folder, &["plan"]);
+    let told = "`vec 0.1.0` (cudart), `vec 0.2.0` (cudart)";
+    let turned = "`vec 0.2.0` (cudart), `vec 0.1.0` (cudart)";
+    assert!(err.contains(told) || err.contains(turned), "{err}");
+}
+
+/// A list of what would be installed needs no place for it, and only libraries can be.
+#[test]
+fn a_list_of_files_needs_no_prefix() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let (_, err) = ends(2, folder, &["install", "-p", "base"]);
+    assert!(err.contains("--prefix"), "{err}");
+    let (_, err) = ends(101, folder, &["install", "--list"]);
+    assert!(
+        err.contains("say which one with `-p`: base, left, right\n"),
+        "{err}"
+    );
+    // The helper of these tests builds nothing.
+    let (_, err) = ends(101, folder, &["install", "-p", "base", "--list"]);
+    assert!(err.contains("has built no [device-link.*]"), "{err}");
+}

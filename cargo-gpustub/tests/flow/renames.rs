@@ -1,0 +1,213 @@
+//! Packages and dependencies that are called otherwise since `sync` has written about them.
+
+use std::fs;
+
+use super::cuda::{diamond, on, plain, rdc, workspace};
+use super::finalizers::{cargo, read};
+use super::{ends, write};
+
+/// The finalizer of a package is called after it, everywhere.
+#[test]
+fn a_finalizer_follows_the_name_of_its_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    let features = "\n[features]\nmore = [\"dep:extra\"]\n";
+    rdc(folder, "extra", "", "");
+    let extra = "extra = { path = \"../extra\", optional = true }\n";
+    plain(
+        folder,
+        "unit",
+        &format!("{}{extra}{features}", on(&["base"])),
+    );
+    write(folder, "unit/tests/it.rs", "#[test]\nfn it() {}\n");
+    ends(0, folder, &["sync", "--workspace"]);
+    for name in ["app", "unit"] {
+        let path = format!("{name}/Cargo.toml");
+        let text = read(folder, &path);
+        let text = text
+            .replace(
+                &format!("name = \"{name}\""),
+                &format!("name = \"{name}-new\""),
+            )
+            .replace("gpustub-final-", "# Ours.\ngpustub-final-");
+        // Not in the list of a feature.
+        let text = text
+            .replace("\"# Ours.\n", "\"")
+            .replace("{ # Ours.\n", "{ ");
+        write(folder, &path, &text);
+    }
+    write(
+        folder,
+        "unit/tests/it.rs",
+        "use gpustub_final_unit as _; // the device link of its CUDA code\n\n\
+         /* use gpustub_final_unit as _; // the device link of its CUDA code\n*/\n\
+         #[test]\nfn it() {}\n",
+    );
+    ends(0, folder, &["sync", "--workspace"]);
+    cargo(folder, &["check", "--workspace", "--all-targets"]);
+    let (_, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
+    assert!(err.contains("Fresh"), "{err}");
+    for name in ["app", "unit"] {
+        let text = read(folder, &format!("{name}/Cargo.toml"));
+        let line = format!("# Ours.\ngpustub-final-{name}-new = {{ path = \"gpustub-final\"");
+        assert!(text.contains(&line), "{text}");
+        assert!(!text.contains(&format!("gpustub-final-{name} ")), "{text}");
+    }
+    let text = read(folder, "unit/Cargo.toml");
+    assert!(
+        text.contains("[\"dep:extra\", \"gpustub-final-unit-new/more\"]"),
+        "{text}"
+    );
+    assert_eq!(
+        read(folder, "app/src/main.rs"),
+        "use gpustub_final_app_new as _; // the device link of its CUDA code\n\nfn main() {}\n"
+    );
+    assert_eq!(
+        read(folder, "unit/src/lib.rs"),
+        "#[cfg(test)]\nuse gpustub_final_unit_new as _; // the device link of its CUDA code\n"
+    );
+    // What a comment has stays.
+    let test = read(folder, "unit/tests/it.rs");
+    assert!(test.contains("/* use gpustub_final_unit as _;"), "{test}");
+}
+
+/// Renamed, and without CUDA code since: nothing is left of it.
+#[test]
+fn a_finalizer_of_a_former_name_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let text = read(folder, "app/Cargo.toml")
+        .replace("name = \"app\"", "name = \"new\"")
+        .replace("left = ", "# left = ")
+        .replace("right = ", "# right = ");
+    write(folder, "app/Cargo.toml", &text);
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(!folder.join("app/gpustub-final").exists());
+    assert_eq!(read(folder, "app/src/main.rs"), "fn main() {}\n");
+    assert!(!read(folder, "app/Cargo.toml").contains("gpustub-final"));
+    cargo(folder, &["check", "--workspace"]);
+}
+
+/// A name that somebody has written by hand is not made a wrong one.
+#[test]
+fn a_finalizer_that_is_named_by_hand_keeps_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    ends(0, folder, &["sync", "--workspace"]);
+    let app = read(folder, "app/Cargo.toml").replace("name = \"app\"", "name = \"new\"");
+    let named = "gpustub-final-app = { path = \"gpustub-final\", ";
+    assert!(app.contains(named));
+    let renamed = "last = { path = \"gpustub-final\", package = \"gpustub-final-app\", ";
+    let other = "[dependencies]\ngpustub-final-app = { path = \"../app/gpustub-final\" }\n";
+    for (who, app, tool) in [
+        ("new", app.replace(named, renamed), ""),
+        ("tool", app.clone(), other),
+    ] {
+        write(folder, "app/Cargo.toml", &app);
+        plain(folder, "tool", tool);
+        let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+        let told = format!("becomes `gpustub-final-new`, and `{who}` names it by hand");
+        assert!(err.contains(&told) && !err.contains("Fresh"), "{err}");
+        assert_eq!(read(folder, "app/Cargo.toml"), app);
+        cargo(folder, &["metadata", "--format-version", "1"]);
+    }
+    plain(folder, "tool", "");
+    ends(0, folder, &["sync", "--workspace"]);
+    cargo(folder, &["check", "--workspace"]);
+}
+
+/// Lines about crates that a package has no more are taken away, and no others.
+#[test]
+fn lines_about_crates_follow_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    rdc(folder, "solve", "", "");
+    rdc(folder, "vec", "", "");
+    rdc(
+        folder,
+        "other",
+        &on(&["solve", "vec"]),
+        "requires = [\"solve\"]\n",
+    );
+    ends(0, folder, &["sync", "--workspace"]);
+    let line =
+        |name: &str| format!("use {name} as _; // its CUDA code, and what that is linked with\n");
+    let lib = || read(folder, "other/src/lib.rs");
+    assert!(lib().contains(&line("solve")) && lib().contains(&line("vec")));
+    let mine = "use vec as mine;\n";
+    write(folder, "other/src/lib.rs", &format!("{}{mine}", lib()));
+    let manifest = read(folder, "other/Cargo.toml");
+    let renamed = "slv = { path = \"../solve\", package = \"solve\" }";
+    let renamed = manifest.replace("solve = { path = \"../solve\" }", renamed);
+    assert_ne!(renamed, manifest);
+    write(folder, "other/Cargo.toml", &renamed);
+    let (out, _) = ends(1, folder, &["sync", "--workspace", "--check"]);
+    assert!(out.contains("-use solve as _;"), "{out}");
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(!lib().contains(&line("solve")), "{}", lib());
+    assert!(lib().contains(&line("slv")) && lib().contains(&line("vec")));
+    assert!(lib().contains(mine));
+    cargo(folder, &["check", "--workspace"]);
+
+    // Without the dependency, and then without any code of its own.
+    let slv = renamed
+        .lines()
+        .find(|line| line.starts_with("slv"))
+        .unwrap();
+    write(folder, "other/Cargo.toml", &renamed.replace(slv, ""));
+    let table = read(folder, "other/GpuStub.toml").replace("requires = [\"solve\"]\n", "");
+    write(folder, "other/GpuStub.toml", &table);
+    ends(0, folder, &["sync", "--workspace"]);
+    assert_eq!(lib(), format!("{}{mine}", line("vec")));
+    cargo(folder, &["check", "--workspace"]);
+    fs::remove_file(folder.join("other/GpuStub.toml")).unwrap();
+    ends(0, folder, &["sync", "--workspace"]);
+    assert_eq!(lib(), mine);
+}
+
+/// A program names the library of its package, whatever that is called.
+#[test]
+fn lines_about_the_own_library_follow_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    plain(folder, "one", "");
+    write(folder, "one/src/main.rs", "fn main() {}\n");
+    write(folder, "one/GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    ends(0, folder, &["sync", "--workspace"]);
+    assert!(read(folder, "one/src/main.rs").starts_with("use one as _;"));
+    let text = read(folder, "one/Cargo.toml").replace("\"one\"", "\"two\"");
+    write(folder, "one/Cargo.toml", &text);
+    ends(0, folder, &["sync", "--workspace"]);
+    assert_eq!(
+        read(folder, "one/src/main.rs"),
+        "use two as _; // its build script has the GPU stubs\n\nfn main() {}\n"
+    );
+    cargo(folder, &["check", "--workspace"]);
+}
+
+/// What changes Cargo.lock is not begun under `--locked`.
+#[test]
+fn a_locked_sync_writes_all_or_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    diamond(folder);
+    cargo(folder, &["generate-lockfile"]);
+    let lock = read(folder, "Cargo.lock");
+    ends(1, folder, &["sync", "--workspace", "--locked", "--check"]);
+    let (_, err) = ends(101, folder, &["sync", "--workspace", "--locked"]);
+    assert!(err.contains("`--locked` was given"), "{err}");
+    assert!(!folder.join("app/gpustub-final").exists());
+    assert!(!folder.join("GpuStub.lock").exists());
+    assert_eq!(read(folder, "Cargo.lock"), lock);
+    ends(0, folder, &["sync", "--workspace"]);
+    // What cargo does not resolve is.
+    write(folder, "app/src/main.rs", "fn main() {}\n");
+    let (_, err) = ends(0, folder, &["sync", "--workspace", "--locked"]);
+    assert!(err.contains("Updated app/src/main.rs"), "{err}");
+}

@@ -1,0 +1,484 @@
+//! What is said of CUDA code that cannot be built, with compilers that only print what nvcc, nvlink
+//! and their kind print (13.5, GCC 12).
+#![cfg(all(unix, feature = "device-link"))]
+
+#[path = "tools/package.rs"]
+mod package;
+#[path = "tools/toolkit.rs"]
+mod toolkit;
+#[allow(dead_code, reason = "other tests need the rest of them")]
+mod tools;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use package::Package;
+use toolkit::{MANIFEST, executable, expect, log, package, told};
+
+/// A package whose compiler prints this and fails. It answers what it can compile for.
+fn failing(name: &str, manifest: &str, says: &str) -> Package {
+    let package = package(name, manifest);
+    let script = format!(
+        "#!/bin/sh\n\
+         case $1 in\n\
+         --list-gpu-code) echo sm_90; echo sm_80; exit ;;\n\
+         --list-gpu-arch) echo compute_90; echo compute_80; exit ;;\n\
+         esac\n\
+         cat >&2 <<'END'\n{says}\nEND\nexit 1\n"
+    );
+    executable(&package.dir.join("toolkit/bin/nvcc"), &script);
+    package
+}
+
+#[test]
+fn the_cause_comes_first_and_the_command_last() {
+    let package = failing(
+        "order",
+        &format!("{MANIFEST}defines = {{ TEXT = \"a b\" }}\n"),
+        "cuda/waves.cu(1): error: identifier \"foo\" is undefined",
+    );
+    let error = package.error();
+    let lines: Vec<_> = error.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "error[nvcc-failed]: nvcc cannot compile cuda/waves.cu (exit status: 1)",
+            "  | cuda/waves.cu(1): error: identifier \"foo\" is undefined",
+        ]
+    );
+    assert_eq!(lines.len(), 3, "{error}");
+    let nvcc = package.dir.join("toolkit/bin/nvcc");
+    let start = format!("  command: {} -rdc=true -c ", nvcc.display());
+    assert!(lines[2].starts_with(&start), "{error}");
+    expect(
+        lines[2],
+        &[
+            " -gencode arch=compute_80,code=sm_80 '-DTEXT=a b' ",
+            " cuda/waves.cu -o ",
+        ],
+    );
+}
+
+#[test]
+fn of_a_header_the_library_is_named_that_has_it() {
+    let says = "cuda/waves.cu:1:10: fatal error: geo/area.cuh: No such file or directory";
+    let mut package = failing("header", MANIFEST, says);
+    let general =
+        "help: `include = [\"…\"]` in [device-link.waves] (GpuStub.toml:2:14) names the folders";
+    expect(&package.error(), &[says, general]);
+
+    let dir = package.dir.clone();
+    let told = format!(
+        "gpustub-device-link 1\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
+         package shapes 0.2.0\nbuilt true\ninclude {}\n",
+        dir.join("geometry").display()
+    );
+    fs::write(dir.join("libraries"), told).unwrap();
+    package.set("DEP_SHAPES_GPUSTUB_DEVICE_LINK", dir.join("libraries"));
+    expect(&package.error(), &[general]);
+
+    fs::create_dir_all(dir.join("geometry/geo")).unwrap();
+    fs::write(dir.join("geometry/geo/area.cuh"), "").unwrap();
+    expect(
+        &package.error(),
+        &[
+            "help: device-link.geometry of shapes 0.2.0 has geo/area.cuh: write \"geometry\" into `requires` of \
+           [device-link.waves] (GpuStub.toml:2:14)",
+        ],
+    );
+
+    // One that is required has been looked at.
+    let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
+    fs::write(dir.join("GpuStub.toml"), manifest).unwrap();
+    expect(&package.error(), &[general]);
+}
+
+#[test]
+fn an_architecture_that_the_toolkit_does_not_know_has_a_place() {
+    let manifest = MANIFEST.replace("[\"sm_80\"]", "[\"sm_80\", \"sm_999\"]");
+    let says = "nvcc fatal   : Unsupported gpu architecture 'compute_999'";
+    let package = failing("arch", &manifest, says);
+    let toolkit = package.dir.join("toolkit");
+    let first = format!(
+        "GpuStub.toml:4:19: error[nvcc-failed]: the CUDA toolkit at {} does not know `sm_999`, which \
+         device-link.waves asks for\n  | {says}\n  help: take one that it knows: sm_80 sm_90 compute_80 \
+         compute_90; or compile with another toolkit",
+        toolkit.display()
+    );
+    let error = package.error();
+    assert!(error.starts_with(&first), "{error}");
+
+    // Toolkits before 11.3 cannot be asked.
+    executable(
+        &toolkit.join("bin/nvcc"),
+        &format!("#!/bin/sh\necho \"{says}\"\nexit 1\n"),
+    );
+    expect(&package.error(), &["help: `nvcc --list-gpu-code` says"]);
+}
+
+#[test]
+fn what_is_required_and_not_there_has_a_place() {
+    let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
+    let error = package("requires", &manifest).error();
+    let start = "GpuStub.toml:5:13: error[unknown-node]: device-link.waves requires `geometry`";
+    assert!(error.starts_with(start), "{error}");
+}
+
+#[test]
+fn of_the_sources_files_alone_are_compiled() {
+    let package = package("files", MANIFEST);
+    let cuda = package.dir.join("cuda");
+    fs::create_dir(cuda.join("folder.cu")).unwrap();
+    package.output();
+    assert!(!log(&package).contains("folder"), "{}", log(&package));
+
+    symlink(cuda.join("nowhere"), cuda.join("gone.cu")).unwrap();
+    let gone = cuda.join("gone.cu").display().to_string();
+    expect(
+        &package.error(),
+        &[&format!("cannot read {gone}: No such file")],
+    );
+
+    fs::remove_file(cuda.join("waves.cu")).unwrap();
+    fs::remove_file(cuda.join("gone.cu")).unwrap();
+    expect(
+        &package.error(),
+        &[
+            "GpuStub.toml:3:12: error[no-sources]: `sources` of device-link.waves: `cuda/*.cu` matches no file",
+        ],
+    );
+}
+
+#[test]
+fn names_that_nvcc_would_not_pass_on_are_refused() {
+    let package = package("names", &format!("{MANIFEST}include = [\"in\"]\n"));
+    for folder in ["in", "a,b"] {
+        fs::create_dir(package.dir.join(folder)).unwrap();
+    }
+    let cuda = package.dir.join("cuda");
+    for (name, said) in [
+        (&b"a$(x).cu"[..], "cuda/a$(x).cu: `$` is in it"),
+        (b"a`x`.cu", "cuda/a`x`.cu: ``` is in it"),
+        (b"a\xff.cu", "cuda/a\\xFF.cu\" cannot be told to cargo"),
+    ] {
+        let path = cuda.join(OsStr::from_bytes(name));
+        fs::write(&path, "").unwrap();
+        expect(&package.error(), &[said, "help: "]);
+        fs::remove_file(path).unwrap();
+    }
+    assert_eq!(log(&package), "");
+
+    // All else nvcc can be given.
+    for name in ["a b.cu", "a,b.cu", "a'b.cu"] {
+        fs::write(cuda.join(name), "").unwrap();
+    }
+    package.output();
+    expect(&log(&package), &[" cuda/a b.cu -o "]);
+
+    let manifest = format!("{MANIFEST}include = [\"a,b\"]\n");
+    fs::write(package.dir.join("GpuStub.toml"), manifest).unwrap();
+    expect(&package.error(), &["a,b: `,` is in it", "help: rename"]);
+}
+
+/// Prints as nvlink does, of the archives that it is given, and ends with `CODE`.
+const LINKER: &str = r#"#!/bin/sh
+case $1 in --list*) exit 1 ;; esac
+while [ $# -gt 0 ]; do
+    case $1 in
+        -o) output=$2; shift ;;
+        --keep-dir) keep=$2; shift ;;
+        *.a) archive=$1 ;;
+    esac
+    shift
+done
+echo "nvlink SAYS" | sed "s|ARCHIVE|$archive|" >&2
+: >"$output"
+echo 'DEFINE_REGISTER_FUNC(_1)' >"$keep/device_link.reg.c"
+exit CODE
+"#;
+
+/// A package that has been compiled, and whose device link says this.
+fn linking(name: &str, says: &str, code: u8) -> Package {
+    let package = package(name, &format!("{MANIFEST}cudart = \"none\"\n"));
+    package.output();
+    let script = LINKER.replace("SAYS", says);
+    let script = script.replace("CODE", &code.to_string());
+    // Beside the compiler, whose objects stay fresh.
+    let nvcc = package.dir.join("toolkit/bin/nvcc");
+    let compiler = fs::read_to_string(&nvcc).unwrap();
+    executable(&package.dir.join("toolkit/bin/compiler"), &compiler);
+    executable(&package.dir.join("toolkit/bin/linker"), &script);
+    let both = "#!/bin/sh\nhere=$(dirname \"$0\")\n\
+                case \" $* \" in *' -dlink '*) exec \"$here/linker\" \"$@\" ;; esac\n\
+                exec \"$here/compiler\" \"$@\"\n";
+    executable(&nvcc, both);
+    package
+}
+
+fn link_error(package: &Package) -> String {
+    let built = package.build().finalize().try_build();
+    built.unwrap_err().to_string()
+}
+
+#[test]
+fn functions_and_objects_are_named_as_people_wrote_them() {
+    let says = "error   : Undefined reference to '_ZN3geo4areaEi' in 'ARCHIVE:cuda-waves.cu.o'";
+    let package = linking("undefined", says, 255);
+    let filter = package.dir.join("toolkit/bin/cu++filt");
+    executable(
+        &filter,
+        "#!/bin/sh\nsed 's/_ZN3geo4areaEi/geo::area(int)/'\n",
+    );
+    let error = link_error(&package);
+    let source = package.dir.join("cuda/waves.cu");
+    let start = format!(
+        "error[device-link-failed]: nvcc cannot link the device code (exit status: 255)\n  | nvlink error   : \
+         Undefined reference to 'geo::area(int)' in '{}'\n  help: the library that defines it belongs into \
+         `requires`",
+        source.display()
+    );
+    assert!(error.starts_with(&start), "{error}");
+    let last = error.lines().last().unwrap();
+    expect(last, &["  command: ", " -dlink ", "my_package_waves.a -o "]);
+
+    // One that fails, or gives something else, is no help and does no harm.
+    for script in ["exit 1", "echo; echo; echo no"] {
+        executable(&filter, &format!("#!/bin/sh\n{script}\n"));
+        let error = link_error(&package);
+        expect(&error, &["Undefined reference to '", "waves.cu'"]);
+    }
+}
+
+#[test]
+fn a_function_that_is_defined_twice_has_a_next_step() {
+    let says = "error   : Multiple definition of 'dup' in 'ARCHIVE:cuda-waves.cu.o', first defined in 'x.a:x.o'";
+    let error = link_error(&linking("twice", says, 1));
+    expect(&error, &["in 'x.a:x.o'", "help: make it `inline`"]);
+}
+
+#[test]
+fn kernels_that_launch_kernels_are_refused_in_words() {
+    let says =
+        "error   : Undefined reference to '__cudaCDP2LaunchDeviceV2' in 'ARCHIVE:cuda-waves.cu.o'";
+    let error = link_error(&linking("launch", says, 255));
+    expect(
+        &error,
+        &["help: a kernel launches kernels", " -cudadevrt none "],
+    );
+}
+
+#[test]
+fn code_that_is_missing_for_an_architecture_is_an_error() {
+    let says = "warning : SM Arch ('sm_90') not found in 'ARCHIVE:cuda-waves.cu.o'";
+    let error = link_error(&linking("no-arch", says, 0));
+    expect(
+        &error,
+        &["| nvlink warning : SM Arch ('sm_90') not found in '"],
+    );
+}
+
+/// Of archives nvlink says nothing; cuobjdump tells, where the toolkit has it.
+#[test]
+fn an_archive_of_others_without_an_architecture_is_an_error() {
+    let manifest = "schema = 1\n[device-link.waves]\narchive = \"libwaves.a\"\narchs = [\"sm_80\", \
+                    \"sm_90\"]\ncudart = \"none\"\n";
+    let package = package("other-archs", manifest);
+    let dir = &package.dir;
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let code = ".data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0\n";
+    fs::write(path("a.s"), code).unwrap();
+    tools::output("cc", ["-c", &path("a.s"), "-o", &path("a.o")]);
+    tools::output("ar", ["qcs", &path("libwaves.a"), &path("a.o")]);
+    let linker = LINKER.replace("SAYS", "").replace("CODE", "0");
+    executable(&dir.join("toolkit/bin/nvcc"), &linker);
+    let list = |archs: &str| {
+        let script = format!(
+            "#!/bin/sh\necho looked >>'{}'\necho \"member $3:a.o:\"\n\
+             for arch in {archs}; do echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
+             echo \"member $3:host.o:\"\n",
+            path("log")
+        );
+        executable(&dir.join("toolkit/bin/cuobjdump"), &script);
+    };
+    list("sm_75 sm_80");
+    let error = link_error(&package);
+    let start = format!(
+        "error[missing-arch]: the device link is for sm_90, and a.o of {} (device-link.waves of \
+         my-package 0.1.0) has sm_75, sm_80 alone\n  help: write into `archs`",
+        path("libwaves.a")
+    );
+    assert!(error.starts_with(&start), "{error}");
+
+    list("sm_80 sm_90");
+    let build = || package.build().finalize().try_build().unwrap();
+    build();
+    let before = log(&package);
+    build();
+    assert_eq!(log(&package), before, "the archive is as it was");
+
+    // Without the tool, and where it knows no more.
+    for listed in [None, Some("")] {
+        let _ = fs::remove_dir_all(dir.join("out"));
+        fs::remove_file(dir.join("toolkit/bin/cuobjdump")).unwrap();
+        build();
+        list(listed.unwrap_or_default());
+        let _ = fs::remove_dir_all(dir.join("out"));
+        build();
+    }
+}
+
+/// As nvlink says of recursion and of calls by pointer, which are no mistakes.
+#[test]
+fn other_warnings_of_the_device_link_are_passed_on() {
+    let says = "warning : Stack size for entry function 'k' cannot be statically determined";
+    let package = linking("stack", says, 0);
+    let output = package.build().finalize().try_build().unwrap();
+    let told: Vec<_> = output.directives.iter().map(ToString::to_string).collect();
+    let line = format!("cargo::warning=nvlink {says}");
+    assert!(told.contains(&line), "{told:#?}");
+    let link = package.dir.join("out/gpustub/device-link/link");
+    let object = link.join("device_link.o").display().to_string();
+    assert!(
+        told.contains(&format!("cargo::rustc-link-arg={object}")),
+        "{told:#?}"
+    );
+}
+
+/// Of a build that compiles and links.
+#[test]
+fn a_toolkit_that_stands_in_is_told_once() {
+    let mut package = linking("stands-in", "", 0);
+    package.set("CUDA_PATH", package.dir.join("toolkit"));
+    package.set("CUDA_HOME", "/nowhere");
+    let told = |package: &Package| {
+        let output = package.build().finalize().try_build().unwrap();
+        let told = output.directives.iter().map(ToString::to_string);
+        let start = "cargo::warning=CUDA_HOME is set, and /nowhere/bin has no nvcc: ";
+        told.filter(|line| line.starts_with(start)).count()
+    };
+    assert_eq!(told(&package), 1);
+
+    // And of one that links alone.
+    let dir = package.dir.clone();
+    let libraries = dir.join("out/gpustub/device-link/libraries");
+    fs::copy(libraries, dir.join("libraries")).unwrap();
+    package.set("DEP_WAVES_GPUSTUB_DEVICE_LINK", dir.join("libraries"));
+    fs::write(dir.join("GpuStub.toml"), "schema = 1\n").unwrap();
+    assert_eq!(told(&package), 1);
+}
+
+/// How often a build calls nvcc.
+fn compiled(package: &Package) -> usize {
+    let before = log(package).lines().count();
+    told(package);
+    log(package).lines().count() - before
+}
+
+#[test]
+fn what_compilers_read_by_themselves_makes_objects_anew() {
+    let mut package = package("surroundings", MANIFEST);
+    let dir = package.dir.clone();
+    let old = fs::File::options()
+        .write(true)
+        .open(dir.join("cuda/waves.cu"));
+    old.unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let host: PathBuf = dir.join("host");
+    executable(&host, "#!/bin/sh\necho '#define __clang__ 1'\n");
+    package.set("CXX", &host);
+    assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
+    for name in [
+        "NVCC_PREPEND_FLAGS",
+        "NVCC_APPEND_FLAGS",
+        "CPATH",
+        "CPLUS_INCLUDE_PATH",
+    ] {
+        package.set(name, "-DX");
+        assert_eq!([compiled(&package), compiled(&package)], [1, 0], "{name}");
+    }
+
+    // Another compiler in the same place: of the host, and of CUDA behind a link.
+    executable(&host, "#!/bin/sh\necho '#define __clang__ 15'\n");
+    assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
+    let nvcc = dir.join("toolkit/bin/nvcc");
+    let text = fs::read_to_string(&nvcc).unwrap();
+    executable(&dir.join("newer"), &format!("{text}# newer\n"));
+    fs::remove_file(&nvcc).unwrap();
+    symlink(dir.join("newer"), &nvcc).unwrap();
+    assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
+
+    // Cargo has to run the script for it.
+    let told = told(&package);
+    for file in [dir.join("newer"), host] {
+        let file = fs::canonicalize(file).unwrap();
+        let line = format!("cargo::rerun-if-changed={}", file.display());
+        assert!(told.contains(&line), "{line} in {told:#?}");
+    }
+
+    // A folder may be named, in which anything may be written.
+    executable(&dir.join("hosts/gcc"), "#!/bin/sh\n");
+    package.set("NVCC_CCBIN", dir.join("hosts"));
+    let line = format!("cargo::rerun-if-changed={}/hosts/gcc", dir.display());
+    assert!(toolkit::told(&package).contains(&line));
+}
+
+#[test]
+fn sources_whose_names_look_alike_have_their_own_objects() {
+    let manifest = MANIFEST.replace("cuda/*.cu", "**/*.cu");
+    let package = package("alike", &manifest);
+    for name in ["a/b-c.cu", "a-b/c.cu"] {
+        let path = package.dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    package.output();
+    expect(&log(&package), &["/a-b-c.cu.o\n", "/a-b-c.cu.2.o\n"]);
+    let told = fs::read_to_string(package.dir.join("out/gpustub/device-link/libraries")).unwrap();
+    let dir = package.dir.display();
+    let [one, other] = ["a-b/c.cu", "a/b-c.cu"].map(|source| format!("\t{dir}/{source}\n"));
+    expect(&told, &[&one, &other]);
+}
+
+/// A comma would end the value.
+#[test]
+fn values_of_macros_may_have_commas() {
+    let manifest = format!("{MANIFEST}defines = {{ LIST = \"1,2\" }}\n");
+    let package = package("commas", &manifest);
+    package.output();
+    expect(&log(&package), &[" -DLIST=1\\,2 "]);
+}
+
+/// The first of two waits for the second, which has two tokens then, and fails.
+#[test]
+fn what_could_be_compiled_is_kept() {
+    let mut package = package("kept", MANIFEST);
+    package.set("NUM_JOBS", "2");
+    let dir = package.dir.clone();
+    for name in ["cuda/a.cu", "cuda/waves.cu"] {
+        fs::write(dir.join(name), "").unwrap();
+        let file = fs::File::options()
+            .write(true)
+            .open(dir.join(name))
+            .unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let nvcc = dir.join("toolkit/bin/nvcc");
+    let good = fs::read_to_string(&nvcc).unwrap();
+    let gate = format!(
+        "case \"$*\" in *cuda/a.cu*)\n\
+         [ -e '{0}/mended' ] || {{ until [ -e '{0}/begun' ]; do sleep 0.01; done; echo error; exit 1; }} ;;\n\
+         *) : >'{0}/begun' ;;\n\
+         esac\n",
+        dir.display()
+    );
+    executable(&nvcc, &good.replacen('\n', &format!("\n{gate}"), 1));
+    expect(&package.error(), &["nvcc cannot compile cuda/a.cu"]);
+    assert_eq!(log(&package).lines().count(), 1, "{}", log(&package));
+    fs::write(dir.join("mended"), "").unwrap();
+    package.output();
+    let log = log(&package);
+    assert_eq!(log.lines().count(), 2, "{log}");
+    assert!(log.lines().nth(1).unwrap().contains(" cuda/a.cu "), "{log}");
+}

@@ -1,0 +1,39 @@
+//! `cargo gpustub install`, of headers alone: they need no compiler.
+
+use std::fs;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::{Ran, succeed};
+use gpustub_tests::rdc::{Library, Project};
+
+/// Below a folder that is no member of the workspace.
+const PREFIX: &str = "extra/out put";
+
+fn install(project: &Project) -> Result<Ran> {
+    succeed(&mut project.gpustub(&["install", "-p", "b", "--prefix", PREFIX])?)
+}
+
+/// The next step is for a shell in whatever folder. A header that is gone would still be found by those who
+/// include it.
+#[test]
+fn it_says_the_whole_path_and_what_is_left_of_an_earlier_one() -> Result<()> {
+    let project = Project::headers_alone()?;
+    project.library(Library::new("b", &[]))?;
+    let table = "schema = 1\n\n[device-link.b]\ninclude = [\"include\"]\n";
+    project.write("b/GpuStub.toml", table)?;
+    project.write("b/src/lib.rs", "//! Headers alone.\n")?;
+    for name in ["b", "old"] {
+        project.write(&format!("b/include/{name}.cuh"), "#pragma once\n")?;
+    }
+    let first = install(&project)?.stderr;
+    let prefix = project.root().canonicalize()?.join(PREFIX);
+    assert!(prefix.join("include/b/old.cuh").is_file());
+    let next = format!("-DCMAKE_PREFIX_PATH=\"{}\"", prefix.display());
+    assert!(first.contains(&next), "{first}");
+    assert!(!first.contains("earlier"), "{first}");
+    fs::remove_file(project.root().join("b/include/old.cuh"))?;
+    let second = install(&project)?.stderr;
+    let said = "of an earlier install, and no part of it any more: include/b/old.cuh\n";
+    assert!(second.contains(said), "{second}");
+    Ok(())
+}
