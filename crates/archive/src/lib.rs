@@ -47,7 +47,7 @@ pub use error::{Error, Part};
 use format::{Header, VIEW_SIZE};
 pub use format::{MAGIC, MAJOR, TRAILER};
 pub use member::Member;
-pub use view::{Layer, Symbol, View};
+pub use view::{Layer, Symbol, Symbols, View};
 
 /// A super-archive in memory.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ impl<'a> SuperArchive<'a> {
             let Some(index) = self.blob.u32(at).ok_or(damaged)?.checked_sub(1) else {
                 return Ok(None);
             };
-            let view = self.view_at(index as usize)?;
+            let view = self.view_at(index as usize)?.ok_or(damaged)?;
             if view.name() == name {
                 return Ok(Some(view));
             }
@@ -114,10 +114,25 @@ impl<'a> SuperArchive<'a> {
         Ok(None)
     }
 
+    /// The view of that index, in the order in which they were declared; `None` if there are not so
+    /// many.
+    ///
+    /// # Errors
+    ///
+    /// If what is looked at of the tables is damaged.
+    pub fn view_at(&self, index: usize) -> Result<Option<View<'a>>, Error> {
+        if index >= self.view_count() {
+            return Ok(None);
+        }
+        let at = self.header.views.at + index as u64 * VIEW_SIZE;
+        let view = View::read(*self, at).ok_or(Error::Damaged(Part::Views))?;
+        Ok(Some(view))
+    }
+
     /// All views, in the order in which they were declared.
     pub fn views(&self) -> impl Iterator<Item = Result<View<'a>, Error>> + use<'a> {
         let archive = *self;
-        (0..self.view_count()).map(move |index| archive.view_at(index))
+        (0..self.view_count()).filter_map(move |index| archive.view_at(index).transpose())
     }
 
     /// The view that ordinary tools see, if there is one.
@@ -127,7 +142,7 @@ impl<'a> SuperArchive<'a> {
     /// If what is looked at of the tables is damaged.
     pub fn default_view(&self) -> Result<Option<View<'a>>, Error> {
         let index = self.header.default.checked_sub(1);
-        index.map(|index| self.view_at(index as usize)).transpose()
+        index.map_or(Ok(None), |index| self.view_at(index as usize))
     }
 
     /// The number of members, those that several views have counted once.
@@ -135,19 +150,22 @@ impl<'a> SuperArchive<'a> {
         self.header.members.count as usize
     }
 
+    /// The member of that [`Member::index`]; `None` if there are not so many.
+    ///
+    /// # Errors
+    ///
+    /// If what is looked at of the tables is damaged.
+    pub fn member_at(&self, index: usize) -> Result<Option<Member<'a>>, Error> {
+        if index >= self.member_count() {
+            return Ok(None);
+        }
+        Member::read(*self, index as u32).map(Some)
+    }
+
     /// All members, each once.
     pub fn members(&self) -> impl Iterator<Item = Result<Member<'a>, Error>> + use<'a> {
         let archive = *self;
         (0..archive.header.members.count).map(move |index| Member::read(archive, index))
-    }
-
-    fn view_at(&self, index: usize) -> Result<View<'a>, Error> {
-        let damaged = Error::Damaged(Part::Views);
-        if index >= self.view_count() {
-            return Err(damaged);
-        }
-        let at = self.header.views.at + index as u64 * VIEW_SIZE;
-        View::read(*self, at).ok_or(damaged)
     }
 
     /// A text of the tables: its offset and length stand at `at`.

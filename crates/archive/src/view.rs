@@ -1,5 +1,7 @@
 //! Views: ordered layers, flattened.
 
+use core::ops::Range;
+
 use crate::error::{Error, Part};
 use crate::format::{ENTRY_SIZE, LAYER_SIZE, SLOT_SIZE, Slots, Table};
 use crate::{Member, SuperArchive, hash};
@@ -30,6 +32,29 @@ pub struct Symbol<'a> {
     pub name: &'a [u8],
     /// The member that defines it for this view.
     pub member: Member<'a>,
+}
+
+/// All symbols of a view: see [`View::symbols`].
+#[derive(Clone, Debug)]
+pub struct Symbols<'a> {
+    view: View<'a>,
+    slots: Range<u32>,
+}
+
+impl<'a> Iterator for Symbols<'a> {
+    type Item = Result<Symbol<'a>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let view = self.view;
+        self.slots.find_map(|slot| {
+            let full = view.slot(slot).transpose()?;
+            Some(full.and_then(|(_, at)| {
+                let (name, member) = view.symbol(at)?;
+                let member = Member::read(view.of, member)?;
+                Ok(Symbol { name, member })
+            }))
+        })
+    }
 }
 
 impl<'a> View<'a> {
@@ -82,39 +107,115 @@ impl<'a> View<'a> {
     }
 
     /// All symbols, in no order that means something.
-    pub fn symbols(&self) -> impl Iterator<Item = Result<Symbol<'a>, Error>> + use<'a> {
-        let view = *self;
-        (0..view.slots.slots()).filter_map(move |slot| {
-            let full = view.slot(slot).transpose()?;
-            Some(full.and_then(|(_, at)| {
-                let (name, member) = view.symbol(at)?;
-                let member = Member::read(view.of, member)?;
-                Ok(Symbol { name, member })
-            }))
-        })
+    pub fn symbols(&self) -> Symbols<'a> {
+        Symbols {
+            view: *self,
+            slots: 0..self.slots.slots(),
+        }
     }
 
-    /// Its members in the order of its layers, each with the index of its layer. Members all of
-    /// whose symbols an earlier layer defines are left out.
+    /// The number of its members.
+    pub fn member_count(&self) -> usize {
+        self.members.count as usize
+    }
+
+    /// Of its members in the order of its layers the one at that index, with the index of its layer;
+    /// `None` if there are not so many. Members all of whose symbols an earlier layer defines are left
+    /// out.
+    ///
+    /// # Errors
+    ///
+    /// If what is looked at of the tables is damaged.
+    pub fn member_at(&self, index: usize) -> Result<Option<(Member<'a>, usize)>, Error> {
+        if index >= self.member_count() {
+            return Ok(None);
+        }
+        let at = self.members.at + index as u64 * ENTRY_SIZE;
+        let damaged = Error::Damaged(Part::Members);
+        let member = self.of.blob.u32(at).ok_or(damaged)?;
+        let layer = self.of.blob.u32(at + 4).ok_or(damaged)?;
+        if layer >= self.layers.count {
+            return Err(damaged);
+        }
+        Ok(Some((Member::read(self.of, member)?, layer as usize)))
+    }
+
+    /// Its members: see [`View::member_at`].
     pub fn members(&self) -> impl Iterator<Item = Result<(Member<'a>, usize), Error>> + use<'a> {
         let view = *self;
-        (0..view.members.count).map(move |index| {
-            let at = view.members.at + u64::from(index) * ENTRY_SIZE;
-            let damaged = Error::Damaged(Part::Members);
-            let member = view.of.blob.u32(at).ok_or(damaged)?;
-            let layer = view.of.blob.u32(at + 4).ok_or(damaged)?;
-            Ok((Member::read(view.of, member)?, layer as usize))
-        })
+        (0..view.member_count()).filter_map(move |index| view.member_at(index).transpose())
+    }
+
+    /// The number of its layers.
+    pub fn layer_count(&self) -> usize {
+        self.layers.count as usize
+    }
+
+    /// The layer of that index, in the order in which they are searched; `None` if there are not so
+    /// many.
+    ///
+    /// # Errors
+    ///
+    /// If what is looked at of the tables is damaged.
+    pub fn layer_at(&self, index: usize) -> Result<Option<Layer<'a>>, Error> {
+        if index >= self.layer_count() {
+            return Ok(None);
+        }
+        let at = self.layers.at + index as u64 * LAYER_SIZE;
+        let name = self.of.text(at).ok_or(Error::Damaged(Part::Views))?;
+        Ok(Some(Layer { name }))
     }
 
     /// Its layers, in the order in which they are searched.
     pub fn layers(&self) -> impl Iterator<Item = Result<Layer<'a>, Error>> + use<'a> {
         let view = *self;
-        (0..view.layers.count).map(move |index| {
-            let at = view.layers.at + u64::from(index) * LAYER_SIZE;
-            let name = view.of.text(at).ok_or(Error::Damaged(Part::Views))?;
-            Ok(Layer { name })
-        })
+        (0..view.layer_count()).filter_map(move |index| view.layer_at(index).transpose())
+    }
+
+    /// How many bytes its tables have.
+    pub(crate) fn tables_size(&self) -> u64 {
+        u64::from(self.slots.slots()) * SLOT_SIZE
+            + u64::from(self.members.count) * ENTRY_SIZE
+            + u64::from(self.layers.count) * LAYER_SIZE
+    }
+
+    /// That [`View::find`] comes to each full slot, that there are as many as was written, and that
+    /// each has a member.
+    pub(crate) fn verify_symbols(&self) -> Result<(), Error> {
+        let damaged = Error::Damaged(Part::Symbols);
+        let (slots, mask) = (self.slots.slots(), self.slots.mask());
+        // The first slot may belong to full ones at the end.
+        let mut run = 0;
+        for slot in (0..slots).rev() {
+            if self.slot(slot)?.is_none() {
+                break;
+            }
+            run += 1;
+        }
+        let mut full = 0;
+        // Names differ, and each is stored once.
+        let mut texts = u64::from(self.of.header.texts.count);
+        for slot in 0..slots {
+            let Some((word, at)) = self.slot(slot)? else {
+                run = 0;
+                continue;
+            };
+            let (name, member) = self.symbol(at)?;
+            Member::read(self.of, member)?;
+            texts = texts.checked_sub(name.len() as u64).ok_or(damaged)?;
+            let hash = hash::of(name);
+            let distance = slot.wrapping_sub(hash as u32) & mask;
+            if (hash >> 32) as u32 != word || distance > run {
+                return Err(damaged);
+            }
+            run += 1;
+            full += 1;
+        }
+        // An empty one ends the search for what is not there.
+        if full != self.symbols || full > slots / 2 {
+            return Err(damaged);
+        }
+        Ok(())
     }
 
     /// What stands in a slot, unless it is empty: the upper half of the hash, and where the rest is.
