@@ -93,3 +93,45 @@ pub fn definitions(data: &[u8]) -> usize {
     assert!(text <= crate::strings::ALL, "no more than a file may have");
     found.len()
 }
+
+/// Reads `data` as a super-archive: opens, walks and searches all of it, whether it verifies or not.
+///
+/// # Errors
+///
+/// That of opening or verifying it.
+#[doc(hidden)]
+pub fn super_archive(data: &[u8]) -> Result<(), gpustub_archive::Error> {
+    let archive = gpustub_archive::SuperArchive::parse(data)?;
+    let verified = archive.verify();
+    // Searches in tables that nothing is known of may take as long as these are.
+    let mut steps = 1 << 16;
+    for view in archive.views().flatten() {
+        assert!(view.member_count() <= data.len() && view.layer_count() <= data.len());
+        let _ = archive.view(view.name());
+        for symbol in view.symbols().flatten() {
+            let found = view.find(symbol.name);
+            if verified.is_ok() {
+                // Of two slots with one name, the first.
+                assert!(matches!(found, Ok(Some(_))), "each symbol is found");
+            }
+            steps -= 1;
+            if steps == 0 {
+                return verified;
+            }
+        }
+        for member in view.members().flatten() {
+            assert!(member.1 < view.layer_count());
+        }
+        assert!(view.layers().count() == view.layer_count());
+        let _ = view.find("absent");
+    }
+    for member in archive.members() {
+        let found = member.and_then(|member| Ok((member.size(), member.data()?)));
+        match found {
+            Ok((size, data)) => assert_eq!(size, data.len() as u64),
+            Err(error) => assert!(verified.is_err(), "{error}"),
+        }
+    }
+    let _ = archive.default_view();
+    verified
+}

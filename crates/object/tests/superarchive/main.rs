@@ -1,5 +1,13 @@
 //! Super-archives: written, and read again.
 
+#[path = "../damage/mod.rs"]
+mod damage;
+mod hostile;
+mod requests;
+mod search;
+#[cfg(not(miri))]
+mod tools;
+
 use std::borrow::Cow;
 
 use gpustub_archive::SuperArchive;
