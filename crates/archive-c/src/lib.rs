@@ -1,0 +1,382 @@
+//! The C interface of [`gpustub_archive`]: `include/gpustub_archive.h` says what each function does.
+//!
+//! Functions check what can be checked of a pointer, and give back a status. They allocate nothing and
+//! have no state. A panic could not go through them into C, but would end the process: they are
+//! `extern "C"`. The reader has none to give.
+//!
+//! # Pointers
+//!
+//! A pointer is null, or points to what its type says, zeroed or filled in by a function here; an
+//! array of bytes is as long as the size beside it says. The bytes that an archive was opened with stay
+//! as they are while anything that comes of it is in use.
+
+mod handle;
+mod status;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use gpustub_archive::SuperArchive;
+pub use handle::{CArchive, CMember, CSymbols, CView};
+use handle::{bytes, fill, put, read};
+use status::{NONE, OK, of};
+
+/// The second status, if the first is good.
+fn both(first: c_int, second: impl FnOnce() -> c_int) -> c_int {
+    if first == OK { second() } else { first }
+}
+
+/// Writes a name for the caller.
+///
+/// # Safety
+///
+/// Both pointers are null, or point to a place for one.
+unsafe fn text(of: &[u8], name: *mut *const c_char, length: *mut usize) -> c_int {
+    // SAFETY: as the caller promises.
+    both(unsafe { put(name, of.as_ptr().cast()) }, || unsafe {
+        put(length, of.len())
+    })
+}
+
+/// The status of a function that may end early.
+fn status(body: impl FnOnce() -> Result<c_int, c_int>) -> c_int {
+    body().unwrap_or_else(|status| status)
+}
+
+/// Opens an archive of `size` bytes: [`SuperArchive::parse`].
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_open(
+    archive: *mut CArchive,
+    bytes: *const c_void,
+    size: usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        fill(archive, Ok(None));
+        let bytes = handle::bytes(bytes.cast(), size)?;
+        Ok(fill(archive, SuperArchive::parse(bytes).map(Some)))
+    })
+}
+
+/// Reads all of an archive, and checks it: [`SuperArchive::verify`].
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_verify(archive: *const CArchive) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        let archive = read(archive)?;
+        Ok(archive.verify().map_or_else(of, |()| OK))
+    })
+}
+
+/// The number of views.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_view_count(
+    archive: *const CArchive,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(put(count, read(archive)?.view_count())) })
+}
+
+/// The view of that name.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_view(
+    archive: *const CArchive,
+    name: *const c_char,
+    length: usize,
+    view: *mut CView,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        let (archive, name) = (read(archive)?, bytes(name.cast(), length)?);
+        Ok(fill(view, archive.view(name)))
+    })
+}
+
+/// The view of that index.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_view_at(
+    archive: *const CArchive,
+    index: usize,
+    view: *mut CView,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(fill(view, read(archive)?.view_at(index))) })
+}
+
+/// The view that ordinary tools see.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_default_view(
+    archive: *const CArchive,
+    view: *mut CView,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(fill(view, read(archive)?.default_view())) })
+}
+
+/// The number of members, each counted once.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_member_count(
+    archive: *const CArchive,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(put(count, read(archive)?.member_count())) })
+}
+
+/// The member of that index.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_member_at(
+    archive: *const CArchive,
+    index: usize,
+    member: *mut CMember,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(fill(member, read(archive)?.member_at(index))) })
+}
+
+/// The name of a view.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_view_name(
+    view: *const CView,
+    name: *mut *const c_char,
+    length: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(text(read(view)?.name(), name, length)) })
+}
+
+/// The number of symbols of a view.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_symbol_count(
+    view: *const CView,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(put(count, read(view)?.symbol_count())) })
+}
+
+/// The member that defines a symbol.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_find(
+    view: *const CView,
+    symbol: *const c_char,
+    length: usize,
+    member: *mut CMember,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        let (view, symbol) = (read(view)?, bytes(symbol.cast(), length)?);
+        Ok(fill(member, view.find(symbol)))
+    })
+}
+
+/// Begins to go over all symbols of a view.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_symbols(
+    view: *const CView,
+    symbols: *mut CSymbols,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(fill(symbols, Ok(Some(read(view)?.symbols())))) })
+}
+
+/// The next symbol, and the member that defines it.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_next_symbol(
+    symbols: *mut CSymbols,
+    name: *mut *const c_char,
+    length: *mut usize,
+    member: *mut CMember,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        let mut rest = read(symbols)?;
+        let next = rest.next().transpose();
+        // An error ends it no more than a symbol does: the next call goes on behind it.
+        fill(symbols, Ok(Some(rest)));
+        let (found, symbol) = match next {
+            Ok(Some(symbol)) => (Ok(Some(symbol.member)), symbol.name),
+            Ok(None) => (Ok(None), &[][..]),
+            Err(error) => (Err(error), &[][..]),
+        };
+        Ok(both(fill(member, found), || text(symbol, name, length)))
+    })
+}
+
+/// The number of members of a view.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_view_member_count(
+    view: *const CView,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(put(count, read(view)?.member_count())) })
+}
+
+/// A member of a view, and the index of its layer.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_view_member_at(
+    view: *const CView,
+    index: usize,
+    member: *mut CMember,
+    layer: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        let found = read(view)?.member_at(index);
+        let at = found.ok().flatten().map_or(0, |(_, layer)| layer);
+        let found = found.map(|found| found.map(|(member, _)| member));
+        Ok(both(fill(member, found), || put(layer, at)))
+    })
+}
+
+/// The number of layers of a view.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_layer_count(
+    view: *const CView,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(put(count, read(view)?.layer_count())) })
+}
+
+/// The name of a layer of a view.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_layer_name(
+    view: *const CView,
+    index: usize,
+    name: *mut *const c_char,
+    length: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        Ok(match read(view)?.layer_at(index) {
+            Ok(Some(layer)) => text(layer.name, name, length),
+            Ok(None) => NONE,
+            Err(error) => of(error),
+        })
+    })
+}
+
+/// The name of a member.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_member_name(
+    member: *const CMember,
+    name: *mut *const c_char,
+    length: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(text(read(member)?.name(), name, length)) })
+}
+
+/// The contents of a member.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_member_data(
+    member: *const CMember,
+    data: *mut *const c_void,
+    size: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe {
+        Ok(match read(member)?.data() {
+            Ok(found) => both(put(data, found.as_ptr().cast()), || put(size, found.len())),
+            Err(error) => of(error),
+        })
+    })
+}
+
+/// The index of a member.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpustub_archive_member_index(
+    member: *const CMember,
+    index: *mut usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    status(|| unsafe { Ok(put(index, read(member)?.index())) })
+}
+
+/// A sentence for a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpustub_archive_strerror(status: c_int) -> *const c_char {
+    status::text(status).as_ptr()
+}
