@@ -8,10 +8,13 @@ type Body = fn(&str);
 
 #[test]
 fn every_input_of_the_corpus_is_read_without_a_panic() {
-    let bodies: [(&str, Body); 4] = [
+    let bodies: [(&str, Body); 5] = [
         ("device_link", gpustub_core::fuzz::device_link),
         ("library", gpustub_core::fuzz::library),
         ("manifest", gpustub_core::fuzz::manifest),
+        ("super_archive_write", |text| {
+            gpustub_object::fuzz::super_archive_write(text);
+        }),
         ("symbols", gpustub_core::fuzz::symbols),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
@@ -41,6 +44,11 @@ fn seeds_get_past_the_readers() {
     let graph = seed("device_link/all-marks");
     let (graph, found) = gpustub_core::device_link::Graph::parse("x", &graph);
     assert_eq!((graph.nodes.len(), found), (4, Vec::new()));
+    for (seed_of, symbols) in [("carried-by-an-object", 8), ("carried-by-the-index", 5)] {
+        let text = seed(&format!("super_archive_write/{seed_of}"));
+        let found = gpustub_object::fuzz::super_archive_write(&text);
+        assert_eq!(found, Some(symbols), "{seed_of}");
+    }
     let list = seed("symbols/all-attributes");
     assert_eq!(gpustub_core::symbols::SymbolList::parse("x", &list).1, []);
     let both = seed("manifest/own-library");

@@ -3,6 +3,7 @@
 use gpustub_core::diag::has_errors;
 use gpustub_core::symbols::SymbolList;
 
+use crate::superarchive::{Definition, Input, Layer, Plan, Request, View};
 use crate::{
     Options, archive_device_code, archive_members, code_may_have, read_device_code, read_image,
     read_link_facts, read_object, read_symbols, read_texts, to_ifs,
@@ -134,4 +135,100 @@ pub fn super_archive(data: &[u8]) -> Result<(), gpustub_archive::Error> {
     }
     let _ = archive.default_view();
     verified
+}
+
+/// Writes the super-archive that `text` asks for, and reads it again. A line is a word and names:
+/// `layer NAME`; `member NAME SYMBOL…`, whose contents are its symbols (`~`: weak); `object NAME SYMBOL…`, the
+/// same behind the header of an object file; `view NAME INDEX…`; `default INDEX`. Tells how many symbols all
+/// views have, if there is a plan.
+#[doc(hidden)]
+pub fn super_archive_write(text: &str) -> Option<usize> {
+    let contents = contents(text);
+    let request = request(text, &contents);
+    let plan = Plan::new(&request).ok()?;
+    let mut bytes = Vec::new();
+    plan.write(&mut bytes).expect("a vector takes all");
+    let mut again = Vec::new();
+    let plan = Plan::new(&request).expect("as before");
+    plan.write(&mut again).expect("a vector takes all");
+    assert!(bytes == again, "two runs differ");
+    super_archive(&bytes).expect("what is written is read");
+    let archive = gpustub_archive::SuperArchive::parse(&bytes).expect("read before");
+    let mut count = 0;
+    for wanted in &request.views {
+        let view = archive.view(&wanted.name).expect("sound").expect("written");
+        let layers = wanted.layers.iter().map(|&at| &request.layers[at]);
+        let members: Vec<_> = layers.flat_map(|layer| &layer.members).collect();
+        for symbol in members.iter().flat_map(|member| &member.symbols) {
+            let has = |one: &&&Input<'_>| one.symbols.iter().any(|s| s.name == symbol.name);
+            let first = members.iter().find(has).map(|member| member.data);
+            let found = view.find(&symbol.name).expect("sound");
+            let found = found.map(|member| member.data().expect("sound"));
+            assert_eq!(found, first, "{symbol:?}");
+        }
+        count += view.symbol_count();
+    }
+    Some(count)
+}
+
+/// Of each line the contents of its member.
+fn contents(text: &str) -> Vec<Vec<u8>> {
+    let contents = text.lines().map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let (kind, symbols) = (words.next(), words.nth(1).unwrap_or_default());
+        let mut data = Vec::new();
+        if kind == Some("object") {
+            // A relocatable file of 64 bits for x86-64: `<elf.h>`.
+            data.extend(b"\x7fELF\x02\x01\x01");
+            data.resize(16, 0);
+            data.extend([1, 0, 62, 0]);
+            data.resize(64, 0);
+        }
+        data.extend(symbols.as_bytes());
+        data
+    });
+    contents.collect()
+}
+
+fn request<'d>(text: &'d str, contents: &'d [Vec<u8>]) -> Request<'d> {
+    let mut request = Request::default();
+    let mut default = None;
+    for (line, data) in text.lines().zip(contents) {
+        let mut words = line.split(' ');
+        let (kind, name) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        match kind {
+            "layer" => request.layers.push(Layer {
+                name: name.to_owned(),
+                members: Vec::new(),
+            }),
+            "member" | "object" => {
+                let symbols = words.map(|word| Definition {
+                    name: word.trim_start_matches('~').as_bytes().into(),
+                    weak: word.starts_with('~'),
+                });
+                let input = Input {
+                    name: name.as_bytes().into(),
+                    data,
+                    symbols: symbols.collect(),
+                };
+                if let Some(layer) = request.layers.last_mut() {
+                    layer.members.push(input);
+                }
+            }
+            "view" => request.views.push(View {
+                name: name.to_owned(),
+                layers: words.filter_map(|word| word.parse().ok()).collect(),
+            }),
+            "default" => default = name.parse().ok(),
+            _ => {}
+        }
+    }
+    for view in &mut request.views {
+        view.layers.retain(|&layer| layer < request.layers.len());
+    }
+    request.default = default.filter(|&index: &usize| index < request.views.len());
+    request
 }

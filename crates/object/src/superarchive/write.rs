@@ -41,6 +41,10 @@ impl<'r, 'd> Plan<'r, 'd> {
     /// # Errors
     ///
     /// If a view cannot be linked with, or the archive cannot be written.
+    ///
+    /// # Panics
+    ///
+    /// If the request has an index of a layer or a view that is not there.
     pub fn new(request: &'r Request<'d>) -> Result<Self, WriteError<'r>> {
         for (at, view) in request.views.iter().enumerate() {
             if request.views[..at]
