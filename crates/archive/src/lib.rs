@@ -33,6 +33,11 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod bytes;
 mod carrier;
 mod error;
