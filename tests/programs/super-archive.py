@@ -25,11 +25,13 @@ def part(data, at, size):
 
 
 def hash_of(data):
-    value = 0x9E3779B97F4A7C15 ^ len(data)
-    for at in range(0, len(data), 8):
-        value ^= int.from_bytes(data[at : at + 8].ljust(8, b"\0"), "little")
-        value = (value * 0x9FB21C651E98DF25) & MASK
-        value ^= value >> 32
+    value = len(data)
+    for at in range(0, len(data), 16):
+        block = data[at : at + 16].ljust(16, b"\0")
+        low = int.from_bytes(block[:8], "little") ^ 0x9E3779B97F4A7C15
+        high = int.from_bytes(block[8:], "little") ^ 0xBB67AE8584CAA73B
+        product = low * high
+        value = (value * 0x9FB21C651E98DF25 + (product & MASK ^ product >> 64)) & MASK
     return value
 
 
