@@ -1,6 +1,6 @@
 //! What a member of an archive defines for others: what the index of an archive is made of.
 
-mod bitcode;
+pub(crate) mod bitcode;
 mod coff;
 mod elf;
 mod found;
@@ -77,4 +77,9 @@ pub(crate) fn is_object(data: &[u8]) -> bool {
         Some(Kind::Elf) => elf::is_relocatable(data),
         kind => kind.is_some(),
     }
+}
+
+/// Whether it is LLVM bitcode, raw or wrapped.
+pub(crate) fn is_bitcode(data: &[u8]) -> bool {
+    matches!(Kind::of(data), Some(Kind::Bitcode)) && bitcode::unwrapped(data).is_ok()
 }

@@ -4,16 +4,18 @@ mod bits;
 mod module;
 mod stream;
 mod table;
+mod target;
 
 use module::Module;
 use stream::{Entry, Stream};
 use table::Table;
+pub use target::{DATA_LAYOUT, TRIPLE, Target};
 
 use super::found::Found;
 use crate::error::Problem;
 use crate::superarchive::Definition;
 
-const MODULE_BLOCK: u64 = 8;
+pub const MODULE_BLOCK: u64 = 8;
 const TEXTS_BLOCK: u64 = 23;
 const TABLE_BLOCK: u64 = 25;
 /// The only record of the latter two.
@@ -32,7 +34,7 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
 }
 
 /// Bitcode without its wrapper (LLVM's `BitCodeFormat.rst`, "Bitcode Wrapper Format").
-fn unwrapped(data: &[u8]) -> Result<&[u8], Problem> {
+pub fn unwrapped(data: &[u8]) -> Result<&[u8], Problem> {
     if data.starts_with(b"BC") {
         return Ok(data);
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::stream::{Block, Entry, Record, Stream};
-use super::text;
+use super::{DATA_LAYOUT, text};
 use crate::definitions::found::Found;
 use crate::error::Problem;
 
@@ -61,7 +61,6 @@ enum Mangling {
 }
 
 const VERSION: u64 = 1;
-const DATA_LAYOUT: u64 = 3;
 const SECTION_NAME: u64 = 5;
 const VARIABLE: u64 = 7;
 const FUNCTION: u64 = 8;

@@ -6,6 +6,8 @@
 //! told by LLVM's "Bitcode File Format".
 
 use super::ALIGN;
+use crate::definitions::bitcode::{DATA_LAYOUT, MODULE_BLOCK, TRIPLE, Target};
+use crate::definitions::is_bitcode;
 
 /// A module for the target that another module is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,35 +28,20 @@ const END_BLOCK: u64 = 0;
 const ENTER_BLOCK: u64 = 1;
 const UNABBREVIATED: u64 = 3;
 
-const MODULE_BLOCK: u64 = 8;
 const IDENTIFICATION_BLOCK: u64 = 13;
 /// In the block of identification.
 const STRING: u64 = 1;
 const EPOCH: u64 = 2;
 /// In the block of a module.
 const VERSION: u64 = 1;
-const TRIPLE: u64 = 2;
-const DATA_LAYOUT: u64 = 3;
-
-/// Whether a file is a module of bitcode.
-pub fn is_bitcode(data: &[u8]) -> bool {
-    unwrapped(data).is_some_and(|module| module.starts_with(MAGIC))
-}
-
-fn unwrapped(data: &[u8]) -> Option<&[u8]> {
-    let word = |at: usize| Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?));
-    if word(0)? != WRAPPER {
-        return Some(data);
-    }
-    let (at, size) = (word(8)? as usize, word(12)? as usize);
-    data.get(at..)?.get(..size)
-}
 
 impl Bitcode {
     /// For the target of a module; `None` if this is none, or none whose target can be read.
     pub fn of(data: &[u8]) -> Option<Self> {
-        let module = unwrapped(data)?.strip_prefix(MAGIC)?;
-        let (triple, layout) = target(module)?;
+        if !is_bitcode(data) {
+            return None;
+        }
+        let target = Target::of(data).ok()?;
         let mut bits = Writer::default();
         bits.block(IDENTIFICATION_BLOCK, |block| {
             block.record(STRING, b"gpustub");
@@ -62,8 +49,8 @@ impl Bitcode {
         });
         bits.block(MODULE_BLOCK, |block| {
             block.record(VERSION, &[2]);
-            block.record(TRIPLE, &triple);
-            block.record(DATA_LAYOUT, &layout);
+            block.record(TRIPLE, &target.triple);
+            block.record(DATA_LAYOUT, &target.data_layout);
         });
         let module = [MAGIC, &bits.bytes].concat();
         Some(Self { module })
@@ -104,89 +91,7 @@ impl Bitcode {
     }
 }
 
-/// The triple and the data layout of a module, behind the magic. LLVM writes both without
-/// abbreviations, and before it defines any.
-fn target(module: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let mut bits = Reader {
-        bytes: module,
-        at: 0,
-    };
-    loop {
-        // The width of abbreviations outside of all blocks is two.
-        if bits.fixed(2)? != ENTER_BLOCK {
-            return None;
-        }
-        let (block, width, end) = bits.enter()?;
-        if block == MODULE_BLOCK {
-            return in_module(&mut bits, width);
-        }
-        bits.at = end;
-    }
-}
-
-fn in_module(bits: &mut Reader<'_>, width: u32) -> Option<(Vec<u8>, Vec<u8>)> {
-    let mut triple = Vec::new();
-    loop {
-        match bits.fixed(width)? {
-            ENTER_BLOCK => bits.at = bits.enter()?.2,
-            UNABBREVIATED => {
-                let (code, length) = (bits.variable(6)?, bits.variable(6)?);
-                let mut values = (0..length).map(|_| Some(bits.variable(6)? as u8));
-                match code {
-                    TRIPLE => triple = values.collect::<Option<_>>()?,
-                    DATA_LAYOUT => return Some((triple, values.collect::<Option<_>>()?)),
-                    _ => values.try_for_each(|value| value.map(drop))?,
-                }
-            }
-            _ => return None,
-        }
-    }
-}
-
 /// Bits, the lowest of each byte first.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    /// In bits.
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn fixed(&mut self, width: u32) -> Option<u64> {
-        let mut value = 0;
-        for bit in 0..width {
-            let byte = self.bytes.get(self.at / 8)?;
-            value |= u64::from(byte >> (self.at % 8) & 1) << bit;
-            self.at += 1;
-        }
-        Some(value)
-    }
-
-    /// In chunks of this width, the upper bit of each saying that another follows.
-    fn variable(&mut self, width: u32) -> Option<u64> {
-        let more = 1 << (width - 1);
-        let mut value = 0;
-        for chunk in 0..64 / (width - 1) {
-            let bits = self.fixed(width)?;
-            value |= (bits & (more - 1)) << (chunk * (width - 1));
-            if bits & more == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    /// A block's number, the width of its abbreviations, and where it ends.
-    fn enter(&mut self) -> Option<(u64, u32, usize)> {
-        let (block, width) = (self.variable(8)?, self.variable(4)?);
-        let width = u32::try_from(width).ok().filter(|width| *width <= 32)?;
-        self.at = self.at.next_multiple_of(32);
-        let words = self.fixed(32)? as usize;
-        let end = words.checked_mul(32)?.checked_add(self.at)?;
-        Some((block, width, end))
-    }
-}
-
-/// As [`Reader`], the other way.
 #[derive(Default)]
 struct Writer {
     bytes: Vec<u8>,
@@ -283,8 +188,16 @@ mod tests {
                 assert_eq!(Bitcode::of(&head), Some(bitcode.clone()));
             }
         }
-        let found = target(&other[4..]).unwrap();
-        assert_eq!(found, (b"amdgcn-amd-amdhsa".to_vec(), layout));
+        let found = Target::of(&other).unwrap();
+        let triple = b"amdgcn-amd-amdhsa".to_vec();
+        let data_layout = layout;
+        assert_eq!(
+            found,
+            Target {
+                triple,
+                data_layout
+            }
+        );
     }
 
     #[test]

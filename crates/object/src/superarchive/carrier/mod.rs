@@ -14,6 +14,7 @@ pub use elf::NAME as ELF_NAME;
 
 use super::Input;
 use super::tables::ALIGN;
+use crate::definitions::is_bitcode;
 
 /// What carries the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Carrier {
                 return Self::Elf(elf);
             }
         } else if let Some(bitcode) = Bitcode::of(first.data) {
-            if rest.iter().all(|one| bitcode::is_bitcode(one.data)) {
+            if rest.iter().all(|one| is_bitcode(one.data)) {
                 return Self::Bitcode(bitcode);
             }
         }
