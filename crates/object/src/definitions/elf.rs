@@ -1,7 +1,5 @@
 //! Symbols of ELF objects.
 
-use std::collections::HashSet;
-
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, ReadRef, elf};
 
@@ -44,20 +42,20 @@ fn of<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Vec<Definitio
         let section = table.symbol_section(endian, symbol, index);
         let grouped = section
             .map_err(damaged)?
-            .is_some_and(|section| groups.contains(&section.0));
+            .is_some_and(|section| groups.get(section.0) == Some(&true));
         found.add(name, symbol.is_weak() || common || unique || grouped)?;
     }
     Ok(found.list)
 }
 
-/// Sections of groups of which linkers keep one (`GRP_COMDAT` of the gABI).
+/// Whether each section is of a group of which linkers keep one (`GRP_COMDAT` of the gABI).
 fn groups<Elf: FileHeader<Endian = Endianness>>(
     sections: &SectionTable<'_, Elf>,
     endian: Endianness,
     data: &[u8],
-) -> Result<HashSet<usize>, Problem> {
+) -> Result<Vec<bool>, Problem> {
     let damaged = |_| Problem::Malformed("a group of its sections lies outside of it");
-    let mut found = HashSet::new();
+    let mut found = vec![false; sections.len()];
     let mut left = sections.len();
     for section in sections.iter() {
         let Some((flags, members)) = section.group(endian, data).map_err(damaged)? else {
@@ -67,7 +65,11 @@ fn groups<Elf: FileHeader<Endian = Endianness>>(
         let twice = Problem::Malformed("its groups have more sections than it has");
         left = left.checked_sub(members.len()).ok_or(twice)?;
         if flags.contains(elf::GRP_COMDAT) {
-            found.extend(members.iter().map(|member| member.get(endian) as usize));
+            for member in members {
+                if let Some(found) = found.get_mut(member.get(endian) as usize) {
+                    *found = true;
+                }
+            }
         }
     }
     Ok(found)

@@ -1,5 +1,7 @@
 //! The `ar` format as GNU and LLVM write it: headers, the index, long names.
 
+use std::io::Write;
+
 use super::Input;
 
 pub const MAGIC: &[u8] = b"!<arch>\n";
@@ -8,10 +10,10 @@ pub const HEADER_SIZE: u64 = 60;
 /// A header (`struct ar_hdr` of `<ar.h>`) without time, owner, or anything else that differs between
 /// two runs.
 pub fn header(name: &str, size: u64) -> [u8; 60] {
-    let text = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
-    let mut header = [b' '; 60];
-    // A size of more than ten digits does not fit: `Plan::new` refuses it.
-    header.copy_from_slice(&text.as_bytes()[..60]);
+    let mut header = *b"                0           0     0     644     0         `\n";
+    header[..name.len()].copy_from_slice(name.as_bytes());
+    // A size of more than ten digits does not fit: `Layout::new` refuses it.
+    let _ = write!(&mut header[48..58], "{size}");
     header
 }
 

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Input;
+use super::names::Names;
 use super::unique::Unique;
 
 /// A view in one table.
 #[derive(Debug, Default)]
 pub struct Flat<'r> {
-    /// Each symbol, and the index of the member that has it.
-    pub symbols: Vec<(&'r [u8], usize)>,
+    /// The number of each symbol among the names, and the index of the member that has it.
+    pub(super) symbols: Vec<(usize, usize)>,
     /// The members, each with the index of its layer in the view. Those whose symbols are all
     /// defined before are left out.
     pub members: Vec<(usize, usize)>,
@@ -46,16 +47,35 @@ pub struct Conflict<'r> {
     pub needed_for: &'r [u8],
 }
 
-impl<'r> Flat<'r> {
+/// The definition of a symbol that a view takes.
+#[derive(Clone, Copy)]
+struct Taken {
+    member: usize,
+    layer: usize,
+    weak: bool,
+}
+
+/// Flattens views.
+pub struct Flattening<'u, 'r, 'd> {
+    unique: &'u Unique<'r, 'd>,
+    /// Of each name; of none between two views.
+    taken: Vec<Option<Taken>>,
+}
+
+impl<'u, 'r, 'd> Flattening<'u, 'r, 'd> {
+    pub fn new(unique: &'u Unique<'r, 'd>) -> Self {
+        let taken = vec![None; unique.names.count()];
+        Self { unique, taken }
+    }
+
     /// Flattens a view of these layers.
-    pub fn of(unique: &Unique<'r, '_>, layers: &[usize]) -> Self {
+    pub fn view(&mut self, layers: &[usize]) -> Flat<'r> {
+        let unique = self.unique;
         let named = |member: usize| -> &'r [u8] {
             let input: &'r Input<'_> = unique.members[member];
             &input.name
         };
-        let mut flat = Self::default();
-        // Of a symbol: the member, its layer, and whether its definition is weak.
-        let mut taken: HashMap<&[u8], (usize, usize, bool)> = HashMap::new();
+        let mut flat = Flat::default();
         let mut listed = HashSet::new();
         for (layer, &of) in layers.iter().enumerate() {
             let mut left = Vec::new();
@@ -63,25 +83,28 @@ impl<'r> Flat<'r> {
                 if !listed.insert(member) {
                     continue;
                 }
-                let input: &'r Input<'_> = unique.members[member];
-                let mut has = input.symbols.is_empty();
-                for symbol in &input.symbols {
-                    let name: &'r [u8] = &symbol.name;
-                    let first = *taken.entry(name).or_insert_with(|| {
+                let symbols = &unique.members[member].symbols;
+                let mut has = symbols.is_empty();
+                for (symbol, &name) in symbols.iter().zip(&unique.symbols[member]) {
+                    let weak = symbol.weak;
+                    let first = *self.taken[name].get_or_insert_with(|| {
                         has = true;
                         flat.symbols.push((name, member));
-                        (member, layer, symbol.weak)
+                        Taken {
+                            member,
+                            layer,
+                            weak,
+                        }
                     });
-                    let (by, taken_layer, weak) = first;
-                    if taken_layer < layer {
+                    if first.layer < layer {
                         left.push(Shadow {
-                            symbol: name,
-                            taken: named(by),
-                            taken_layer,
-                            left: &input.name,
+                            symbol: unique.names.get(name).bytes,
+                            taken: named(first.member),
+                            taken_layer: first.layer,
+                            left: named(member),
                             member,
                             left_layer: layer,
-                            clash: !weak && !symbol.weak,
+                            clash: !first.weak && !weak,
                         });
                     }
                 }
@@ -91,23 +114,31 @@ impl<'r> Flat<'r> {
             }
             flat.shadows.extend(left);
         }
+        for (name, _) in &flat.symbols {
+            self.taken[*name] = None;
+        }
         flat
     }
+}
 
+impl<'r> Flat<'r> {
     /// What cannot be linked: see [`Conflict`].
-    pub fn conflicts(&self) -> Vec<Conflict<'r>> {
-        let mut needed: HashMap<usize, &[u8]> = HashMap::new();
+    pub(super) fn conflicts(&self, names: &Names<'r>) -> Vec<Conflict<'r>> {
+        let clashes: Vec<_> = self.shadows.iter().filter(|shadow| shadow.clash).collect();
+        if clashes.is_empty() {
+            return Vec::new();
+        }
+        let mut needed: HashMap<usize, usize> = HashMap::new();
         for &(symbol, member) in &self.symbols {
             needed.entry(member).or_insert(symbol);
         }
-        let clashes = self.shadows.iter().filter(|shadow| shadow.clash);
-        clashes
-            .filter_map(|shadow| {
-                Some(Conflict {
-                    shadow: *shadow,
-                    needed_for: needed.get(&shadow.member)?,
-                })
+        let conflicts = clashes.into_iter().filter_map(|shadow| {
+            let needed_for = needed.get(&shadow.member)?;
+            Some(Conflict {
+                shadow: *shadow,
+                needed_for: names.get(*needed_for).bytes,
             })
-            .collect()
+        });
+        conflicts.collect()
     }
 }

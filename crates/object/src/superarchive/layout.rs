@@ -1,7 +1,7 @@
 //! Where everything goes.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 
 use gpustub_archive::TRAILER;
 
@@ -85,7 +85,7 @@ impl Layout {
             .collect();
         layout.bytes(ar::MAGIC);
         layout.bytes(&ar::header(index.name(), frame.index_size));
-        layout.bytes(&index.bytes(&frame.offsets));
+        layout.piece(index.bytes(&frame.offsets));
         let blob = blob.take().map(|blob| {
             let mut places = vec![None; members.len()];
             for ((&member, at), header) in ordinary.iter().zip(&frame.offsets).zip(&headers) {
@@ -140,6 +140,13 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Bytes that are too many to be copied.
+    fn piece(&mut self, bytes: Vec<u8>) {
+        self.size += bytes.len() as u64;
+        self.pieces.push(Piece::Bytes(bytes));
+    }
+
+    /// Few bytes: they go with others before them.
     fn bytes(&mut self, bytes: &[u8]) {
         self.size += bytes.len() as u64;
         match self.pieces.last_mut() {
@@ -155,7 +162,7 @@ impl Layout {
 
     fn blob(&mut self, tables: Vec<u8>, hidden: &[(usize, u64)], members: &[&Input<'_>]) {
         let start = self.size;
-        self.bytes(&tables);
+        self.piece(tables);
         for &(member, at) in hidden {
             self.pad_to(start + at);
             self.member(member, members);
@@ -174,11 +181,22 @@ impl Layout {
         }
     }
 
+    /// Many pieces at once: files take them without a copy of each.
     pub fn write(&self, members: &[&Input<'_>], out: &mut impl Write) -> io::Result<()> {
-        for piece in &self.pieces {
-            match piece {
-                Piece::Bytes(bytes) => out.write_all(bytes)?,
-                Piece::Member(index) => out.write_all(members[*index].data)?,
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Bytes(bytes) => IoSlice::new(bytes),
+            Piece::Member(index) => IoSlice::new(members[*index].data),
+        });
+        let mut pieces: Vec<_> = pieces.collect();
+        let mut left = &mut pieces[..];
+        // Pieces without bytes are passed over; what is left then has some.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match out.write_vectored(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
             }
         }
         Ok(())

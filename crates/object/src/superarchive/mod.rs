@@ -9,6 +9,7 @@ mod ar;
 mod carrier;
 mod layers;
 mod layout;
+mod names;
 mod sources;
 mod tables;
 mod unique;

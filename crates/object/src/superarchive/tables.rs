@@ -1,10 +1,9 @@
 //! The tables: `FORMAT.md` gives each field its place.
 
-use std::collections::HashMap;
-
 use gpustub_archive::{MAGIC, MAJOR, hash};
 
 use super::layers::Flat;
+use super::names::{Name, Names};
 use super::unique::Unique;
 use super::{Request, View};
 
@@ -36,12 +35,12 @@ pub struct Tables {
 pub struct TooLarge;
 
 impl Tables {
-    pub fn of(
-        request: &Request<'_>,
-        unique: &Unique<'_, '_>,
-        flat: &[Flat<'_>],
+    pub fn of<'r>(
+        request: &'r Request<'_>,
+        unique: &mut Unique<'r, '_>,
+        flat: &[Flat<'r>],
     ) -> Result<Self, TooLarge> {
-        let mut texts = Texts::default();
+        let mut texts = Texts::of(&mut unique.names);
         let mut bytes = vec![0; HEADER_SIZE];
 
         let members = bytes.len();
@@ -56,12 +55,12 @@ impl Tables {
         let views = bytes.len();
         bytes.resize(views + request.views.len() * VIEW_SIZE, 0);
         let (directory, directory_bits) = (bytes.len(), bits(request.views.len()));
-        bytes.extend(directory_of(&request.views, directory_bits));
+        directory_of(&request.views, directory_bits, &mut bytes);
         for (at, (view, flat)) in request.views.iter().zip(flat).enumerate() {
             let mut entry = [0; VIEW_SIZE];
             put(&mut entry, 0, &texts.add(view.name.as_bytes())?);
             let (slots, slot_bits) = (bytes.len(), bits(flat.symbols.len()));
-            bytes.extend(slots_of(flat, slot_bits, &mut texts)?);
+            slots_of(flat, slot_bits, &mut texts, &mut bytes)?;
             put(&mut entry, 8, &pair(slots, slot_bits as usize)?);
             put(&mut entry, 16, &number(flat.symbols.len())?);
             put(&mut entry, 20, &pair(bytes.len(), flat.members.len())?);
@@ -76,8 +75,9 @@ impl Tables {
         }
 
         let text = bytes.len();
+        let size = (text + texts.bytes.len()).next_multiple_of(ALIGN as usize);
+        bytes.reserve_exact(size - text);
         bytes.extend(&texts.bytes);
-        let size = bytes.len().next_multiple_of(ALIGN as usize);
         bytes.resize(size, 0);
 
         put(&mut bytes, 0, &MAGIC);
@@ -118,21 +118,38 @@ impl Tables {
     }
 }
 
-/// Names, each once.
-#[derive(Default)]
-struct Texts<'n> {
+/// Texts, each once.
+struct Texts<'a, 'n> {
+    names: &'a mut Names<'n>,
     bytes: Vec<u8>,
-    at: HashMap<&'n [u8], usize>,
+    /// Where each name is, by its number.
+    at: Vec<Option<usize>>,
 }
 
-impl<'n> Texts<'n> {
+impl<'a, 'n> Texts<'a, 'n> {
+    fn of(names: &'a mut Names<'n>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            at: vec![None; names.count()],
+            names,
+        }
+    }
+
     /// Where a name is, and how long.
     fn add(&mut self, name: &'n [u8]) -> Result<[u8; 8], TooLarge> {
-        let at = *self.at.entry(name).or_insert_with(|| {
-            self.bytes.extend(name);
-            self.bytes.len() - name.len()
+        let number = self.names.number(name);
+        self.at.resize(self.names.count(), None);
+        self.add_number(number).map(|(_, text)| text)
+    }
+
+    /// The name of that number, with where it is.
+    fn add_number(&mut self, number: usize) -> Result<(Name<'n>, [u8; 8]), TooLarge> {
+        let name = self.names.get(number);
+        let at = *self.at[number].get_or_insert_with(|| {
+            self.bytes.extend(name.bytes);
+            self.bytes.len() - name.bytes.len()
         });
-        pair(at, name.len())
+        Ok((name, pair(at, name.bytes.len())?))
     }
 }
 
@@ -157,37 +174,44 @@ fn bits(entries: usize) -> u32 {
     (entries.max(1) * 2).next_power_of_two().ilog2()
 }
 
-/// The first free slot of a hash.
-fn free<T>(slots: &[Option<T>], hash: u64) -> usize {
-    let mask = slots.len() - 1;
+/// Adds empty slots of this size; gives them.
+fn add_slots(bits: u32, size: usize, bytes: &mut Vec<u8>) -> &mut [u8] {
+    let at = bytes.len();
+    bytes.resize(at + (size << bits), 0);
+    &mut bytes[at..]
+}
+
+/// The first free slot of a hash. The last four bytes of a slot are zero while it is empty.
+fn free<const SIZE: usize>(slots: &mut [u8], hash: u64) -> &mut [u8] {
+    let mask = slots.len() / SIZE - 1;
     let mut slot = hash as usize & mask;
-    while slots[slot].is_some() {
+    while slots[slot * SIZE..][SIZE - 4..SIZE] != [0; 4] {
         slot = (slot + 1) & mask;
     }
-    slot
+    &mut slots[slot * SIZE..][..SIZE]
 }
 
-fn directory_of(views: &[View], bits: u32) -> Vec<u8> {
-    let mut slots: Vec<Option<u32>> = vec![None; 1 << bits];
-    for (view, index) in views.iter().zip(1..) {
-        let slot = free(&slots, hash::of(view.name.as_bytes()));
-        slots[slot] = Some(index);
+fn directory_of(views: &[View], bits: u32, bytes: &mut Vec<u8>) {
+    let slots = add_slots(bits, 4, bytes);
+    for (view, index) in views.iter().zip(1_u32..) {
+        let slot = free::<4>(slots, hash::of(view.name.as_bytes()));
+        put(slot, 0, &index.to_le_bytes());
     }
-    let slots = slots.into_iter().map(Option::unwrap_or_default);
-    slots.flat_map(u32::to_le_bytes).collect()
 }
 
-fn slots_of<'n>(flat: &Flat<'n>, bits: u32, texts: &mut Texts<'n>) -> Result<Vec<u8>, TooLarge> {
-    let mut slots: Vec<Option<[u8; SLOT_SIZE]>> = vec![None; 1 << bits];
+fn slots_of(
+    flat: &Flat<'_>,
+    bits: u32,
+    texts: &mut Texts<'_, '_>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), TooLarge> {
+    let slots = add_slots(bits, SLOT_SIZE, bytes);
     for &(name, member) in &flat.symbols {
-        let hash = hash::of(name);
-        let mut entry = [0; SLOT_SIZE];
-        put(&mut entry, 0, &((hash >> 32) as u32).to_le_bytes());
-        put(&mut entry, 4, &texts.add(name)?);
-        put(&mut entry, 12, &number(member + 1)?);
-        let slot = free(&slots, hash);
-        slots[slot] = Some(entry);
+        let (name, text) = texts.add_number(name)?;
+        let slot = free::<SLOT_SIZE>(slots, name.hash);
+        put(slot, 0, &((name.hash >> 32) as u32).to_le_bytes());
+        put(slot, 4, &text);
+        put(slot, 12, &number(member + 1)?);
     }
-    let slots = slots.into_iter().map(Option::unwrap_or_default);
-    Ok(slots.flatten().collect())
+    Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gpustub_archive::hash;
 
 use super::layers::Flat;
+use super::names::{AsItIs, Names};
 use super::{Input, Layer};
 
 /// Members by their contents.
@@ -14,6 +15,10 @@ pub struct Unique<'r, 'd> {
     pub members: Vec<&'r Input<'d>>,
     /// Of each, the hash of its contents.
     pub hashes: Vec<u64>,
+    /// Of each, the numbers of its symbols among the names, in its own order.
+    pub symbols: Vec<Vec<usize>>,
+    /// The names of all symbols.
+    pub names: Names<'r>,
     /// Of each layer, the indices of its members.
     pub layers: Vec<Vec<usize>>,
 }
@@ -24,9 +29,11 @@ impl<'r, 'd> Unique<'r, 'd> {
         let mut unique = Self {
             members: Vec::new(),
             hashes: Vec::new(),
+            symbols: Vec::new(),
+            names: Names::default(),
             layers: Vec::new(),
         };
-        let mut seen: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut seen: HashMap<u64, Vec<usize>, AsItIs> = HashMap::default();
         for layer in layers {
             let mut indices = Vec::with_capacity(layer.members.len());
             for member in &layer.members {
@@ -37,6 +44,9 @@ impl<'r, 'd> Unique<'r, 'd> {
                     alike.push(unique.members.len());
                     unique.members.push(member);
                     unique.hashes.push(hash);
+                    let symbols = member.symbols.iter();
+                    let symbols = symbols.map(|symbol| unique.names.number(&symbol.name));
+                    unique.symbols.push(symbols.collect());
                     unique.members.len() - 1
                 });
                 indices.push(at);
@@ -75,6 +85,9 @@ impl<'r, 'd> Unique<'r, 'd> {
         let kept: Vec<usize> = (0..used.len()).filter(is_used).collect();
         self.members = kept.iter().map(|&at| self.members[at]).collect();
         self.hashes = kept.iter().map(|&at| self.hashes[at]).collect();
+        self.symbols = (kept.iter())
+            .map(|&at| std::mem::take(&mut self.symbols[at]))
+            .collect();
         self
     }
 }

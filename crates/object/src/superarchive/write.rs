@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::layers::{Conflict, Flat};
+use super::layers::{Conflict, Flat, Flattening};
 use super::layout::Layout;
 use super::tables::{Tables, TooLarge};
 use super::unique::Unique;
@@ -55,17 +55,18 @@ impl<'r, 'd> Plan<'r, 'd> {
             }
         }
         let unique = Unique::of(&request.layers);
+        let mut flattening = Flattening::new(&unique);
         let mut flat: Vec<_> = (request.views.iter())
-            .map(|view| Flat::of(&unique, &view.layers))
+            .map(|view| flattening.view(&view.layers))
             .collect();
         for (view, flat) in flat.iter().enumerate() {
-            let conflicts = flat.conflicts();
+            let conflicts = flat.conflicts(&unique.names);
             if !conflicts.is_empty() {
                 return Err(WriteError::Conflicts(view, conflicts));
             }
         }
-        let unique = unique.keep(&mut flat);
-        let tables = Tables::of(request, &unique, &flat)?;
+        let mut unique = unique.keep(&mut flat);
+        let tables = Tables::of(request, &mut unique, &flat)?;
         let ordinary: Vec<usize> = (request.default.iter())
             .flat_map(|&view| flat[view].members.iter().map(|(member, _)| *member))
             .collect();
