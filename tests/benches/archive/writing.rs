@@ -100,11 +100,17 @@ fn by_crate(library: &Library, out: &Path) -> Result<()> {
     Ok(out.flush()?)
 }
 
+/// So many times in a round: the kernel brings its count up to date every few milliseconds only.
+const TIMES: u8 = 8;
+
 fn here(write: impl Fn() -> Result<()>) -> Result<Cost> {
     let (before, start) = (own_cpu()?, Instant::now());
-    write()?;
+    for _ in 0..TIMES {
+        write()?;
+    }
     let wall = start.elapsed().as_secs_f64() * 1e3;
-    Ok((own_cpu()? - before, wall))
+    let times = f64::from(TIMES);
+    Ok(((own_cpu()? - before) / times, wall / times))
 }
 
 fn by_tool(tool: &str, library: &Library, out: &Path) -> Result<Cost> {
@@ -121,7 +127,7 @@ fn by_tool(tool: &str, library: &Library, out: &Path) -> Result<Cost> {
     Ok((children_cpu()? - before, wall))
 }
 
-/// Of this thread, to the nanosecond: `/proc/thread-self/schedstat`, proc(5).
+/// Of this thread: `/proc/thread-self/schedstat`, proc(5).
 fn own_cpu() -> Result<f64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = text.split(' ').next().ok_or("schedstat is empty")?;
