@@ -9,6 +9,7 @@
     reason = "tests are told by the environment where components lie"
 )]
 
+pub mod bitcode;
 pub mod cargo;
 pub mod command;
 pub mod components;

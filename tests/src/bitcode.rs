@@ -1,0 +1,152 @@
+//! Libraries of bitcode for families of GPUs, split into a member for each symbol, and layered.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::succeed;
+use crate::components::component;
+use crate::{Result, repository};
+
+/// The families of libclc that differ, newest first: each is searched after those before it. The other
+/// files of the package are links to these.
+pub const CHAINS: [&[&str]; 3] = [
+    &[
+        "cayman-r600--",
+        "cypress-r600--",
+        "barts-r600--",
+        "cedar-r600--",
+    ],
+    &[
+        "amdgcn--amdhsa",
+        "tahiti-amdgcn-mesa-mesa3d",
+        "tahiti-amdgcn--",
+    ],
+    &[
+        "nvptx64--nvidiacl",
+        "nvptx64--",
+        "nvptx--nvidiacl",
+        "nvptx--",
+    ],
+];
+
+/// Some two hundred functions of libclc, of which half differ between old and new families of R600.
+pub const SOME: &str = "^_Z[0-9]+(a?(sin|cos|tan)(pi|h)?|sincos|fma|mad|pow|exp2?|log|fm(in|ax)|clamp|mix)(Dv[0-9]+_)?[fi]";
+
+/// A library of libclc.
+pub fn libclc(family: &str) -> Result<PathBuf> {
+    component(&format!("libclc-19/{family}.bc"))
+}
+
+/// A layer: its name and the files of its members.
+pub struct Layer {
+    /// Its name.
+    pub name: String,
+    /// Its members.
+    pub files: Vec<PathBuf>,
+}
+
+impl Layer {
+    /// All files of a folder.
+    pub fn of(name: &str, folder: &Path) -> Result<Self> {
+        let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_file() {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(Self {
+            name: name.to_owned(),
+            files,
+        })
+    }
+
+    /// `NAME.a` in a folder, by LLVM's own tool.
+    pub fn archive(&self, folder: &Path) -> Result<PathBuf> {
+        let file = folder.join(format!("{}.a", self.name));
+        // More words than a command line takes.
+        let words = folder.join(format!("{}.members", self.name));
+        let quoted = self
+            .files
+            .iter()
+            .map(|path| format!("\"{}\"\n", path.display()));
+        fs::write(&words, quoted.collect::<String>())?;
+        let mut ar = Command::new("llvm-ar-19");
+        ar.arg("rcs").arg(&file);
+        succeed(ar.arg(format!("@{}", words.display())))?;
+        Ok(file)
+    }
+}
+
+/// Splits modules of bitcode.
+pub struct Splitter(PathBuf);
+
+impl Splitter {
+    /// Compiles the program in a folder.
+    pub fn new(folder: &Path) -> Result<Self> {
+        let program = folder.join("split-bitcode");
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-o"]).arg(&program);
+        cc.arg(repository().join("tests/programs/split-bitcode.c"));
+        succeed(cc.arg("-l:libLLVM.so.19.1"))?;
+        Ok(Self(program))
+    }
+
+    /// A file in `folder` for each symbol of a module, or for those that a regular expression matches; in
+    /// its folder `plain` the same, as they would be for any processor.
+    pub fn split(&self, module: &Path, folder: &Path, some: Option<&str>) -> Result<()> {
+        fs::create_dir_all(folder.join("plain"))?;
+        let mut split = Command::new(&self.0);
+        split.arg(module).arg(folder).args(some);
+        succeed(&mut split)?;
+        Ok(())
+    }
+}
+
+/// Splits each family of a chain into a folder of its name.
+pub fn split_chain(chain: &[&str], folder: &Path, some: Option<&str>) -> Result<()> {
+    let splitter = Splitter::new(folder)?;
+    for family in chain {
+        splitter.split(&libclc(family)?, &folder.join(family), some)?;
+    }
+    Ok(())
+}
+
+/// The layers of a chain that was split, newest first, with `common`, named after the oldest family, at
+/// the end: what is the same for any processor is in the last layer alone that can have it.
+pub fn layers(chain: &[&str], folder: &Path) -> Result<Vec<Layer>> {
+    let oldest = *chain.last().ok_or("no family")?;
+    let plain = |family: &str, file: &Path| -> Option<Vec<u8>> {
+        fs::read(folder.join(family).join("plain").join(file.file_name()?)).ok()
+    };
+    let mut layers = Vec::new();
+    for (at, family) in chain.iter().enumerate() {
+        let mut layer = Layer::of(family, &folder.join(family))?;
+        if let Some(next) = chain.get(at + 1) {
+            layer
+                .files
+                .retain(|file| plain(family, file) != plain(next, file));
+        }
+        layers.push(layer);
+    }
+    let mut common = Layer {
+        name: format!("common-{oldest}"),
+        files: Vec::new(),
+    };
+    let last = layers.last_mut().ok_or("no family")?;
+    let files = std::mem::take(&mut last.files);
+    for file in files {
+        let everywhere = |family: &&str| plain(family, &file) == plain(oldest, &file);
+        let layer = if chain.iter().all(everywhere) {
+            &mut common
+        } else {
+            &mut *last
+        };
+        layer.files.push(file);
+    }
+    layers.push(common);
+    Ok(layers)
+}

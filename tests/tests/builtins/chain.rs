@@ -1,0 +1,225 @@
+//! `cos(float16)`, which is common to all families, ends in the `cos(float)` of the family: OpenCL C, pulled
+//! member by member out of a view, linked into one module.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_archive::{SuperArchive, View};
+use gpustub_tests::bitcode::{Layer, Splitter, libclc};
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, scratch};
+
+use crate::naive::{build, compare};
+
+/// As OpenCL C mangles them, the widest first.
+const COS: [&str; 5] = [
+    "_Z3cosDv16_f",
+    "_Z3cosDv8_f",
+    "_Z3cosDv4_f",
+    "_Z3cosDv2_f",
+    "_Z3cosf",
+];
+
+/// clang puts it into each module, as a weak symbol.
+const ABI: &str = "__oclc_ABI_version";
+
+const TARGET: &str = "--target=amdgcn--amdhsa";
+
+/// `cos` of a vector, by two of half its width.
+fn halves(width: u32) -> String {
+    let half = match width / 2 {
+        1 => "float".to_owned(),
+        half => format!("float{half}"),
+    };
+    let of =
+        |width| format!("typedef float float{width} __attribute__((ext_vector_type({width})));\n");
+    format!(
+        "{}{}#define OVER __attribute__((overloadable))\n\
+         {half} OVER cos({half});\n\
+         float{width} OVER cos(float{width} x) {{ return (float{width})(cos(x.lo), cos(x.hi)); }}\n",
+        if width > 2 {
+            of(width / 2)
+        } else {
+            String::new()
+        },
+        of(width)
+    )
+}
+
+/// A function of one number, with a mark of where it comes from that linking keeps.
+fn scalar(layer: &str, name: &str, value: &str) -> String {
+    format!(
+        "static __constant const int of_{layer} __attribute__((used)) = 1;\n\
+         float __attribute__((overloadable)) {name}(float x) {{ return {value}; }}\n"
+    )
+}
+
+fn compile(folder: &Path, layer: &str, cpu: Option<&str>, name: &str, source: &str) -> Result<()> {
+    let folder = folder.join(layer);
+    fs::create_dir_all(&folder)?;
+    let file = folder.with_extension("cl");
+    fs::write(&file, source)?;
+    let mut clang = Command::new("clang-19");
+    clang.args([
+        "-x",
+        "cl",
+        "-cl-std=CL2.0",
+        "-nogpulib",
+        "-O1",
+        "-emit-llvm",
+        "-c",
+        TARGET,
+    ]);
+    clang.args(cpu.map(|cpu| format!("-mcpu={cpu}")));
+    succeed(
+        clang
+            .arg(&file)
+            .arg("-o")
+            .arg(folder.join(format!("{name}.bc"))),
+    )?;
+    Ok(())
+}
+
+/// Type and name of each symbol that LLVM sees in a module.
+fn symbols(file: &Path) -> Result<Vec<(char, String)>> {
+    let ran = succeed(
+        Command::new("llvm-nm-19")
+            .args(["--format=posix"])
+            .arg(file),
+    )?;
+    let symbol = |line: &str| {
+        let mut words = line.split(' ');
+        let name = words.next()?.to_owned();
+        Some((words.next()?.chars().next()?, name))
+    };
+    Ok(ran.stdout.lines().filter_map(symbol).collect())
+}
+
+/// The files of all members that a symbol needs. The search begins at the top for each symbol.
+fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    fs::create_dir_all(folder)?;
+    let (mut files, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    let mut wanted = VecDeque::from([symbol.to_owned()]);
+    while let Some(symbol) = wanted.pop_front() {
+        let member = view.find(symbol.as_bytes()).map_err(|e| e.to_string())?;
+        let member = member.ok_or_else(|| format!("nobody defines {symbol}"))?;
+        if !taken.insert(member.index()) {
+            continue;
+        }
+        let file = folder.join(format!("{}.bc", member.index()));
+        fs::write(&file, member.data().map_err(|e| e.to_string())?)?;
+        let undefined = symbols(&file)?.into_iter().filter(|(kind, _)| *kind == 'U');
+        wanted.extend(undefined.map(|(_, name)| name));
+        files.insert(symbol, file);
+    }
+    Ok(files)
+}
+
+#[test]
+#[ignore = "needs clang, libclc, llvm: ./tests/run"]
+fn cos_of_sixteen_ends_in_the_cos_of_the_family() -> Result<()> {
+    let dir = scratch()?;
+    let folder = dir.path();
+    for width in [16, 8, 4, 2] {
+        compile(
+            folder,
+            "common",
+            None,
+            &format!("cos{width}"),
+            &halves(width),
+        )?;
+    }
+    compile(
+        folder,
+        "common",
+        None,
+        "cos",
+        &scalar("common", "cos", "1 - x * x / 2"),
+    )?;
+    compile(
+        folder,
+        "common",
+        None,
+        "sin",
+        &scalar("common", "sin", "x - x * x * x / 6"),
+    )?;
+    for (family, own, value) in [
+        ("gfx906", "cos", "__builtin_amdgcn_cosf(x * 0.15915494f)"),
+        // Newer, and has no cosine of its own.
+        ("gfx90a", "sin", "__builtin_amdgcn_sinf(x * 0.15915494f)"),
+        (
+            "gfx1100",
+            "cos",
+            "__builtin_amdgcn_cosf(x * 0.15915494f) + 0",
+        ),
+    ] {
+        compile(
+            folder,
+            family,
+            Some(family),
+            own,
+            &scalar(family, own, value),
+        )?;
+    }
+    let splitter = Splitter::new(folder)?;
+    splitter.split(
+        &libclc("amdgcn--amdhsa")?,
+        &folder.join("libclc"),
+        Some("^_Z3cosf$"),
+    )?;
+    for layer in ["common", "gfx906", "gfx90a", "gfx1100", "libclc"] {
+        Layer::of(layer, &folder.join(layer))?.archive(folder)?;
+    }
+    let views = vec![
+        ("gfx1100", vec!["gfx1100", "gfx90a", "gfx906", "common"]),
+        ("gfx90a", vec!["gfx90a", "gfx906", "common"]),
+        ("gfx906", vec!["gfx906", "common"]),
+        ("libclc", vec!["libclc", "common"]),
+        ("generic", vec!["common"]),
+    ];
+    let file = build(folder, &views)?;
+    assert_eq!(compare(folder, &views)?, views.len() * (COS.len() + 2));
+
+    let bytes = fs::read(file)?;
+    let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
+    for (family, from) in [
+        ("gfx1100", "of_gfx1100"),
+        ("gfx90a", "of_gfx906"),
+        ("gfx906", "of_gfx906"),
+        ("libclc", ""),
+        ("generic", "of_common"),
+    ] {
+        let view = archive
+            .view(family)
+            .map_err(|e| e.to_string())?
+            .ok_or(family)?;
+        let files = closure(&view, COS[0], &folder.join("closure").join(family))?;
+        assert_eq!(files.len(), COS.len(), "{family}");
+        let linked = folder.join(format!("{family}.bc"));
+        let mut link = Command::new("llvm-link-19");
+        let ran = succeed(link.args(files.values()).arg("-o").arg(&linked))?;
+        if !ran.stderr.is_empty() {
+            return Err(ran.error("a complaint"));
+        }
+        let linked = symbols(&linked)?;
+        let named = |kinds: &str| -> BTreeSet<&str> {
+            let of = linked.iter().filter(|(kind, _)| kinds.contains(*kind));
+            of.map(|(_, name)| &name[..]).collect()
+        };
+        let expected = COS.into_iter().chain([ABI]);
+        assert_eq!(named("TW"), expected.collect(), "{family}");
+        assert!(named("U").is_empty(), "{family}");
+        // libclc's has no mark, but is the only one that is weak.
+        let marks: Vec<_> = linked
+            .iter()
+            .filter(|(_, name)| name.starts_with("of_"))
+            .collect();
+        let marks: Vec<_> = marks.iter().map(|(_, name)| &name[..]).collect();
+        assert_eq!(marks.join(" "), from, "{family}");
+        let weak = named("W");
+        assert_eq!(weak.contains(COS[4]), family == "libclc", "{family}");
+    }
+    Ok(())
+}

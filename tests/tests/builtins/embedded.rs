@@ -1,0 +1,166 @@
+//! A shared library that holds a super-archive of libclc: everything is found in it where it lies, without
+//! memory of its own, and no page of it is written.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_archive::{Error, SuperArchive};
+use gpustub_tests::bitcode::{CHAINS, Layer, SOME, layers, split_chain};
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, scratch};
+
+use crate::naive::{Views, build};
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts.
+pub struct Counting;
+
+// SAFETY: all is the system's; the counter needs no memory and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as promised to this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as promised to this function.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+// <dlfcn.h>
+const RTLD_NOW: c_int = 2;
+
+unsafe extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// A shared library with an archive in its constants, at an odd address.
+fn embed(archive: &Path, folder: &Path) -> Result<&'static [u8]> {
+    let (source, library) = (folder.join("embed.s"), folder.join("libbuiltins.so"));
+    let archive = archive.display();
+    let text = format!(
+        ".section .note.GNU-stack,\"\",%progbits\n.section .rodata\n.globl builtins, builtins_end\n.balign 16\n\
+         .byte 0\nbuiltins: .incbin \"{archive}\"\nbuiltins_end: .byte 0\n"
+    );
+    fs::write(&source, text)?;
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-nostdlib", "-Wl,-z,separate-code", "-o"]);
+    succeed(cc.arg(&library).arg(&source))?;
+    let path = CString::new(library.as_os_str().as_bytes())?;
+    // SAFETY: a string that ends; the library has no code.
+    let handle = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
+    if handle.is_null() {
+        return Err("the library cannot be loaded".into());
+    }
+    // SAFETY: the handle is of a library, and the strings end.
+    let symbol = |name: &std::ffi::CStr| unsafe { dlsym(handle, name.as_ptr()) } as usize;
+    let (start, end) = (symbol(c"builtins"), symbol(c"builtins_end"));
+    assert!(start % 2 == 1 && start < end);
+    // SAFETY: between the labels lies the file, for as long as the process lives.
+    Ok(unsafe { std::slice::from_raw_parts(start as *const u8, end - start) })
+}
+
+/// Access, and a field in kilobytes, of the mapping in `/proc/self/smaps` that bytes lie in.
+fn mapping(bytes: &[u8], field: &str) -> Result<(String, u64)> {
+    let text = fs::read_to_string("/proc/self/smaps")?;
+    let range = bytes.as_ptr_range();
+    let (first, last) = (range.start as usize, range.end as usize);
+    let mut inside = None;
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some((start, end)) = word.split_once('-') {
+            let number = |text| usize::from_str_radix(text, 16);
+            let holds = number(start)? <= first && last <= number(end)?;
+            inside = holds.then(|| rest.split(' ').next().unwrap_or_default().to_owned());
+        } else if word.strip_suffix(':') == Some(field) {
+            if let Some(access) = inside {
+                let kilobytes = rest.trim().trim_end_matches(" kB").parse()?;
+                return Ok((access, kilobytes));
+            }
+        }
+    }
+    Err(format!("{field} of no mapping is in smaps").into())
+}
+
+/// Finds each symbol in its view, and looks at all contents. Gives back how many bytes are not zero.
+fn resolve(archive: &[u8], wanted: &[(&str, Vec<String>)]) -> Result<u64, Error> {
+    let archive = SuperArchive::parse(archive)?;
+    let mut seen = 0;
+    for (family, symbols) in wanted {
+        let view = archive.view(family)?.ok_or(Error::NoViews)?;
+        for symbol in symbols {
+            let member = view.find(symbol)?.ok_or(Error::NoViews)?;
+            let data = member.data()?;
+            seen += data.iter().filter(|byte| **byte != 0).count() as u64;
+        }
+    }
+    archive.verify()?;
+    Ok(seen)
+}
+
+fn embedded(some: Option<&str>, least: usize) -> Result<()> {
+    let dir = scratch()?;
+    let folder = dir.path();
+    let chain = &CHAINS[0][1..];
+    split_chain(chain, folder, some)?;
+    let layers = layers(chain, folder)?;
+    for layer in &layers {
+        layer.archive(folder)?;
+    }
+    let mut views = Views::new();
+    let mut wanted = Vec::new();
+    for (at, family) in chain.iter().enumerate() {
+        views.push((
+            *family,
+            layers[at..].iter().map(|layer| &layer.name[..]).collect(),
+        ));
+        let files = Layer::of(family, &folder.join(family))?.files;
+        let symbols = files.iter().filter_map(|file| file.file_stem());
+        let symbols: Vec<_> = symbols
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .collect();
+        assert!(symbols.len() >= least, "{} symbols", symbols.len());
+        wanted.push((*family, symbols));
+    }
+    let bytes = embed(&build(folder, &views)?, folder)?;
+
+    let before = ALLOCATIONS.get();
+    let seen = resolve(bytes, &wanted);
+    let allocations = ALLOCATIONS.get() - before;
+    assert!(seen.map_err(|e| e.to_string())? > 0);
+    assert_eq!(allocations, 0);
+
+    // A private page that is written becomes anonymous. `Private_Dirty` says less: it also counts pages of
+    // the file that the disk does not have yet.
+    let (access, anonymous) = mapping(bytes, "Anonymous")?;
+    assert_eq!((&access[..], anonymous), ("r--p", 0));
+    let (_, resident) = mapping(bytes, "Rss")?;
+    assert!(
+        resident * 1024 >= bytes.len() as u64 / 2,
+        "{resident} kB were looked at"
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs libclc, llvm: ./tests/run"]
+fn functions_in_a_shared_library_are_found_without_allocation() -> Result<()> {
+    embedded(Some(SOME), 200)
+}
+
+#[test]
+#[ignore = "needs libclc, llvm, and a minute: ./tests/run --all"]
+fn heavy_all_functions_in_a_shared_library_are_found_without_allocation() -> Result<()> {
+    embedded(None, 7800)
+}

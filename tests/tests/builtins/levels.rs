@@ -1,0 +1,80 @@
+//! Plain object files, for the feature levels of x86-64 (psABI, "Micro-Architecture Levels").
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_archive::SuperArchive;
+use gpustub_tests::bitcode::Layer;
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, scratch};
+
+use crate::naive::{build, compare};
+
+/// Newest first.
+const LEVELS: [&str; 3] = ["x86-64-v3", "x86-64-v2", "x86-64"];
+
+const FUNCTIONS: [(&str, &str); 5] = [
+    // Fused in v3.
+    (
+        "dot",
+        "float dot(float a, float b, float c) { return __builtin_fmaf(a, b, c); }",
+    ),
+    // One instruction from v2 on; the second is another one in v3.
+    (
+        "bits",
+        "int bits(unsigned long x) { return __builtin_popcountl(x); }",
+    ),
+    (
+        "down",
+        "double down(double x) { return __builtin_floor(x); }",
+    ),
+    // The same everywhere.
+    ("next", "int next(int x) { return x + 1; }"),
+    (
+        "both",
+        "int next(int); int both(int x) { return next(next(x)); }",
+    ),
+];
+
+#[test]
+#[ignore = "needs clang, llvm: ./tests/run"]
+fn levels_of_x86_64_have_what_they_override() -> Result<()> {
+    let dir = scratch()?;
+    let folder = dir.path();
+    for level in LEVELS {
+        fs::create_dir(folder.join(level))?;
+        for (name, source) in FUNCTIONS {
+            let file = folder.join(format!("{name}.c"));
+            fs::write(&file, source)?;
+            let mut clang = Command::new("clang-19");
+            clang.args(["--target=x86_64-linux-gnu", "-O2", "-ffreestanding", "-c"]);
+            clang.arg(format!("-march={level}")).arg(&file).arg("-o");
+            succeed(clang.arg(folder.join(level).join(format!("{name}.o"))))?;
+        }
+    }
+    let mut overridden = Vec::new();
+    for (at, level) in LEVELS.iter().enumerate() {
+        let mut layer = Layer::of(level, &folder.join(level))?;
+        if let Some(next) = LEVELS.get(at + 1) {
+            let bytes =
+                |level, file: &Path| fs::read(folder.join(level).join(file.file_name()?)).ok();
+            layer
+                .files
+                .retain(|file| bytes(level, file) != bytes(next, file));
+        }
+        layer.archive(folder)?;
+        overridden.push(layer.files.len());
+    }
+    assert_eq!(overridden, [2, 2, 5]);
+
+    let views: Vec<_> = (0..3)
+        .map(|at| (LEVELS[at], LEVELS[at..].to_vec()))
+        .collect();
+    let file = build(folder, &views)?;
+    assert_eq!(compare(folder, &views)?, 3 * FUNCTIONS.len());
+    let bytes = fs::read(file)?;
+    let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
+    assert_eq!(archive.member_count(), 9);
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! libclc for its families.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use gpustub_archive::SuperArchive;
+use gpustub_tests::bitcode::{CHAINS, Layer, SOME, layers, split_chain};
+use gpustub_tests::{Result, scratch};
+
+use crate::naive::{Views, build, compare};
+
+/// Each family with all its functions; a view is its archive, and those of the families before it.
+fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
+    let mut views = Views::new();
+    for chain in chains {
+        for (at, family) in chain.iter().enumerate() {
+            Layer::of(family, &folder.join(family))?.archive(folder)?;
+            views.push((*family, chain[at..].to_vec()));
+        }
+    }
+    build(folder, &views)?;
+    let compared = compare(folder, &views)?;
+    assert!(compared >= least, "{compared} symbols");
+    Ok(())
+}
+
+/// Each family with the functions that it overrides, and what all have in common once. Each view has for
+/// each symbol what its family has.
+fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
+    let mut names = Vec::new();
+    for chain in chains {
+        let layers = layers(chain, folder)?;
+        for layer in &layers {
+            layer.archive(folder)?;
+        }
+        names.push(
+            layers
+                .into_iter()
+                .map(|layer| layer.name)
+                .collect::<Vec<_>>(),
+        );
+    }
+    let mut views = Views::new();
+    // The folder that the members of a layer come from.
+    let mut origins = BTreeMap::new();
+    for (chain, names) in chains.iter().zip(&names) {
+        for (at, family) in chain.iter().enumerate() {
+            views.push((*family, names[at..].iter().map(String::as_str).collect()));
+            origins.insert(names[at].as_bytes(), *family);
+        }
+        origins.insert(names[chain.len()].as_bytes(), chain[chain.len() - 1]);
+    }
+    build(folder, &views)?;
+    let compared = compare(folder, &views)?;
+    assert!(compared >= least, "{compared} symbols");
+
+    let bytes = fs::read(folder.join("all.a"))?;
+    let failed = |e: gpustub_archive::Error| e.to_string();
+    let archive = SuperArchive::parse(&bytes).map_err(failed)?;
+    for (family, _) in &views {
+        let view = archive.view(family).map_err(failed)?.ok_or(*family)?;
+        let layers: Vec<_> = view.layers().collect::<Result<_, _>>().map_err(failed)?;
+        let mut layer_of = BTreeMap::new();
+        for member in view.members() {
+            let (member, layer) = member.map_err(failed)?;
+            layer_of.insert(member.index(), layers[layer].name);
+        }
+        let own = Layer::of(family, &folder.join(family))?;
+        assert_eq!(view.symbol_count(), own.files.len(), "{family}");
+        for file in &own.files {
+            let symbol = file.file_stem().unwrap_or_default().to_string_lossy();
+            let member = view
+                .find(symbol.as_bytes())
+                .map_err(failed)?
+                .ok_or(&*symbol)?;
+            let origin = origins[layer_of[&member.index()]];
+            let name = file.file_name().unwrap_or_default();
+            let plain = |family: &str| fs::read(folder.join(family).join("plain").join(name));
+            assert_eq!(
+                member.data().map_err(failed)?,
+                fs::read(folder.join(origin).join(name))?
+            );
+            assert!(
+                plain(family)? == plain(origin)?,
+                "{family}: {symbol} of {origin}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs libclc, llvm: ./tests/run"]
+fn views_of_some_of_libclc_are_what_the_layers_have() -> Result<()> {
+    let dir = scratch()?;
+    let chains = [&CHAINS[0][1..]];
+    split_chain(chains[0], dir.path(), Some(SOME))?;
+    whole(&chains, dir.path(), 3 * 200)?;
+    overriding(&chains, dir.path(), 3 * 200)
+}
+
+#[test]
+#[ignore = "needs libclc, llvm, and minutes: ./tests/run --all"]
+fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
+    let dir = scratch()?;
+    for chain in CHAINS {
+        split_chain(chain, dir.path(), None)?;
+    }
+    whole(&CHAINS, dir.path(), 100_000)?;
+    overriding(&CHAINS, dir.path(), 100_000)
+}
