@@ -67,6 +67,10 @@ impl Layer {
     /// `NAME.a` in a folder, by LLVM's own tool.
     pub fn archive(&self, folder: &Path) -> Result<PathBuf> {
         let file = folder.join(format!("{}.a", self.name));
+        // The tool would add to what is there.
+        if file.exists() {
+            fs::remove_file(&file)?;
+        }
         // More words than a command line takes.
         let words = folder.join(format!("{}.members", self.name));
         let quoted = self

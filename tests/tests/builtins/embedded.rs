@@ -71,26 +71,24 @@ fn embed(archive: &Path, folder: &Path) -> Result<&'static [u8]> {
     Ok(unsafe { std::slice::from_raw_parts(start as *const u8, end - start) })
 }
 
-/// Access, and a field in kilobytes, of the mapping in `/proc/self/smaps` that bytes lie in.
-fn mapping(bytes: &[u8], field: &str) -> Result<(String, u64)> {
+/// A field in kilobytes, of all mappings in `/proc/self/smaps` that bytes lie in; all are for reading only.
+fn mapped(bytes: &[u8], field: &str) -> Result<u64> {
     let text = fs::read_to_string("/proc/self/smaps")?;
     let range = bytes.as_ptr_range();
     let (first, last) = (range.start as usize, range.end as usize);
-    let mut inside = None;
+    let (mut inside, mut sum) = (false, None);
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if let Some((start, end)) = word.split_once('-') {
             let number = |text| usize::from_str_radix(text, 16);
-            let holds = number(start)? <= first && last <= number(end)?;
-            inside = holds.then(|| rest.split(' ').next().unwrap_or_default().to_owned());
-        } else if word.strip_suffix(':') == Some(field) {
-            if let Some(access) = inside {
-                let kilobytes = rest.trim().trim_end_matches(" kB").parse()?;
-                return Ok((access, kilobytes));
-            }
+            inside = number(start)? < last && first < number(end)?;
+            assert!(!inside || rest.starts_with("r--p "), "{line}");
+        } else if inside && word.strip_suffix(':') == Some(field) {
+            let kilobytes: u64 = rest.trim().trim_end_matches(" kB").parse()?;
+            sum = Some(sum.unwrap_or(0) + kilobytes);
         }
     }
-    Err(format!("{field} of no mapping is in smaps").into())
+    Ok(sum.ok_or_else(|| format!("{field} of no mapping is in smaps"))?)
 }
 
 /// Finds each symbol in its view, and looks at all contents. Gives back how many bytes are not zero.
@@ -143,9 +141,8 @@ fn embedded(some: Option<&str>, least: usize) -> Result<()> {
 
     // A private page that is written becomes anonymous. `Private_Dirty` says less: it also counts pages of
     // the file that the disk does not have yet.
-    let (access, anonymous) = mapping(bytes, "Anonymous")?;
-    assert_eq!((&access[..], anonymous), ("r--p", 0));
-    let (_, resident) = mapping(bytes, "Rss")?;
+    assert_eq!(mapped(bytes, "Anonymous")?, 0);
+    let resident = mapped(bytes, "Rss")?;
     assert!(
         resident * 1024 >= bytes.len() as u64 / 2,
         "{resident} kB were looked at"

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_tests::bitcode::{CHAINS, Layer, SOME, layers, split_chain};
+use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, scratch};
 
 use crate::naive::{Views, build, compare};
 
 /// Each family with all its functions; a view is its archive, and those of the families before it.
-fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
+fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> {
     let mut views = Views::new();
     for chain in chains {
         for (at, family) in chain.iter().enumerate() {
@@ -19,15 +21,15 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
             views.push((*family, chain[at..].to_vec()));
         }
     }
-    build(folder, &views)?;
+    let all = build(folder, &views)?;
     let compared = compare(folder, &views)?;
     assert!(compared >= least, "{compared} symbols");
-    Ok(())
+    Sizes::of(&all, chains.concat().into_iter(), folder)
 }
 
 /// Each family with the functions that it overrides, and what all have in common once. Each view has for
 /// each symbol what its family has.
-fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
+fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> {
     let mut names = Vec::new();
     for chain in chains {
         let layers = layers(chain, folder)?;
@@ -51,11 +53,11 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
         }
         origins.insert(names[chain.len()].as_bytes(), chain[chain.len() - 1]);
     }
-    build(folder, &views)?;
+    let all = build(folder, &views)?;
     let compared = compare(folder, &views)?;
     assert!(compared >= least, "{compared} symbols");
 
-    let bytes = fs::read(folder.join("all.a"))?;
+    let bytes = fs::read(&all)?;
     let failed = |e: gpustub_archive::Error| e.to_string();
     let archive = SuperArchive::parse(&bytes).map_err(failed)?;
     for (family, _) in &views {
@@ -87,7 +89,8 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<()> {
             );
         }
     }
-    Ok(())
+    let names = names.iter().flatten().map(|name| &name[..]);
+    Sizes::of(&all, names, folder)
 }
 
 #[test]
@@ -97,7 +100,8 @@ fn views_of_some_of_libclc_are_what_the_layers_have() -> Result<()> {
     let chains = [&CHAINS[0][1..]];
     split_chain(chains[0], dir.path(), Some(SOME))?;
     whole(&chains, dir.path(), 3 * 200)?;
-    overriding(&chains, dir.path(), 3 * 200)
+    overriding(&chains, dir.path(), 3 * 200)?;
+    Ok(())
 }
 
 #[test]
@@ -107,6 +111,74 @@ fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
     for chain in CHAINS {
         split_chain(chain, dir.path(), None)?;
     }
-    whole(&CHAINS, dir.path(), 100_000)?;
-    overriding(&CHAINS, dir.path(), 100_000)
+    let folder = dir.path();
+    let whole = whole(&CHAINS, folder, 100_000)?;
+    let zip = zip(&CHAINS.concat(), folder)?;
+    let plain = plain(&CHAINS.concat(), folder)?;
+    let overriding = overriding(&CHAINS, folder, 100_000)?;
+    // For BENCHMARKS.md.
+    let row = |what: &str, bytes: u64| println!("{:7.1} MB  {what}", bytes as f64 / 1e6);
+    row("an archive each, or all in a fat file", whole.archives);
+    row("zip -9 of these", zip);
+    row("super-archive of these", whole.all);
+    row(
+        "without the processors' names: an archive each",
+        plain.archives,
+    );
+    row("super-archive of these", plain.all);
+    row(
+        "what families override, and what is common: an archive for each layer",
+        overriding.archives,
+    );
+    row("super-archive of these", overriding.all);
+    // What is promised of each: never much more, and the less the more is shared.
+    assert!(plain.all < whole.all && overriding.all < whole.all / 2);
+    Ok(())
 }
+
+/// In bytes.
+struct Sizes {
+    /// A super-archive.
+    all: u64,
+    /// The archives that it was made of, together.
+    archives: u64,
+}
+
+impl Sizes {
+    fn of<'a>(all: &Path, names: impl Iterator<Item = &'a str>, folder: &Path) -> Result<Self> {
+        let mut archives = 0;
+        for name in names {
+            archives += fs::metadata(folder.join(format!("{name}.a")))?.len();
+        }
+        let all = fs::metadata(all)?.len();
+        Ok(Self { all, archives })
+    }
+}
+
+/// Each family as it would be for any processor: what is the same is there once, without layers.
+fn plain(families: &[&str], folder: &Path) -> Result<Sizes> {
+    let plain = folder.join("plain");
+    fs::create_dir(&plain)?;
+    for family in families {
+        Layer::of(family, &folder.join(family).join("plain"))?.archive(&plain)?;
+    }
+    let views = families
+        .iter()
+        .map(|family| (*family, vec![*family]))
+        .collect();
+    let all = build(&plain, &views)?;
+    Sizes::of(&all, families.iter().copied(), &plain)
+}
+
+/// The size of an archive for each family, packed.
+fn zip(families: &[&str], folder: &Path) -> Result<u64> {
+    let mut python = Command::new("python3");
+    python.current_dir(folder).args(["-c", ZIP]);
+    python.args(families.iter().map(|family| format!("{family}.a")));
+    succeed(&mut python)?;
+    Ok(fs::metadata(folder.join("all.zip"))?.len())
+}
+
+const ZIP: &str = "import sys, zipfile
+with zipfile.ZipFile('all.zip', 'w', zipfile.ZIP_DEFLATED, compresslevel=9) as zip:
+    for name in sys.argv[1:]: zip.write(name)";

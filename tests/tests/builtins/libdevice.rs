@@ -1,8 +1,11 @@
 //! CUDA's library of device functions, which is bitcode too: one for all families, of each release one.
 
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use gpustub_tests::bitcode::{Layer, SOME, Splitter, layers, libclc};
+use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, scratch};
 
@@ -31,23 +34,39 @@ fn split(releases: &[(&str, &str)], folder: &Path) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs libdevice, libclc, llvm: ./tests/run"]
-fn libdevice_is_found_beside_the_functions_of_libclc() -> Result<()> {
+#[ignore = "needs libdevice, libclc, clang, llvm: ./tests/run"]
+fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
     let dir = scratch()?;
     let folder = dir.path();
     split(&RELEASES[..1], folder)?;
     Splitter::new(folder)?.split(&libclc("nvptx64--")?, &folder.join("nvptx64"), Some(SOME))?;
-    for name in ["13.5", "nvptx64"] {
+    // A family with a function of its own.
+    fs::create_dir(folder.join("sm_90"))?;
+    let source = folder.join("sm_90.c");
+    fs::write(
+        &source,
+        "float __nv_sinf(float x) { return __nvvm_sin_approx_f(x); }\n",
+    )?;
+    let mut clang = Command::new("clang-19");
+    clang.args(["--target=nvptx64-nvidia-cuda", "-O1", "-emit-llvm", "-c"]);
+    succeed(
+        clang
+            .arg(&source)
+            .arg("-o")
+            .arg(folder.join("sm_90/sin.bc")),
+    )?;
+    for name in ["13.5", "nvptx64", "sm_90"] {
         Layer::of(name, &folder.join(name))?.archive(folder)?;
     }
     let views = vec![
         ("cuda", vec!["13.5"]),
+        ("sm_90", vec!["sm_90", "13.5"]),
         ("opencl", vec!["nvptx64"]),
         ("both", vec!["nvptx64", "13.5"]),
     ];
     build(folder, &views)?;
     let compared = compare(folder, &views)?;
-    assert!(compared > 2 * (300 + 200), "{compared} symbols");
+    assert!(compared > 3 * 300 + 2 * 200, "{compared} symbols");
     Ok(())
 }
 
