@@ -7,6 +7,7 @@ use std::path::Path;
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR, Level, line_column};
+use gpustub_core::directives::Directive;
 
 /// Why the stubs could not be built. Its text says what to do about it; it may have several lines.
 #[derive(Clone)]
@@ -126,7 +127,7 @@ impl Written {
 }
 
 /// `GpuStub.toml:4:1: error[unknown-key]: …`, then the next step.
-pub(crate) fn located(diagnostic: &Diagnostic, texts: &ByName<String>) -> String {
+fn located(diagnostic: &Diagnostic, texts: &ByName<String>) -> String {
     match &diagnostic.origin {
         None => diagnostic.to_string(),
         Some(origin) => match texts.get(&origin.file) {
@@ -137,6 +138,17 @@ pub(crate) fn located(diagnostic: &Diagnostic, texts: &ByName<String>) -> String
             }
         },
     }
+}
+
+/// The warnings among what was found, as cargo takes them: one line each.
+pub(crate) fn warnings(found: &[Diagnostic], texts: &ByName<String>) -> Vec<Directive> {
+    let warnings = found.iter().filter(|one| one.level == Level::Warning);
+    let texts = warnings.map(|one| located(one, texts));
+    let mut lines = Vec::new();
+    for text in texts {
+        lines.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::by_name::ByName;
 #[cfg(not(all(feature = "archive", feature = "device-link")))]
 use gpustub_core::diag::FEATURE_OFF;
-use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, Level, has_errors};
+use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, has_errors};
 use gpustub_core::manifest::{Form, Manifest, Optional};
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::sources::render;
@@ -324,11 +324,7 @@ impl Build {
         if has_errors(&found) {
             return Err(Error::diagnostics(&found, &texts));
         }
-        for warning in found.iter().filter(|d| d.level == Level::Warning) {
-            // Cargo takes one line a warning.
-            let text = error::located(warning, &texts);
-            directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
-        }
+        directives.extend(error::warnings(&found, &texts));
         Ok(Input {
             #[cfg(any(feature = "archive", feature = "device-link"))]
             path,

@@ -52,12 +52,17 @@ pub struct ArchiveBuild {
     /// Let ordinary tools see no view
     #[arg(long)]
     pub no_default: bool,
+    /// Write LLVM bitcode without the processor that it was made for (`target-cpu`,
+    /// `target-features`, `tune-cpu`), its source file name and its producer, so that views share
+    /// it. Who compiles it gives -mcpu and -mattr
+    #[arg(long)]
+    pub canonical: bool,
     /// Print the definitions that an earlier layer overrides
     #[arg(long)]
     pub shadows: bool,
     /// Build what `[archive.NAME]` in GpuStub.toml says
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default", "no_default"])]
+    #[arg(conflicts_with_all = ["inputs", "view", "default", "no_default", "canonical"])]
     pub table: Option<String>,
     /// Which package's GpuStub.toml.
     #[command(flatten)]

@@ -365,3 +365,56 @@ fn a_list_into_a_closed_pipe_is_no_error() {
         assert!(output.stderr.is_empty(), "{command}");
     }
 }
+
+/// One function for two processors, which share it; and one that stays as it is.
+#[test]
+fn canonical_bitcode_is_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "f.c", "int f(int x) { return x + 1; }");
+    for (file, flags) in [
+        ("gfx900/f.bc", &["-mcpu=gfx900", "-emit-llvm"][..]),
+        ("gfx906/f.bc", &["-mcpu=gfx906", "-emit-llvm"]),
+    ] {
+        fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
+        let mut clang = Command::new("clang");
+        clang.args([
+            "-c",
+            "-nogpulib",
+            "-target",
+            "amdgcn-amd-amdhsa",
+            "f.c",
+            "-o",
+            file,
+        ]);
+        assert!(
+            clang
+                .args(flags)
+                .current_dir(folder)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let build = ["archive", "build", "-o", "all.a", "gfx900", "gfx906"];
+    let (_, err) = ends(0, folder, &build);
+    assert!(err.contains("all.a: 2 views, 2 members"), "{err}");
+    let (_, err) = ends(0, folder, &[&build[..], &["--canonical"]].concat());
+    assert!(err.contains("all.a: 2 views, 1 members"), "{err}");
+    let told =
+        "note: 2 modules of bitcode name no processor now: compile them with -mcpu and -mattr";
+    assert!(err.contains(told), "{err}");
+
+    // In a wrapper: its magic, its version, where the module is, its size, and a processor.
+    let module = fs::read(folder.join("gfx906/f.bc")).unwrap();
+    let head = [0x0B17_C0DE, 0, 20, module.len() as u32, 0].map(u32::to_le_bytes);
+    fs::write(
+        folder.join("gfx906/f.bc"),
+        [&head.concat()[..], &module].concat(),
+    )
+    .unwrap();
+    let (_, err) = ends(0, folder, &[&build[..], &["--canonical"]].concat());
+    let told = "warning[not-canonical]: layer `gfx906`: `f.bc` stays as it is: it is in a wrapper";
+    assert!(err.contains(told), "{err}");
+    assert!(err.contains("note: 1 modules"), "{err}");
+}

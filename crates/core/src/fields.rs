@@ -244,6 +244,10 @@ fields! {
         "default": Type::StringOrFalse, false, "\"gfx900\"",
             "The view that ordinary tools see, such as `ar`, `nm` and linkers; `false`: none. Default: the \
              first one.";
+        "canonical": Type::Bool, false, "true",
+            "`true`: LLVM bitcode is written without its source file name, its producer and the function \
+             attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Who \
+             compiles it gives them: `-mcpu` and `-mattr`. Default: `false`, members are as they were.";
         "optional": Type::Table("archive.optional"), false, "{ feature = \"builtins\" }",
             "Makes it follow a cargo feature of this package. Default: it is always there.";
     }

@@ -92,6 +92,9 @@ pub fn definitions(data: &[u8]) -> usize {
     );
     let text: usize = found.iter().map(|one| one.name.len()).sum();
     assert!(text <= crate::strings::ALL, "no more than a file may have");
+    if let Some(Ok(form)) = crate::definitions::canonical(data) {
+        assert!(form.len() <= 2 * data.len(), "it is of no other size");
+    }
     found.len()
 }
 

@@ -6,6 +6,7 @@ use gpustub_core::diag::{FILE_ERROR, MISSING_KEY};
 use gpustub_core::manifest::{Manifest, Optional};
 use gpustub_core::suggest::nearest;
 
+use crate::error::warnings;
 use crate::{Build, Directive, Error, Input, Output};
 
 impl Build {
@@ -42,8 +43,9 @@ impl Build {
             let out_dir = self.made_in()?;
             let file = out_dir.join(format!("{name}.a"));
             let built = super::build(archive, &manifest.file, package, &out_dir, &file);
-            let told = built.map_err(|found| Error::diagnostics(&found, texts))?;
-            output.directives.extend(told);
+            let built = built.map_err(|found| Error::diagnostics(&found, texts))?;
+            output.directives.extend(built.directives);
+            output.directives.extend(warnings(&built.warnings, texts));
             tell_archive(archive.variable(), file, output)?;
         }
         Ok(())

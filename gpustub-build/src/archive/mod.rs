@@ -4,12 +4,15 @@ mod declared;
 mod inputs;
 mod write;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{Diagnostic, FILE_ERROR, LAYER_CONFLICT, NO_MEMBERS, TOO_LARGE};
+use gpustub_core::diag::{
+    Diagnostic, FILE_ERROR, LAYER_CONFLICT, NO_MEMBERS, NOT_CANONICAL, TOO_LARGE,
+};
 use gpustub_core::manifest::{Archive, OUT_DIR};
-use gpustub_object::superarchive::{Conflict, Layer, Plan, Request, View, WriteError};
+use gpustub_object::superarchive::{Canonical, Conflict, Layer, Plan, Request, View, WriteError};
 
 use crate::{Directive, files};
 pub use inputs::{Inputs, LayerPaths};
@@ -137,6 +140,32 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     }
 }
 
+/// What is told of modules of bitcode that have no canonical form, once for each layer and reason.
+pub fn not_canonical(layers: &[Layer<'_>], canonical: &Canonical) -> Vec<Diagnostic> {
+    let mut told: BTreeMap<(usize, String), (usize, usize)> = BTreeMap::new();
+    for (layer, member, why) in &canonical.left {
+        let (_, count) = told
+            .entry((*layer, why.to_string()))
+            .or_insert((*member, 0));
+        *count += 1;
+    }
+    let told = told.into_iter().map(|((layer, why), (first, count))| {
+        let layer = &layers[layer];
+        let name = String::from_utf8_lossy(&layer.members[first].name);
+        let more = match count {
+            1 => String::new(),
+            _ => format!(" and {} more", count - 1),
+        };
+        let message = format!(
+            "layer `{}`: `{name}`{more} stays as it is: {why}",
+            layer.name
+        );
+        Diagnostic::warning(&NOT_CANONICAL, message)
+            .help("families share it only where it is byte for byte the same")
+    });
+    told.collect()
+}
+
 /// Why a super-archive cannot be written, each with the index of the view that it is about.
 pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usize>, Diagnostic)> {
     /// Of one view at most so many are told.
@@ -188,18 +217,32 @@ fn conflict(request: &Request<'_>, view: usize, conflict: &Conflict<'_>) -> Diag
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
 }
 
-/// Builds a declared super-archive at `path`. Returns what cargo has to know.
+/// What has to be told once a declared super-archive is written.
+pub(crate) struct Built {
+    /// To cargo.
+    pub directives: Vec<Directive>,
+    /// To people.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Builds a declared super-archive at `path`.
 pub(crate) fn build(
     archive: &Archive,
     file: &str,
     package: &Path,
     out: &Path,
     path: &Path,
-) -> Result<Vec<Directive>, Vec<Diagnostic>> {
+) -> Result<Built, Vec<Diagnostic>> {
     let here = |one: Diagnostic| vec![one.at(file, archive.name.span.clone())];
     let found = find(archive, file, package, Some(out))?;
     let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
-    let request = request(archive, inputs.layers().map_err(|one| here(*one))?);
+    let layers = inputs.layers().map_err(|one| here(*one))?;
+    let canonical = match archive.canonical {
+        true => Canonical::of(&layers),
+        false => Canonical::default(),
+    };
+    let warnings = not_canonical(&layers, &canonical).into_iter();
+    let request = request(archive, canonical.apply(layers));
     let plan = Plan::new(&request).map_err(|error| {
         let told = refused(&request, &error).into_iter().map(|(view, one)| {
             let named = match view {
@@ -215,11 +258,11 @@ pub(crate) fn build(
         let message = format!("cannot write {}: {e}", path.display());
         here(Diagnostic::error(&FILE_ERROR, message))
     })?;
-    Ok(found
-        .watched
-        .into_iter()
-        .map(Directive::RerunIfChanged)
-        .collect())
+    let watched = found.watched.into_iter();
+    Ok(Built {
+        directives: watched.map(Directive::RerunIfChanged).collect(),
+        warnings: warnings.flat_map(here).collect(),
+    })
 }
 
 /// Writes a super-archive without views: for documentation, which needs the file and nothing in it.

@@ -1,6 +1,7 @@
 //! Super-archives in the hands of the tools of static libraries: what they show, link and change.
 
 mod bitcode;
+mod canonical;
 mod cases;
 mod changes;
 mod links;

@@ -8,7 +8,7 @@ use gpustub_build::archive::{self, Inputs, LayerPaths};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::manifest::{Archive, is_part_name};
 use gpustub_core::suggest::nearest;
-use gpustub_object::superarchive::{Plan, Request, View};
+use gpustub_object::superarchive::{Canonical, Plan, Request, View};
 
 use crate::cli::ArchiveBuild;
 use crate::declared::{Declared, FILE};
@@ -35,8 +35,15 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         Ok(layers) => layers,
         Err(one) => return wanted.tell(None, *one, shell),
     };
+    let canonical = match wanted.canonical {
+        true => Canonical::of(&layers),
+        false => Canonical::default(),
+    };
+    for one in archive::not_canonical(&layers, &canonical) {
+        wanted.tell(None, one, shell)?;
+    }
     let request = Request {
-        layers,
+        layers: canonical.apply(layers),
         views: wanted.views.clone(),
         default: wanted.default,
     };
@@ -63,6 +70,12 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         plan.size()
     );
     shell.status(if written { "Built" } else { "Fresh" }, what);
+    if wanted.canonical {
+        let count = canonical.count();
+        shell.note(format!(
+            "{count} modules of bitcode name no processor now: compile them with -mcpu and -mattr"
+        ));
+    }
     Ok(true)
 }
 
@@ -71,6 +84,7 @@ struct Wanted {
     layers: Vec<LayerPaths>,
     views: Vec<View>,
     default: Option<usize>,
+    canonical: bool,
     /// The file that says so.
     table: Option<(Declared, Archive)>,
 }
@@ -128,6 +142,7 @@ fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Opt
             layers: found.layers,
             views: archive::request(&archive, Vec::new()).views,
             default: archive.default,
+            canonical: archive.canonical,
             table: Some((declared, archive)),
         })),
         Err(found) => {
@@ -205,6 +220,7 @@ fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
         layers: layers.collect(),
         views,
         default,
+        canonical: options.canonical,
         table: None,
     })
 }

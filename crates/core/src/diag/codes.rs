@@ -256,6 +256,13 @@ for part of a name, `**` for any folders. One that matches nothing is mostly a t
 with the member that defines it.
 
     cargo gpustub archive nm all.a --view gfx900";
+    NOT_CANONICAL "not-canonical": "bitcode that keeps the processor it was made for",
+        "With `canonical = true`, or `--canonical`, modules of LLVM bitcode are written without the
+processor, the source file and the compiler that they were made for and by. This one has a form
+that is not known well enough to change it without damage, and is written as it is: in a wrapper,
+with a summary for ThinLTO, of LLVM before 5, or of a version that came later than this program.
+
+    clang -c -emit-llvm cos.c -o cos.bc      # and no -flto, which adds a summary";
     NVCC_FAILED "nvcc-failed": "the CUDA compiler refused something",
         "nvcc compiles the sources of device-link libraries, and links their device code. Its own
 messages follow. `-arch` names that it does not know are listed by `nvcc --list-gpu-code`.

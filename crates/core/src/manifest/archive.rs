@@ -16,6 +16,8 @@ pub struct Archive {
     pub views: Vec<ArchiveView>,
     /// The index of the view that ordinary tools see.
     pub default: Option<usize>,
+    /// Whether modules of bitcode are written without the processor that they were made for.
+    pub canonical: bool,
     /// Whether it follows a cargo feature.
     pub optional: Optional,
 }

@@ -9,7 +9,7 @@ mod macho;
 use object::FileKind;
 
 use crate::error::Error;
-use crate::superarchive::Definition;
+use crate::superarchive::{Definition, Left};
 
 /// The symbols of an object file that others can be linked with, in its own order: what `llvm-ar`
 /// writes into an archive's index. Of anything else there are none: archives may hold any files.
@@ -69,6 +69,11 @@ impl Kind {
             _ => None,
         }
     }
+}
+
+/// Bitcode in its canonical form; `None` for anything else.
+pub(crate) fn canonical(data: &[u8]) -> Option<Result<Vec<u8>, Left>> {
+    matches!(Kind::of(data), Some(Kind::Bitcode)).then(|| bitcode::canonical(data))
 }
 
 /// Whether it is what linkers take as a member.

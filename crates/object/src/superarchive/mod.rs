@@ -6,6 +6,7 @@
 //! goes; [`Plan::write`] streams it. The bytes written depend on nothing but the request.
 
 mod ar;
+mod canonical;
 mod carrier;
 mod layers;
 mod layout;
@@ -17,6 +18,7 @@ mod write;
 
 use std::borrow::Cow;
 
+pub use canonical::{Canonical, Left};
 pub use layers::{Conflict, Flat, Shadow};
 pub use sources::Source;
 pub use write::{Plan, WriteError, write_archive};

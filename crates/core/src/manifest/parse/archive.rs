@@ -101,6 +101,10 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         Some(named) => default(decoder, &named, &views)?,
         None => Some(0),
     };
+    let canonical = match table.get("canonical") {
+        Some(value) => decoder.boolean(&value)?,
+        None => false,
+    };
     let optional = match table.get("optional") {
         Some(value) => optional(decoder, &value, "archive.optional")?,
         None => Optional::No,
@@ -113,6 +117,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         layers,
         views,
         default,
+        canonical,
         optional,
     })
 }

@@ -1,10 +1,15 @@
 //! Symbols of LLVM bitcode.
 
 mod bits;
+mod canonical;
+mod edit;
 mod module;
 mod stream;
 mod table;
 mod target;
+mod writer;
+
+pub use canonical::canonical;
 
 use module::Module;
 use stream::{Entry, Stream};
@@ -129,3 +134,6 @@ fn text(texts: &[u8], (at, size): (u64, u64)) -> Result<&[u8], Problem> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod canonical_tests;

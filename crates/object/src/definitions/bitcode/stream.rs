@@ -7,6 +7,16 @@ use std::collections::HashMap;
 use super::bits::Bits;
 use crate::error::Problem;
 
+/// All that may come next in a block.
+pub enum Part {
+    /// What is told of outside.
+    Entry(Entry),
+    /// The block of abbreviations for other blocks, which has not been read yet.
+    Info(Block),
+    /// An abbreviation that the block has from here on.
+    Definition,
+}
+
 /// What is to be read next in a block.
 pub enum Entry {
     /// Its end.
@@ -21,9 +31,9 @@ pub enum Entry {
 pub struct Block {
     pub id: u64,
     /// Of the numbers that tell what comes next.
-    width: u32,
+    pub width: u32,
     /// Where it ends, in bits.
-    end: u64,
+    pub end: u64,
     /// How many abbreviations it had from `BLOCKINFO` when it was entered.
     shared: usize,
     abbreviations: Vec<Abbreviation>,
@@ -36,6 +46,8 @@ pub struct Record<'d> {
     /// Its operands, or the first [`KEPT`] of them.
     pub operands: Vec<u64>,
     pub blob: Option<&'d [u8]>,
+    /// Where the size of the blob is, in bits.
+    pub blob_at: u64,
 }
 
 /// No name is as long. Source text is, in records that nothing here wants.
@@ -73,10 +85,10 @@ pub struct Stream<'d> {
 const BLOCK_INFO: u64 = 0;
 const SET_BLOCK: u64 = 1;
 // What may come next in a block, before the numbers of abbreviations.
-const END_BLOCK: u64 = 0;
-const ENTER_BLOCK: u64 = 1;
-const DEFINE: u64 = 2;
-const UNABBREVIATED: u64 = 3;
+pub const END_BLOCK: u64 = 0;
+pub const ENTER_BLOCK: u64 = 1;
+pub const DEFINE: u64 = 2;
+pub const UNABBREVIATED: u64 = 3;
 
 /// Operands of an abbreviation. LLVM's have some twenty; literal ones take no bits of the records
 /// that they are in.
@@ -122,29 +134,43 @@ impl<'d> Stream<'d> {
     /// What comes next in a block; a record is in `self.record` then.
     pub fn next(&mut self, block: &mut Block) -> Result<Entry, Problem> {
         loop {
-            match self.bits.fixed(block.width)? {
-                END_BLOCK => {
-                    self.bits.align()?;
-                    return Ok(Entry::End);
-                }
-                ENTER_BLOCK => {
-                    let inner = self.enter()?;
-                    if inner.id != BLOCK_INFO {
-                        return Ok(Entry::Block(inner));
-                    }
-                    self.block_info(inner)?;
-                }
-                DEFINE => block.abbreviations.push(self.define()?),
-                UNABBREVIATED => {
-                    self.unabbreviated()?;
-                    return Ok(Entry::Record);
-                }
-                number => {
-                    self.abbreviated(block, (number - 4) as usize)?;
-                    return Ok(Entry::Record);
-                }
+            match self.part(block)? {
+                Part::Entry(entry) => return Ok(entry),
+                Part::Info(inner) => self.block_info(inner)?,
+                Part::Definition => {}
             }
         }
+    }
+
+    /// As [`Self::next`], with what that one reads silently.
+    pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
+        Ok(match self.bits.fixed(block.width)? {
+            END_BLOCK => {
+                self.bits.align()?;
+                Part::Entry(Entry::End)
+            }
+            ENTER_BLOCK => match self.enter()? {
+                inner if inner.id == BLOCK_INFO => Part::Info(inner),
+                inner => Part::Entry(Entry::Block(inner)),
+            },
+            DEFINE => {
+                block.abbreviations.push(self.define()?);
+                Part::Definition
+            }
+            UNABBREVIATED => {
+                self.unabbreviated()?;
+                Part::Entry(Entry::Record)
+            }
+            number => {
+                self.abbreviated(block, (number - 4) as usize)?;
+                Part::Entry(Entry::Record)
+            }
+        })
+    }
+
+    /// Where the next bit is.
+    pub fn at(&self) -> u64 {
+        self.bits.at()
     }
 
     fn enter(&mut self) -> Result<Block, Problem> {
@@ -166,7 +192,7 @@ impl<'d> Stream<'d> {
     }
 
     /// Reads the block of abbreviations for other blocks.
-    fn block_info(&mut self, block: Block) -> Result<(), Problem> {
+    pub fn block_info(&mut self, block: Block) -> Result<(), Problem> {
         let mut of = None;
         loop {
             match self.bits.fixed(block.width)? {
@@ -273,6 +299,7 @@ impl<'d> Stream<'d> {
                 }
             }
             Last::Blob => {
+                record.blob_at = bits.at();
                 let size = bits.vbr(6)?;
                 bits.align()?;
                 record.blob = Some(bits.bytes(size)?);
@@ -288,6 +315,16 @@ enum Kind {
     Operand(Operand),
     Array,
     Blob,
+}
+
+impl Block {
+    /// The code of the records that its newest abbreviation is for, where all have one code.
+    pub fn defined(&self) -> Option<u64> {
+        match self.abbreviations.last()?.operands.first()? {
+            Operand::Literal(code) => Some(*code),
+            _ => None,
+        }
+    }
 }
 
 impl Operand {

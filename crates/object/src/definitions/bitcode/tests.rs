@@ -1,12 +1,13 @@
 //! Bitcode as clang writes it, and as tests write it bit by bit. Needs clang.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::*;
 
 /// Writes a bitstream.
 #[derive(Default)]
-struct Writer {
+pub struct Writer {
     bits: Vec<bool>,
     /// Where the lengths of open blocks are, and how wide the numbers outside of them.
     open: Vec<(usize, u32)>,
@@ -14,7 +15,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut writer = Self {
             width: 2,
             ..Self::default()
@@ -25,13 +26,13 @@ impl Writer {
         writer
     }
 
-    fn fixed(&mut self, number: u64, width: u32) -> &mut Self {
+    pub fn fixed(&mut self, number: u64, width: u32) -> &mut Self {
         self.bits
             .extend((0..width).map(|bit| number >> bit & 1 == 1));
         self
     }
 
-    fn vbr(&mut self, mut number: u64, width: u32) -> &mut Self {
+    pub fn vbr(&mut self, mut number: u64, width: u32) -> &mut Self {
         let more = 1 << (width - 1);
         while number >= more {
             self.fixed(number % more + more, width);
@@ -40,12 +41,12 @@ impl Writer {
         self.fixed(number, width)
     }
 
-    fn align(&mut self) {
+    pub fn align(&mut self) {
         self.bits
             .resize(self.bits.len().next_multiple_of(32), false);
     }
 
-    fn begin(&mut self, block: u64, width: u32) -> &mut Self {
+    pub fn begin(&mut self, block: u64, width: u32) -> &mut Self {
         self.fixed(1, self.width)
             .vbr(block, 8)
             .vbr(width.into(), 4)
@@ -55,7 +56,7 @@ impl Writer {
         self.fixed(0, 32)
     }
 
-    fn end(&mut self) -> &mut Self {
+    pub fn end(&mut self) -> &mut Self {
         self.fixed(0, self.width).align();
         let (at, width) = self.open.pop().unwrap();
         self.width = width;
@@ -66,7 +67,7 @@ impl Writer {
         self
     }
 
-    fn record(&mut self, code: u64, operands: &[u64]) -> &mut Self {
+    pub fn record(&mut self, code: u64, operands: &[u64]) -> &mut Self {
         self.fixed(3, self.width)
             .vbr(code, 6)
             .vbr(operands.len() as u64, 6);
@@ -77,13 +78,13 @@ impl Writer {
     }
 
     /// A record with text behind its operands.
-    fn text(&mut self, code: u64, operands: &[u64], text: &str) -> &mut Self {
+    pub fn text(&mut self, code: u64, operands: &[u64], text: &str) -> &mut Self {
         let text = text.bytes().map(u64::from);
         let all: Vec<u64> = operands.iter().copied().chain(text).collect();
         self.record(code, &all)
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let bytes = self.bits.chunks(8);
         bytes
             .map(|bits| {
@@ -107,7 +108,7 @@ fn told(data: &[u8]) -> Result<String, Problem> {
 
 /// A module as LLVM 3 and 4 wrote it: names in a block of their own, some with abbreviations from
 /// `BLOCKINFO`.
-fn old() -> Vec<u8> {
+pub fn old() -> Vec<u8> {
     let mut writer = Writer::new();
     writer.begin(MODULE_BLOCK, 3).record(1, &[1]);
     // Characters of 8, 7 and 6 bits, as LLVM's own `VST_ENTRY` ones: the number, then the name.
@@ -367,7 +368,7 @@ fn names_are_counted() {
     assert_eq!(told(&writer.bytes()), Err(too_much));
 }
 
-fn clang(target: &str, source: &str, flags: &[&str]) -> Vec<u8> {
+pub fn clang(target: &str, source: &str, flags: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let output = dir.path().join("module.bc");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/definitions/");
@@ -383,7 +384,7 @@ fn clang(target: &str, source: &str, flags: &[&str]) -> Vec<u8> {
     clang.args(["-nogpulib", "-Qunused-arguments", "-fno-exceptions"]);
     let done = clang
         .args(flags)
-        .arg(format!("{file}{source}"))
+        .arg(Path::new(file).join(source))
         .arg("-o")
         .arg(&output)
         .output();

@@ -1,0 +1,325 @@
+//! Bitcode without what says for which processor, by which compiler and from which file it was made.
+//!
+//! Of the blocks of a module (`llvm/Bitcode/LLVMBitCodes.h`) only those are written anew that hold
+//! such things; the others are copied as they are. What tells places of others goes, where LLVM
+//! does without: places of functions and of metadata, and the symbol table, which linkers make
+//! themselves if there is none.
+
+use super::edit::{self, Edit, Source};
+use super::stream::{Block, Entry, Part, Record, Stream};
+use super::writer::Writer;
+use super::{MODULE_BLOCK, TABLE_BLOCK, TEXTS_BLOCK, blob};
+use crate::superarchive::Left;
+
+/// Attributes of functions that tell the processor; its user gives them.
+const DROPPED: [&[u8]; 3] = [b"target-cpu", b"target-features", b"tune-cpu"];
+
+const MAGIC: &[u8] = b"BC\xC0\xDE";
+/// Of what is outside of all blocks.
+const OUTSIDE: u32 = 2;
+
+const INFO_BLOCK: u64 = 0;
+const LISTS_BLOCK: u64 = 9;
+const GROUPS_BLOCK: u64 = 10;
+const IDENTIFICATION_BLOCK: u64 = 13;
+const SYMBOLS_BLOCK: u64 = 14;
+const METADATA_BLOCK: u64 = 15;
+/// Blocks of a module that tell no places: constants, functions, attachments of metadata, types,
+/// orders of uses, tags of operands, kinds of metadata, names of scopes.
+const COPIED: [u64; 8] = [11, 12, 16, 17, 18, 21, 22, 26];
+const SUMMARY_BLOCKS: [u64; 2] = [20, 24];
+
+const EPOCH: u64 = 2;
+
+// Of a module.
+const VERSION: u64 = 1;
+const SYMBOLS_AT: u64 = 13;
+const SOURCE_FILE: u64 = 16;
+const HASH: u64 = 17;
+/// Triple, data layout, inline assembly, a section, a library, a garbage collector.
+const KEPT: [u64; 6] = [2, 3, 4, 5, 6, 11];
+/// Records with a name: their code, where the offset and size of a second one are, and how many
+/// operands LLVM 19 knows. Variables, functions, aliases, resolved functions; groups have one name.
+const NAMED: [(u64, usize, usize); 5] = [
+    (7, 16, 20),
+    (8, 19, 21),
+    (14, 11, 13),
+    (18, 7, 9),
+    (12, 0, 3),
+];
+
+const GROUP: u64 = 3;
+const LIST: u64 = 2;
+/// Where a group of attributes belongs: to the function itself.
+const OF_FUNCTION: u64 = 0xFFFF_FFFF;
+
+const FUNCTION_AT: u64 = 3;
+
+const NAME: u64 = 4;
+const NAMED_NODE: u64 = 10;
+const INDEX_AT: u64 = 38;
+const INDEX: u64 = 39;
+
+const OLD: Left = Left::Form("its names are where LLVM before 5 put them");
+
+type Result<T, E = Left> = std::result::Result<T, E>;
+
+/// A module's canonical form.
+pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
+    if !data.starts_with(MAGIC) {
+        return Err(Left::Form("it is in a wrapper"));
+    }
+    let (stream, mut outside) = Stream::new(data)?;
+    let mut source = Source { data, stream };
+    let mut out = Writer::after(MAGIC);
+    let (mut names, mut texts) = (None, None);
+    while !source.stream.is_over() {
+        let Entry::Block(block) = source.stream.next(&mut outside)? else {
+            return Err(Left::Form("it is not in blocks"));
+        };
+        match block.id {
+            IDENTIFICATION_BLOCK if names.is_none() => {
+                identification(&mut source, &mut out, block)?
+            }
+            MODULE_BLOCK if names.is_none() => names = Some(module(&mut source, &mut out, block)?),
+            TEXTS_BLOCK if texts.is_none() => texts = Some(blob(&mut source.stream, block)?),
+            TABLE_BLOCK => source.stream.skip(&block)?,
+            IDENTIFICATION_BLOCK | MODULE_BLOCK | TEXTS_BLOCK => {
+                return Err(Left::Form("it has several modules"));
+            }
+            _ => return Err(Left::Form("it has a block that is not known here")),
+        }
+    }
+    let (Some(end), Some(texts)) = (names, texts) else {
+        return Err(Left::Form("it has no module, or no names"));
+    };
+    // Behind the names of the module are those of its symbol table.
+    let texts = usize::try_from(end).ok().and_then(|end| texts.get(..end));
+    let texts = texts.ok_or(Left::Form("a name lies outside of it"))?;
+    let open = out.enter(OUTSIDE, TEXTS_BLOCK, 3);
+    out.define_blob(3, super::BLOB);
+    out.fixed(4, 3);
+    out.blob(texts);
+    out.end(open, 3);
+    Ok(out.into_bytes())
+}
+
+/// Writes which version of the format it is, and nothing of who wrote it.
+fn identification(source: &mut Source<'_>, out: &mut Writer, mut block: Block) -> Result<()> {
+    let mut epoch = 0;
+    loop {
+        match source.stream.next(&mut block)? {
+            Entry::End => break,
+            Entry::Block(_) => return Err(Left::Form("its identification has blocks")),
+            Entry::Record if source.stream.record.code == EPOCH => {
+                epoch = source.stream.record.operand(0)?;
+            }
+            Entry::Record => {}
+        }
+    }
+    let open = out.enter(OUTSIDE, IDENTIFICATION_BLOCK, 3);
+    out.record(3, EPOCH, &[epoch]);
+    out.end(open, 3);
+    Ok(())
+}
+
+/// Writes a module; where in the texts its last name ends.
+fn module(source: &mut Source<'_>, out: &mut Writer, mut block: Block) -> Result<u64> {
+    source.stream.forget();
+    let width = block.width;
+    let open = out.enter(OUTSIDE, MODULE_BLOCK, width);
+    let (mut names_end, mut emptied, mut version) = (0, Vec::new(), false);
+    loop {
+        let from = source.stream.at();
+        match source.stream.part(&mut block)? {
+            Part::Info(inner) => {
+                out.block(width, INFO_BLOCK, inner.width, source.content(&inner)?);
+                source.stream.block_info(inner)?;
+            }
+            // How it is written depends on the letters of the name.
+            Part::Definition if block.defined() == Some(SOURCE_FILE) => {
+                out.define_text(width, SOURCE_FILE);
+            }
+            Part::Definition => source.copy(out, from)?,
+            Part::Entry(Entry::End) => break,
+            Part::Entry(Entry::Block(inner)) => match inner.id {
+                GROUPS_BLOCK => edit::records(source, out, width, inner, |record| {
+                    group(record, &mut emptied)
+                })?,
+                LISTS_BLOCK => {
+                    edit::records(source, out, width, inner, |record| list(record, &emptied))?;
+                }
+                METADATA_BLOCK => {
+                    let mut named = false;
+                    edit::records(source, out, width, inner, |record| {
+                        Ok(metadata(record, &mut named))
+                    })?;
+                }
+                SYMBOLS_BLOCK => only_places(source, inner)?,
+                id if COPIED.contains(&id) => {
+                    out.block(width, id, inner.width, source.content(&inner)?);
+                    source.stream.skip(&inner)?;
+                }
+                id if SUMMARY_BLOCKS.contains(&id) => {
+                    return Err(Left::Form("it has a summary for ThinLTO"));
+                }
+                _ => return Err(Left::Form("its module has a block that is not known here")),
+            },
+            Part::Entry(Entry::Record) => {
+                let record = &source.stream.record;
+                match record.code {
+                    VERSION if record.operand(0)? == 2 => version = true,
+                    VERSION => return Err(OLD),
+                    SYMBOLS_AT | HASH => continue,
+                    SOURCE_FILE => {
+                        out.record(width, SOURCE_FILE, &[]);
+                        continue;
+                    }
+                    code if KEPT.contains(&code) => {}
+                    _ => names_end = names_end.max(names_of(record)?),
+                }
+                if record.blob.is_some() {
+                    return Err(Left::Form("its module has a record that is not known here"));
+                }
+                source.copy(out, from)?;
+            }
+        }
+    }
+    // The first with names in a table of the file's; no other has come since.
+    if !version {
+        return Err(OLD);
+    }
+    out.end(open, width);
+    Ok(names_end)
+}
+
+/// Where the names of a record end.
+fn names_of(record: &Record<'_>) -> Result<u64> {
+    let unknown = Left::Form("its module has a record that is not known here");
+    let known = NAMED.iter().find(|(code, ..)| *code == record.code);
+    let Some(&(_, second, _)) = known.filter(|(.., most)| record.operands.len() <= *most) else {
+        return Err(unknown);
+    };
+    let end = |at: usize| match record.operands.get(at..at + 2) {
+        Some(place) => place[0].checked_add(place[1]),
+        None => Some(0),
+    };
+    let ends = end(0)
+        .zip(end(second))
+        .map(|(first, second)| first.max(second));
+    ends.ok_or(unknown)
+}
+
+/// A group of attributes without those that are dropped. Groups that have no other go; their
+/// numbers are kept.
+fn group(record: &Record<'_>, emptied: &mut Vec<u64>) -> Result<Edit> {
+    if record.code != GROUP {
+        return Err(Left::Form(
+            "it has attributes in a form that is not known here",
+        ));
+    }
+    let (number, at) = (record.operand(0)?, record.operand(1)?);
+    if at != OF_FUNCTION {
+        return Ok(Edit::Keep);
+    }
+    let mut kept = vec![number, at];
+    let mut rest = &record.operands[2..];
+    while !rest.is_empty() {
+        let size = attribute(rest);
+        let size = size.ok_or(Left::Form("it has an attribute that is not known here"))?;
+        let (one, others) = rest.split_at(size);
+        if !is_dropped(one) {
+            kept.extend(one);
+        }
+        rest = others;
+    }
+    Ok(match kept.len() {
+        all if all == record.operands.len() => Edit::Keep,
+        2 => {
+            emptied.push(number);
+            Edit::Drop
+        }
+        _ => Edit::Write(kept),
+    })
+}
+
+/// How many operands the first attribute has.
+fn attribute(operands: &[u64]) -> Option<usize> {
+    let size = match operands.first()? {
+        // One that is there or not, or that is of a type, which is not told.
+        0 | 5 => 2,
+        // One with a number, or of a type.
+        1 | 6 => 3,
+        // A text, or two, each with a zero behind it.
+        kind @ (3 | 4) => {
+            let zeros = operands
+                .iter()
+                .enumerate()
+                .skip(1)
+                .filter(|(_, byte)| **byte == 0);
+            let last = zeros.map(|(at, _)| at).nth(*kind as usize - 3)?;
+            last + 1
+        }
+        _ => return None,
+    };
+    (size <= operands.len()).then_some(size)
+}
+
+fn is_dropped(attribute: &[u64]) -> bool {
+    let Some((3 | 4, text)) = attribute.split_first() else {
+        return false;
+    };
+    DROPPED.iter().any(|name| {
+        let name = name.iter().chain(&[0]).map(|&byte| u64::from(byte));
+        text.iter()
+            .copied()
+            .zip(name.clone())
+            .filter(|(a, b)| a == b)
+            .count()
+            == name.count()
+    })
+}
+
+/// A list of groups without those that are gone.
+fn list(record: &Record<'_>, emptied: &[u64]) -> Result<Edit> {
+    if record.code != LIST {
+        return Err(Left::Form(
+            "it has attributes in a form that is not known here",
+        ));
+    }
+    let kept = record.operands.iter().copied();
+    let kept: Vec<u64> = kept.filter(|group| !emptied.contains(group)).collect();
+    Ok(match kept.len() == record.operands.len() {
+        true => Edit::Keep,
+        false => Edit::Write(kept),
+    })
+}
+
+/// Metadata without `llvm.ident`, which is a name and what has it, and without its index.
+fn metadata(record: &Record<'_>, named: &mut bool) -> Edit {
+    let drop = match record.code {
+        NAME => {
+            *named = record
+                .operands
+                .iter()
+                .copied()
+                .eq(b"llvm.ident".map(u64::from));
+            *named
+        }
+        NAMED_NODE => std::mem::take(named),
+        INDEX_AT | INDEX => true,
+        _ => false,
+    };
+    if drop { Edit::Drop } else { Edit::Keep }
+}
+
+/// Reads the table of a module's symbols, which since LLVM 5 tells nothing but where functions are.
+fn only_places(source: &mut Source<'_>, mut block: Block) -> Result<()> {
+    loop {
+        match source.stream.next(&mut block)? {
+            Entry::End => return Ok(()),
+            Entry::Record if source.stream.record.code == FUNCTION_AT => {}
+            _ => return Err(OLD),
+        }
+    }
+}

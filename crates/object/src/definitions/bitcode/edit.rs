@@ -1,0 +1,87 @@
+//! Writes a block anew, with some of its records changed.
+
+use super::bits::Bits;
+use super::stream::{Block, Entry, KEPT, Part, Record, Stream};
+use super::writer::Writer;
+use crate::error::Problem;
+use crate::superarchive::Left;
+
+/// What becomes of a record.
+pub enum Edit {
+    /// It is as it was.
+    Keep,
+    /// It is gone.
+    Drop,
+    /// It has these operands.
+    Write(Vec<u64>),
+}
+
+/// What is read, and copied from.
+pub struct Source<'d> {
+    pub data: &'d [u8],
+    pub stream: Stream<'d>,
+}
+
+impl<'d> Source<'d> {
+    /// The bytes of a block that has just been entered.
+    pub fn content(&self, block: &Block) -> Result<&'d [u8], Problem> {
+        let (from, to) = (self.stream.at() / 8, block.end / 8);
+        let content = self.data.get(from as usize..to as usize);
+        content.ok_or(Problem::Truncated("last block of bitcode"))
+    }
+
+    /// Copies what was read since this place.
+    pub fn copy(&self, out: &mut Writer, from: u64) -> Result<(), Problem> {
+        self.copy_to(out, from, self.stream.at())
+    }
+
+    fn copy_to(&self, out: &mut Writer, from: u64, to: u64) -> Result<(), Problem> {
+        let mut bits = Bits::new(self.data);
+        bits.go(from)?;
+        while bits.at() < to {
+            let width = (to - bits.at()).min(32) as u32;
+            out.fixed(bits.fixed(width)?, width);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a block of records, in one of this width.
+pub fn records(
+    source: &mut Source<'_>,
+    out: &mut Writer,
+    outer: u32,
+    mut block: Block,
+    mut edit: impl FnMut(&Record<'_>) -> Result<Edit, Left>,
+) -> Result<(), Left> {
+    let width = block.width;
+    let open = out.enter(outer, block.id, width);
+    loop {
+        let from = source.stream.at();
+        match source.stream.part(&mut block)? {
+            Part::Entry(Entry::End) => break,
+            Part::Definition => source.copy(out, from)?,
+            Part::Entry(Entry::Record) => {
+                let record = &source.stream.record;
+                match (edit(record)?, record.blob) {
+                    (Edit::Keep, None) => source.copy(out, from)?,
+                    // It is aligned, which the place where it goes may want otherwise.
+                    (Edit::Keep, Some(blob)) => {
+                        source.copy_to(out, from, record.blob_at)?;
+                        out.blob(blob);
+                    }
+                    (Edit::Drop, _) => {}
+                    (Edit::Write(operands), None) if record.operands.len() < KEPT => {
+                        out.record(width, record.code, &operands);
+                    }
+                    (Edit::Write(_), _) => return Err(Left::Form("a record of it is too long")),
+                }
+            }
+            Part::Info(_) | Part::Entry(Entry::Block(_)) => {
+                return Err(Left::Form("its module has a block that is not known here"));
+            }
+        }
+    }
+    out.end(open, width);
+    Ok(())
+}

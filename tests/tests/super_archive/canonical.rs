@@ -1,0 +1,172 @@
+//! Canonical bitcode as LLVM reads it: what the original says, but for what has been dropped.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_object::superarchive::{Canonical, Source};
+use gpustub_tests::Result;
+use gpustub_tests::command::{run, succeed};
+
+use crate::cases::RELEASES;
+
+const SOURCE: &str = "
+struct A { virtual int v(int); int x; };
+template <class T> inline T twice(T a) { static T last; T l = last; last = a; return a + a + l; }
+inline int in(int x) { return x ? twice(x) : twice(3.0f); }
+int A::v(int y) { return in(y) + x; }
+__attribute__((weak)) int w(int a) { return in(a); }
+static int table[4] = {1, 2, 3, 4};
+int call(A *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a->v(i) + table[i & 3]; return s; }
+";
+
+/// A function that has no attribute but those that are dropped, and one that has none but some.
+const TEXT: &str = r#"
+source_filename = "of text"
+declare void @other() #1
+define void @f() #0 { call void @other() #0 ret void }
+define void @g() #2 { ret void }
+attributes #0 = { "target-cpu"="a" "tune-cpu"="b" }
+attributes #1 = { "target-cpu"="c" "target-cpus"="d" }
+attributes #2 = { nounwind "target-features"="+e,-f" }
+!llvm.ident = !{!0, !0}
+!llvm.other = !{!0}
+!0 = !{!"of text"}
+"#;
+
+/// For each target two processors, as arguments to clang.
+const TARGETS: [(&str, [&[&str]; 2]); 3] = [
+    ("amdgcn-amd-amdhsa", [&["-mcpu=gfx900"], &["-mcpu=gfx90a"]]),
+    (
+        "nvptx64-nvidia-cuda",
+        [
+            &["-Xclang", "-target-cpu", "-Xclang", "sm_70"],
+            &["-Xclang", "-target-cpu", "-Xclang", "sm_80"],
+        ],
+    ),
+    ("x86_64-linux-gnu", [&[], &["-march=znver2"]]),
+];
+
+/// The text of a module without what canonical forms are without.
+fn without(text: &str) -> Result<String> {
+    let (mut kept, mut empty) = (String::new(), Vec::new());
+    for line in text.lines() {
+        let dropped = ["; ModuleID", "source_filename", "!llvm.ident ="];
+        if dropped.iter().any(|start| line.starts_with(start)) {
+            continue;
+        }
+        let mut line = line.to_owned();
+        if line.starts_with("attributes #") {
+            for name in ["target-cpu", "target-features", "tune-cpu"] {
+                let start = format!(" \"{name}\"=\"");
+                if let Some((before, rest)) = line.split_once(&start) {
+                    let (_, after) = rest.split_once('"').ok_or("a text without an end")?;
+                    line = format!("{before}{after}");
+                }
+            }
+        }
+        if let Some(number) = line.strip_suffix(" = { }") {
+            empty.push(number.replace("attributes", ""));
+            continue;
+        }
+        // The order of these is none of the module's.
+        let line = line.split("; preds = ").next().unwrap_or_default();
+        writeln!(kept, "{}", line.trim_end())?;
+    }
+    for number in empty {
+        for end in [" ", "\n"] {
+            kept = kept.replace(&format!("{number}{end}"), end);
+        }
+    }
+    Ok(kept)
+}
+
+fn text_of(file: &Path, release: &str) -> Result<String> {
+    let mut tool = Command::new(format!("llvm-dis-{release}"));
+    Ok(succeed(tool.arg(file).args(["-o", "-"]))?.stdout)
+}
+
+/// The canonical form of a module, which LLVM finds to be the module without what is dropped.
+fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
+    let source = Source::open(module).map_err(|e| e.to_string())?;
+    let layers = vec![source.layer().map_err(|e| e.to_string())?];
+    let canonical = Canonical::of(&layers);
+    assert_eq!(canonical.left, []);
+    let layers = canonical.apply(layers);
+    let again = Canonical::of(&layers);
+    assert_eq!(again.apply(layers.clone()), layers, "canonical already");
+    let bytes = layers[0].members[0].data.to_vec();
+
+    let at = dir.join("canonical.bc");
+    fs::write(&at, &bytes)?;
+    let text = text_of(&at, release)?;
+    assert!(!text.contains("source_filename"), "{text}");
+    let edited = dir.join("edited.ll");
+    fs::write(&edited, without(&text_of(module, release)?)?)?;
+    // LLVM gives attributes that are alike one number.
+    let assembled = dir.join("edited.bc");
+    succeed(
+        Command::new(format!("llvm-as-{release}"))
+            .arg(&edited)
+            .arg("-o")
+            .arg(&assembled),
+    )?;
+    let expected = without(&text_of(&assembled, release)?)?;
+    let found: String = (text.lines())
+        .filter(|line| !line.starts_with("; ModuleID"))
+        .map(|line| {
+            line.split("; preds = ")
+                .next()
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned()
+                + "\n"
+        })
+        .collect();
+    assert_eq!(found, expected, "{} with LLVM {release}", module.display());
+    let mut verify = Command::new(format!("opt-{release}"));
+    let ran = run(verify.args(["-passes=verify", "-disable-output"]).arg(&at))?.success()?;
+    assert_eq!(ran.stderr, "");
+    Ok(bytes)
+}
+
+#[test]
+#[ignore = "needs clang and llvm of several releases: ./tests/run"]
+fn llvm_reads_canonical_bitcode_as_the_module_that_it_was() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let dir = dir.path();
+    let source = dir.join("a.cc");
+    fs::write(&source, SOURCE)?;
+    let module = dir.join("module.bc");
+    for release in RELEASES {
+        for (target, processors) in TARGETS {
+            // With optimization processors differ in more than the attributes of that name.
+            for (flags, alike) in [
+                (&["-O0"][..], true),
+                (&["-O0", "-g"], true),
+                (&["-O2", "-g"], false),
+            ] {
+                let mut forms = Vec::new();
+                for processor in processors {
+                    let mut clang = Command::new(format!("clang-{release}"));
+                    clang.args(["-c", "-emit-llvm", "-nogpulib", "-w", "-target", target]);
+                    clang.args(["-fno-exceptions", "-fno-threadsafe-statics"]);
+                    clang.args(flags).args(processor);
+                    succeed(clang.arg(&source).arg("-o").arg(&module))?;
+                    forms.push(form(dir, &module, release)?);
+                }
+                assert!(
+                    !alike || forms[0] == forms[1],
+                    "{target} {flags:?} {release}"
+                );
+            }
+        }
+        let text = dir.join("text.ll");
+        fs::write(&text, TEXT)?;
+        let mut tool = Command::new(format!("llvm-as-{release}"));
+        succeed(tool.arg(&text).arg("-o").arg(&module))?;
+        form(dir, &module, release)?;
+    }
+    Ok(())
+}
