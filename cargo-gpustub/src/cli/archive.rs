@@ -52,9 +52,7 @@ pub struct ArchiveBuild {
     /// Let ordinary tools see no view
     #[arg(long)]
     pub no_default: bool,
-    /// Write LLVM bitcode without the processor that it was made for (`target-cpu`,
-    /// `target-features`, `tune-cpu`), its source file name and its producer, so that views share
-    /// it. Who compiles it gives -mcpu and -mattr
+    /// Let views share LLVM bitcode: leave its processor out, which who compiles it gives (-mcpu, -mattr)
     #[arg(long)]
     pub canonical: bool,
     /// Print the definitions that an earlier layer overrides
