@@ -5,6 +5,8 @@
 //! does without: places of functions and of metadata, and the symbol table, which linkers make
 //! themselves if there is none.
 
+use std::collections::HashSet;
+
 use super::edit::{self, Edit, Source};
 use super::stream::{Block, Entry, Part, Record, Stream};
 use super::writer::Writer;
@@ -128,8 +130,9 @@ fn module(source: &mut Source<'_>, out: &mut Writer, mut block: Block) -> Result
     source.stream.forget();
     let width = block.width;
     let open = out.enter(OUTSIDE, MODULE_BLOCK, width);
-    let (mut names_end, mut emptied, mut version) = (0, Vec::new(), false);
+    let (mut names_end, mut emptied, mut version) = (0, HashSet::new(), false);
     loop {
+        source.limit(out)?;
         let from = source.stream.at();
         match source.stream.part(&mut block)? {
             Part::Info(inner) => {
@@ -212,7 +215,7 @@ fn names_of(record: &Record<'_>) -> Result<u64> {
 
 /// A group of attributes without those that are dropped. Groups that have no other go; their
 /// numbers are kept.
-fn group(record: &Record<'_>, emptied: &mut Vec<u64>) -> Result<Edit> {
+fn group(record: &Record<'_>, emptied: &mut HashSet<u64>) -> Result<Edit> {
     if record.code != GROUP {
         return Err(Left::Form(
             "it has attributes in a form that is not known here",
@@ -236,7 +239,7 @@ fn group(record: &Record<'_>, emptied: &mut Vec<u64>) -> Result<Edit> {
     Ok(match kept.len() {
         all if all == record.operands.len() => Edit::Keep,
         2 => {
-            emptied.push(number);
+            emptied.insert(number);
             Edit::Drop
         }
         _ => Edit::Write(kept),
@@ -281,7 +284,7 @@ fn is_dropped(attribute: &[u64]) -> bool {
 }
 
 /// A list of groups without those that are gone.
-fn list(record: &Record<'_>, emptied: &[u64]) -> Result<Edit> {
+fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
     if record.code != LIST {
         return Err(Left::Form(
             "it has attributes in a form that is not known here",

@@ -207,6 +207,20 @@ fn what_is_not_known_stays_as_it_is() {
     assert_eq!(form(&of_record(8, &[u64::MAX, 2])), record);
     let outside = "a name lies outside of it";
     assert_eq!(form(&of_record(8, &[3, 2])), outside);
+    // Groups of sixty texts in three bits each.
+    let bytes = unknown(&|w| {
+        w.begin(10, 3).fixed(2, 3).vbr(61, 5);
+        let text = "target-cpu\0x\0".bytes().map(u64::from);
+        let head = [3, 1, FUNCTION, 4].into_iter().chain(text);
+        for operand in head.chain([0, u64::MAX].into_iter().cycle()).take(61) {
+            w.fixed(1, 1).vbr(operand, 8);
+        }
+        for _ in 0..5000 {
+            w.fixed(4, 3);
+        }
+        w.end();
+    });
+    assert_eq!(form(&bytes), "its abbreviations shorten too much");
     let attribute = |operands: &[u64]| {
         unknown(&|w| {
             w.begin(10, 3)

@@ -30,6 +30,14 @@ impl<'d> Source<'d> {
         content.ok_or(Problem::Truncated("last block of bitcode"))
     }
 
+    /// Abbreviations of damaged files can say in three bits what takes a hundred bytes without them.
+    pub fn limit(&self, out: &Writer) -> Result<(), Left> {
+        match out.len() > 2 * self.data.len() {
+            true => Err(Left::Form("its abbreviations shorten too much")),
+            false => Ok(()),
+        }
+    }
+
     /// Copies what was read since this place.
     pub fn copy(&self, out: &mut Writer, from: u64) -> Result<(), Problem> {
         self.copy_to(out, from, self.stream.at())
@@ -57,6 +65,7 @@ pub fn records(
     let width = block.width;
     let open = out.enter(outer, block.id, width);
     loop {
+        source.limit(out)?;
         let from = source.stream.at();
         match source.stream.part(&mut block)? {
             Part::Entry(Entry::End) => break,

@@ -23,6 +23,11 @@ impl Writer {
         }
     }
 
+    /// Whole bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
