@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{package, write};
+use super::{ends, package, write};
 
 /// A workspace whose members are the folders in it, and a helper that does nothing.
 pub fn workspace(folder: &Path) {
@@ -64,4 +64,12 @@ pub fn diamond(folder: &Path) {
         rdc(folder, name, &on(&["base"]), "requires = [\"base\"]\n");
     }
     program(folder, "app", &on(&["left", "right"]));
+}
+
+/// The same, and a package `unit` with these dependencies, whose tests alone have CUDA code; in sync.
+pub fn synced(folder: &Path, unit: &str) {
+    diamond(folder);
+    plain(folder, "unit", unit);
+    write(folder, "unit/tests/it.rs", "#[test]\nfn it() {}\n");
+    ends(0, folder, &["sync", "--workspace"]);
 }

@@ -3,16 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use super::cuda::{diamond, on, plain, program};
+use super::cuda::{diamond, on, plain, program, synced};
 use super::finalizers::{cargo, read};
 use super::{ends, write};
 
 /// A workspace whose program has lost its CUDA code since `sync` has written its finalizer.
 fn left_over(folder: &Path) {
-    diamond(folder);
-    plain(folder, "unit", &on(&["base"]));
-    write(folder, "unit/tests/it.rs", "#[test]\nfn it() {}\n");
-    ends(0, folder, &["sync", "--workspace"]);
+    synced(folder, &on(&["base"]));
     for name in ["app", "unit"] {
         let path = format!("{name}/Cargo.toml");
         let text = read(folder, &path);

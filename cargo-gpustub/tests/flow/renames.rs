@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::cuda::{diamond, on, plain, rdc, workspace};
+use super::cuda::{diamond, on, plain, rdc, synced, workspace};
 use super::finalizers::{cargo, read};
 use super::{ends, write};
 
@@ -11,17 +11,10 @@ use super::{ends, write};
 fn a_finalizer_follows_the_name_of_its_package() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    diamond(folder);
     let features = "\n[features]\nmore = [\"dep:extra\"]\n";
     rdc(folder, "extra", "", "");
     let extra = "extra = { path = \"../extra\", optional = true }\n";
-    plain(
-        folder,
-        "unit",
-        &format!("{}{extra}{features}", on(&["base"])),
-    );
-    write(folder, "unit/tests/it.rs", "#[test]\nfn it() {}\n");
-    ends(0, folder, &["sync", "--workspace"]);
+    synced(folder, &format!("{}{extra}{features}", on(&["base"])));
     for name in ["app", "unit"] {
         let path = format!("{name}/Cargo.toml");
         let text = read(folder, &path);

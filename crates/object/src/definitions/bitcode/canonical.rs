@@ -7,8 +7,10 @@
 
 use std::collections::HashSet;
 
+use super::IDENTIFICATION_BLOCK;
 use super::edit::{self, Edit, Source};
 use super::stream::{Block, Entry, Part, Record, Stream};
+use super::writer::OUTSIDE;
 use super::writer::Writer;
 use super::{MODULE_BLOCK, TABLE_BLOCK, TEXTS_BLOCK, blob};
 use crate::superarchive::Left;
@@ -17,13 +19,10 @@ use crate::superarchive::Left;
 const DROPPED: [&[u8]; 3] = [b"target-cpu", b"target-features", b"tune-cpu"];
 
 const MAGIC: &[u8] = b"BC\xC0\xDE";
-/// Of what is outside of all blocks.
-const OUTSIDE: u32 = 2;
 
 const INFO_BLOCK: u64 = 0;
 const LISTS_BLOCK: u64 = 9;
 const GROUPS_BLOCK: u64 = 10;
-const IDENTIFICATION_BLOCK: u64 = 13;
 const SYMBOLS_BLOCK: u64 = 14;
 const METADATA_BLOCK: u64 = 15;
 /// Blocks of a module that tell no places: constants, functions, attachments of metadata, types,

@@ -15,12 +15,14 @@ use module::Module;
 use stream::{Entry, Stream};
 use table::Table;
 pub use target::{DATA_LAYOUT, TRIPLE, Target};
+pub use writer::Writer;
 
 use super::found::Found;
 use crate::error::Problem;
 use crate::superarchive::Definition;
 
 pub const MODULE_BLOCK: u64 = 8;
+pub const IDENTIFICATION_BLOCK: u64 = 13;
 const TEXTS_BLOCK: u64 = 23;
 const TABLE_BLOCK: u64 = 25;
 /// The only record of the latter two.

@@ -2,6 +2,9 @@
 
 use super::stream::{DEFINE, END_BLOCK, ENTER_BLOCK, UNABBREVIATED};
 
+/// The width of abbreviations outside of all blocks.
+pub const OUTSIDE: u32 = 2;
+
 /// Bits, the lowest of each byte first.
 #[derive(Default)]
 pub struct Writer {
@@ -88,6 +91,17 @@ impl Writer {
         let open = self.enter(outer, id, width);
         self.bytes.extend(content);
         self.close(open);
+    }
+
+    /// A block outside of all others, of records whose operands are bytes.
+    pub fn plain(&mut self, id: u64, records: &[(u64, &[u8])]) {
+        const WIDTH: u32 = 3;
+        let open = self.enter(OUTSIDE, id, WIDTH);
+        for (code, bytes) in records {
+            let operands: Vec<u64> = bytes.iter().copied().map(u64::from).collect();
+            self.record(WIDTH, *code, &operands);
+        }
+        self.end(open, WIDTH);
     }
 
     /// A record, in a block of this width.

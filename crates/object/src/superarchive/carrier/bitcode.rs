@@ -6,7 +6,9 @@
 //! told by LLVM's "Bitcode File Format".
 
 use super::ALIGN;
-use crate::definitions::bitcode::{DATA_LAYOUT, MODULE_BLOCK, TRIPLE, Target};
+use crate::definitions::bitcode::{
+    DATA_LAYOUT, IDENTIFICATION_BLOCK, MODULE_BLOCK, TRIPLE, Target, Writer,
+};
 use crate::definitions::is_bitcode;
 
 /// A module for the target that another module is for.
@@ -24,11 +26,6 @@ const MAGIC: &[u8] = b"BC\xC0\xDE";
 const WRAPPER: u32 = 0x0B17_C0DE;
 const WRAPPER_SIZE: u64 = 20;
 
-const END_BLOCK: u64 = 0;
-const ENTER_BLOCK: u64 = 1;
-const UNABBREVIATED: u64 = 3;
-
-const IDENTIFICATION_BLOCK: u64 = 13;
 /// In the block of identification.
 const STRING: u64 = 1;
 const EPOCH: u64 = 2;
@@ -42,17 +39,18 @@ impl Bitcode {
             return None;
         }
         let target = Target::of(data).ok()?;
-        let mut bits = Writer::default();
-        bits.block(IDENTIFICATION_BLOCK, |block| {
-            block.record(STRING, b"gpustub");
-            block.record(EPOCH, &[0]);
-        });
-        bits.block(MODULE_BLOCK, |block| {
-            block.record(VERSION, &[2]);
-            block.record(TRIPLE, &target.triple);
-            block.record(DATA_LAYOUT, &target.data_layout);
-        });
-        let module = [MAGIC, &bits.bytes].concat();
+        let mut bits = Writer::after(MAGIC);
+        bits.plain(IDENTIFICATION_BLOCK, &[(STRING, b"gpustub"), (EPOCH, &[0])]);
+        let (triple, data_layout) = (&target.triple[..], &target.data_layout[..]);
+        bits.plain(
+            MODULE_BLOCK,
+            &[
+                (VERSION, &[2]),
+                (TRIPLE, triple),
+                (DATA_LAYOUT, data_layout),
+            ],
+        );
+        let module = bits.into_bytes();
         Some(Self { module })
     }
 
@@ -91,82 +89,16 @@ impl Bitcode {
     }
 }
 
-/// Bits, the lowest of each byte first.
-#[derive(Default)]
-struct Writer {
-    bytes: Vec<u8>,
-    /// Of the last byte.
-    used: u32,
-}
-
-/// The width of abbreviations in blocks that are written.
-const WIDTH: u32 = 3;
-
-impl Writer {
-    fn fixed(&mut self, value: u64, width: u32) {
-        for bit in 0..width {
-            if self.used == 0 {
-                self.bytes.push(0);
-            }
-            if let Some(last) = self.bytes.last_mut() {
-                *last |= ((value >> bit & 1) as u8) << self.used;
-            }
-            self.used = (self.used + 1) % 8;
-        }
-    }
-
-    fn variable(&mut self, mut value: u64, width: u32) {
-        let more = 1 << (width - 1);
-        while value >= more {
-            self.fixed(value & (more - 1) | more, width);
-            value >>= width - 1;
-        }
-        self.fixed(value, width);
-    }
-
-    fn align(&mut self) {
-        self.used = 0;
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-    }
-
-    /// A block outside of all others.
-    fn block(&mut self, block: u64, contents: impl FnOnce(&mut Self)) {
-        self.fixed(ENTER_BLOCK, 2);
-        self.variable(block, 8);
-        self.variable(WIDTH.into(), 4);
-        self.align();
-        let start = self.bytes.len() + 4;
-        self.fixed(0, 32);
-        contents(self);
-        self.fixed(END_BLOCK, WIDTH);
-        self.align();
-        let words = (self.bytes.len() - start) / 4;
-        self.bytes[start - 4..start].copy_from_slice(&(words as u32).to_le_bytes());
-    }
-
-    fn record(&mut self, code: u64, values: &[u8]) {
-        self.fixed(UNABBREVIATED, WIDTH);
-        self.variable(code, 6);
-        self.variable(values.len() as u64, 6);
-        for &value in values {
-            self.variable(value.into(), 6);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A module for a target, as LLVM begins it.
     fn module(triple: &[u8], layout: &[u8]) -> Vec<u8> {
-        let mut bits = Writer::default();
-        bits.block(IDENTIFICATION_BLOCK, |block| block.record(STRING, b"LLVM"));
-        bits.block(MODULE_BLOCK, |block| {
-            block.record(TRIPLE, triple);
-            block.record(DATA_LAYOUT, layout);
-        });
-        [MAGIC, &bits.bytes].concat()
+        let mut bits = Writer::after(MAGIC);
+        bits.plain(IDENTIFICATION_BLOCK, &[(STRING, b"LLVM")]);
+        bits.plain(MODULE_BLOCK, &[(TRIPLE, triple), (DATA_LAYOUT, layout)]);
+        bits.into_bytes()
     }
 
     #[test]
