@@ -179,9 +179,7 @@ fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             tokens.last(),
             Some((Token::Arrow | Token::Sign(',' | '+'), _))
         );
-        if let Some(token) = token
-            && !(c == '\n' && goes_on)
-        {
+        if let Some(token) = token.filter(|_| !(c == '\n' && goes_on)) {
             tokens.push((token, at..at + length));
         }
         at += length;
