@@ -178,7 +178,7 @@ pub fn super_archive_write(text: &str) -> Option<usize> {
 fn contents(text: &str) -> Vec<Vec<u8>> {
     let contents = text.lines().map(|line| {
         let mut words = line.splitn(3, ' ');
-        let (kind, symbols) = (words.next(), words.nth(1).unwrap_or_default());
+        let (kind, symbols) = (words.next(), words.nth(1));
         let mut data = Vec::new();
         if kind == Some("object") {
             // A relocatable file of 64 bits for x86-64: `<elf.h>`.
@@ -187,7 +187,9 @@ fn contents(text: &str) -> Vec<Vec<u8>> {
             data.extend([1, 0, 62, 0]);
             data.resize(64, 0);
         }
-        data.extend(symbols.as_bytes());
+        // As of files, the same contents define the same symbols: none, or one without a name.
+        data.extend(symbols.map(|_| b' '));
+        data.extend(symbols.unwrap_or_default().as_bytes());
         data
     });
     contents.collect()
