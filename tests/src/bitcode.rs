@@ -9,8 +9,9 @@ use crate::components::component;
 use crate::{Result, repository};
 
 /// The families of libclc that differ, newest first: each is searched after those before it. The other
-/// files of the package are links to these.
-pub const CHAINS: [&[&str]; 3] = [
+/// files of the package are links to these. Names hold `size_t`, so that 64 and 32 bits have no functions
+/// of each other's.
+pub const CHAINS: [&[&str]; 4] = [
     &[
         "cayman-r600--",
         "cypress-r600--",
@@ -22,12 +23,8 @@ pub const CHAINS: [&[&str]; 3] = [
         "tahiti-amdgcn-mesa-mesa3d",
         "tahiti-amdgcn--",
     ],
-    &[
-        "nvptx64--nvidiacl",
-        "nvptx64--",
-        "nvptx--nvidiacl",
-        "nvptx--",
-    ],
+    &["nvptx64--nvidiacl", "nvptx64--"],
+    &["nvptx--nvidiacl", "nvptx--"],
 ];
 
 /// Some two hundred functions of libclc, of which half differ between old and new families of R600.

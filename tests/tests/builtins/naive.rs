@@ -16,8 +16,14 @@ pub type Views<'a> = Vec<(&'a str, Vec<&'a str>)>;
 /// `all.a` of the archives `LAYER.a` in a folder.
 pub fn build(folder: &Path, views: &Views<'_>) -> Result<PathBuf> {
     let file = folder.join("all.a");
+    build_with(folder, views, &file, &[])?;
+    Ok(file)
+}
+
+/// A file of the archives `LAYER.a` in a folder.
+pub fn build_with(folder: &Path, views: &Views<'_>, file: &Path, options: &[&str]) -> Result<()> {
     let mut build = gpustub(&["archive", "build", "-q", "-o"])?;
-    build.arg(&file).current_dir(folder);
+    build.arg(file).args(options).current_dir(folder);
     for (view, layers) in views {
         let layers: Vec<_> = layers.iter().map(|layer| format!("{layer}.a")).collect();
         build
@@ -25,7 +31,7 @@ pub fn build(folder: &Path, views: &Views<'_>) -> Result<PathBuf> {
             .arg(format!("{view}={}", layers.join(",")));
     }
     succeed(&mut build)?;
-    Ok(file)
+    Ok(())
 }
 
 /// An archive, as LLVM's tools tell of it.
