@@ -1,11 +1,10 @@
 //! Canonical forms of bitcode as clang writes it, and as tests write it. That LLVM reads them as it
 //! should is tested with its tools (`tests/tests/super_archive/canonical.rs`).
 
+use super::codes::attribute::FUNCTION_INDEX;
 use super::tests::{Writer, clang, old};
-use super::{MODULE_BLOCK, TABLE_BLOCK, TEXTS_BLOCK, canonical, definitions};
+use super::{block, canonical, definitions};
 use crate::superarchive::Left;
-
-const FUNCTION: u64 = 0xFFFF_FFFF;
 
 /// A record of texts, each with a zero behind it, behind its operands.
 fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]) {
@@ -17,8 +16,8 @@ fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]
     writer.record(code, &all);
 }
 
-fn blob(writer: &mut Writer, block: u64, bytes: &[u8]) {
-    writer.begin(block, 3).fixed(2, 3).vbr(2, 5);
+fn blob(writer: &mut Writer, id: u64, bytes: &[u8]) {
+    writer.begin(id, 3).fixed(2, 3).vbr(2, 5);
     writer.fixed(1, 1).vbr(1, 8).fixed(0, 1).fixed(5, 3);
     writer.fixed(4, 3).vbr(bytes.len() as u64, 6).align();
     for byte in bytes {
@@ -48,13 +47,13 @@ fn module(whole: bool) -> Vec<u8> {
         w.text(1, &[], "LLVM19.1.7");
     }
     w.record(2, &[0]).end();
-    w.begin(MODULE_BLOCK, 3).record(1, &[2]);
+    w.begin(block::MODULE, 3).record(1, &[2]);
     w.begin(10, 3);
     if whole {
         texts(
             w,
             3,
-            &[1, FUNCTION],
+            &[1, FUNCTION_INDEX],
             &[(4, "target-cpu\0gfx900\0"), (4, "tune-cpu\0gfx900\0")],
         );
         let all = [
@@ -63,12 +62,12 @@ fn module(whole: bool) -> Vec<u8> {
             (3, "target-cpu\0"),
             (0, "\u{12}"),
         ];
-        texts(w, 3, &[2, FUNCTION, 1, 4, 8, 6, 5, 4, 5, 7], &all);
+        texts(w, 3, &[2, FUNCTION_INDEX, 1, 4, 8, 6, 5, 4, 5, 7], &all);
     } else {
         texts(
             w,
             3,
-            &[2, FUNCTION, 1, 4, 8, 6, 5, 4, 5, 7],
+            &[2, FUNCTION_INDEX, 1, 4, 8, 6, 5, 4, 5, 7],
             &[(3, "target-cpus\0"), (0, "\u{12}")],
         );
     }
@@ -117,10 +116,10 @@ fn module(whole: bool) -> Vec<u8> {
     w.begin(12, 4).record(1, &[1]).end();
     w.end();
     if whole {
-        blob(w, TABLE_BLOCK, b"no table");
-        blob(w, TEXTS_BLOCK, b"..fa.camdgcn");
+        blob(w, block::SYMTAB, b"no table");
+        blob(w, block::STRTAB, b"..fa.camdgcn");
     } else {
-        blob(w, TEXTS_BLOCK, b"..f");
+        blob(w, block::STRTAB, b"..f");
     }
     writer.bytes()
 }
@@ -180,10 +179,10 @@ fn what_is_not_known_stays_as_it_is() {
     // In a module: something that no version up to LLVM 19 writes.
     let unknown = |write: &dyn Fn(&mut Writer)| {
         let mut writer = Writer::new();
-        writer.begin(MODULE_BLOCK, 3).record(1, &[2]);
+        writer.begin(block::MODULE, 3).record(1, &[2]);
         write(&mut writer);
         writer.end();
-        blob(&mut writer, TEXTS_BLOCK, b"name");
+        blob(&mut writer, block::STRTAB, b"name");
         writer.bytes()
     };
     assert!(canonical(&unknown(&|_| {})).is_ok());
@@ -211,7 +210,7 @@ fn what_is_not_known_stays_as_it_is() {
     let bytes = unknown(&|w| {
         w.begin(10, 3).fixed(2, 3).vbr(61, 5);
         let text = "target-cpu\0x\0".bytes().map(u64::from);
-        let head = [3, 1, FUNCTION, 4].into_iter().chain(text);
+        let head = [3, 1, FUNCTION_INDEX, 4].into_iter().chain(text);
         for operand in head.chain([0, u64::MAX].into_iter().cycle()).take(61) {
             w.fixed(1, 1).vbr(operand, 8);
         }
@@ -224,7 +223,7 @@ fn what_is_not_known_stays_as_it_is() {
     let attribute = |operands: &[u64]| {
         unknown(&|w| {
             w.begin(10, 3)
-                .record(3, &[&[1, FUNCTION], operands].concat())
+                .record(3, &[&[1, FUNCTION_INDEX], operands].concat())
                 .end();
         })
     };

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::bits::Bits;
+use super::codes::{block, block_info, encoding, next};
 use crate::error::Problem;
 
 /// All that may come next in a block.
@@ -82,14 +83,6 @@ pub struct Stream<'d> {
     pub record: Record<'d>,
 }
 
-const BLOCK_INFO: u64 = 0;
-const SET_BLOCK: u64 = 1;
-// What may come next in a block, before the numbers of abbreviations.
-pub const END_BLOCK: u64 = 0;
-pub const ENTER_BLOCK: u64 = 1;
-pub const DEFINE: u64 = 2;
-pub const UNABBREVIATED: u64 = 3;
-
 /// Operands of an abbreviation. LLVM's have some twenty; literal ones take no bits of the records
 /// that they are in.
 const MOST: u64 = 64;
@@ -145,24 +138,24 @@ impl<'d> Stream<'d> {
     /// As [`Self::next`], with what that one reads silently.
     pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
         Ok(match self.bits.fixed(block.width)? {
-            END_BLOCK => {
+            next::END_BLOCK => {
                 self.bits.align()?;
                 Part::Entry(Entry::End)
             }
-            ENTER_BLOCK => match self.enter()? {
-                inner if inner.id == BLOCK_INFO => Part::Info(inner),
+            next::ENTER_SUBBLOCK => match self.enter()? {
+                inner if inner.id == block::BLOCKINFO => Part::Info(inner),
                 inner => Part::Entry(Entry::Block(inner)),
             },
-            DEFINE => {
+            next::DEFINE_ABBREV => {
                 block.abbreviations.push(self.define()?);
                 Part::Definition
             }
-            UNABBREVIATED => {
+            next::UNABBREV_RECORD => {
                 self.unabbreviated()?;
                 Part::Entry(Entry::Record)
             }
             number => {
-                self.abbreviated(block, (number - 4) as usize)?;
+                self.abbreviated(block, (number - next::FIRST_APPLICATION_ABBREV) as usize)?;
                 Part::Entry(Entry::Record)
             }
         })
@@ -196,15 +189,15 @@ impl<'d> Stream<'d> {
         let mut of = None;
         loop {
             match self.bits.fixed(block.width)? {
-                END_BLOCK => return self.bits.align(),
-                DEFINE => {
+                next::END_BLOCK => return self.bits.align(),
+                next::DEFINE_ABBREV => {
                     let abbreviation = self.define()?;
                     let id = of.ok_or(BAD)?;
                     self.shared.entry(id).or_default().push(abbreviation);
                 }
-                UNABBREVIATED => {
+                next::UNABBREV_RECORD => {
                     self.unabbreviated()?;
-                    if self.record.code == SET_BLOCK {
+                    if self.record.code == block_info::SETBID {
                         of = self.record.operands.first().copied();
                     }
                 }
@@ -255,15 +248,15 @@ impl<'d> Stream<'d> {
             return Ok(Kind::Operand(Operand::Literal(self.bits.vbr(8)?)));
         }
         let operand = match self.bits.fixed(3)? {
-            encoding @ (1 | 2) => match (self.bits.vbr(5)?, encoding) {
+            kind @ (encoding::FIXED | encoding::VBR) => match (self.bits.vbr(5)?, kind) {
                 (0, _) => Operand::Literal(0),
-                (width @ ..=64, 1) => Operand::Fixed(width as u32),
+                (width @ ..=64, encoding::FIXED) => Operand::Fixed(width as u32),
                 (width @ 2..=32, _) => Operand::Vbr(width as u32),
                 _ => return Err(BAD),
             },
-            3 => return Ok(Kind::Array),
-            4 => Operand::Character,
-            5 => return Ok(Kind::Blob),
+            encoding::ARRAY => return Ok(Kind::Array),
+            encoding::CHAR6 => Operand::Character,
+            encoding::BLOB => return Ok(Kind::Blob),
             _ => return Err(BAD),
         };
         Ok(Kind::Operand(operand))
