@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use super::blob;
 use super::codes::{BLOB, MAGIC, attribute, block, identification, metadata, module, next, symbol};
 use super::edit::{self, Edit, Source};
+use super::ident;
 use super::stream::{Block, Entry, Part, Record, Stream};
 use super::writer::{OUTSIDE, Writer};
 use crate::superarchive::Left;
@@ -117,6 +118,7 @@ fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Bl
 /// Writes a module; where in the texts its last name ends.
 fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
     source.stream.forget();
+    let texts = ident::texts(source.data);
     let width = outer.width;
     let open = out.enter(OUTSIDE, block::MODULE, width);
     let (mut names_end, mut emptied, mut version) = (0, HashSet::new(), false);
@@ -149,7 +151,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
                 block::METADATA => {
                     let mut named = false;
                     edit::records(source, out, width, inner, |record| {
-                        Ok(metadata_edit(record, &mut named))
+                        metadata_edit(record, &mut named, &texts)
                     })?;
                 }
                 block::VALUE_SYMTAB => only_places(source, inner)?,
@@ -291,22 +293,20 @@ fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
     })
 }
 
-/// Metadata without `llvm.ident`, which is a name and what has it, and without its index.
-fn metadata_edit(record: &Record<'_>, named: &mut bool) -> Edit {
+/// Metadata without `llvm.ident`, which is a name and what has it, without texts that it alone has,
+/// and without its index.
+fn metadata_edit(record: &Record<'_>, named: &mut bool, texts: &HashSet<u64>) -> Result<Edit> {
     let drop = match record.code {
+        metadata::STRINGS if !texts.is_empty() => return ident::without(record, texts),
         metadata::NAME => {
-            *named = record
-                .operands
-                .iter()
-                .copied()
-                .eq(b"llvm.ident".map(u64::from));
+            *named = ident::is_ident(record);
             *named
         }
         metadata::NAMED_NODE => std::mem::take(named),
         metadata::INDEX_OFFSET | metadata::INDEX => true,
         _ => false,
     };
-    if drop { Edit::Drop } else { Edit::Keep }
+    Ok(if drop { Edit::Drop } else { Edit::Keep })
 }
 
 /// Reads the table of a module's symbols, which since LLVM 5 tells nothing but where functions are.

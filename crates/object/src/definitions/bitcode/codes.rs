@@ -107,6 +107,14 @@ pub mod attribute {
     pub const TYPE: u64 = 6;
 }
 
+/// `TypeCodes`.
+pub mod types {
+    pub const NUMENTRY: u64 = 1;
+    pub const METADATA: u64 = 16;
+    pub const STRUCT_NAME: u64 = 19;
+    pub const FUNCTION: u64 = 21;
+}
+
 /// `ValueSymtabCodes`.
 pub mod symbol {
     pub const ENTRY: u64 = 1;
@@ -115,8 +123,15 @@ pub mod symbol {
 
 /// `MetadataCodes`.
 pub mod metadata {
+    pub const VALUE: u64 = 2;
+    pub const NODE: u64 = 3;
     pub const NAME: u64 = 4;
+    pub const DISTINCT_NODE: u64 = 5;
+    pub const KIND: u64 = 6;
     pub const NAMED_NODE: u64 = 10;
+    pub const ATTACHMENT: u64 = 11;
+    pub const STRINGS: u64 = 35;
+    pub const GLOBAL_DECL_ATTACHMENT: u64 = 36;
     pub const INDEX_OFFSET: u64 = 38;
     pub const INDEX: u64 = 39;
 }

@@ -4,6 +4,7 @@ mod bits;
 mod canonical;
 pub mod codes;
 mod edit;
+mod ident;
 mod module;
 mod stream;
 mod table;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::bits::Bits;
 use super::codes::{block, block_info, encoding, next};
+use super::writer::Writer;
 use crate::error::Problem;
 
 /// All that may come next in a block.
@@ -49,6 +50,8 @@ pub struct Record<'d> {
     pub blob: Option<&'d [u8]>,
     /// Where the size of the blob is, in bits.
     pub blob_at: u64,
+    /// Which abbreviation it was written with, if it has a blob.
+    abbreviation: usize,
 }
 
 /// No name is as long. Source text is, in records that nothing here wants.
@@ -262,6 +265,29 @@ impl<'d> Stream<'d> {
         Ok(Kind::Operand(operand))
     }
 
+    /// Writes the record that was read last, which has a blob, with other operands and another blob;
+    /// `None` if its abbreviation cannot have them.
+    pub fn write(
+        &self,
+        block: &Block,
+        operands: &[u64],
+        blob: &[u8],
+        out: &mut Writer,
+    ) -> Option<()> {
+        let number = self.record.abbreviation;
+        let abbreviation = abbreviation(&self.shared, block, number)?;
+        out.fixed(next::FIRST_APPLICATION_ABBREV + number as u64, block.width);
+        if abbreviation.operands.len() != 1 + operands.len() {
+            return None;
+        }
+        let numbers = std::iter::once(&self.record.code).chain(operands);
+        for (operand, number) in abbreviation.operands.iter().zip(numbers) {
+            operand.write(*number, out)?;
+        }
+        out.blob(blob);
+        Some(())
+    }
+
     fn unabbreviated(&mut self) -> Result<(), Problem> {
         let (bits, record) = (&mut self.bits, &mut self.record);
         record.begin(bits.vbr(6)?);
@@ -272,12 +298,7 @@ impl<'d> Stream<'d> {
     }
 
     fn abbreviated(&mut self, block: &Block, number: usize) -> Result<(), Problem> {
-        let shared = self.shared.get(&block.id).map_or(&[][..], Vec::as_slice);
-        let found = match number.checked_sub(block.shared) {
-            None => shared.get(number),
-            Some(own) => block.abbreviations.get(own),
-        };
-        let abbreviation = found.ok_or(BAD)?;
+        let abbreviation = abbreviation(&self.shared, block, number).ok_or(BAD)?;
         let (bits, record) = (&mut self.bits, &mut self.record);
         let (code, operands) = abbreviation.operands.split_first().ok_or(BAD)?;
         record.begin(code.read(bits)?);
@@ -293,6 +314,7 @@ impl<'d> Stream<'d> {
             }
             Last::Blob => {
                 record.blob_at = bits.at();
+                record.abbreviation = number;
                 let size = bits.vbr(6)?;
                 bits.align()?;
                 record.blob = Some(bits.bytes(size)?);
@@ -300,6 +322,18 @@ impl<'d> Stream<'d> {
             }
         }
         Ok(())
+    }
+}
+
+/// An abbreviation of a block, `shared` with others or its own.
+fn abbreviation<'a>(
+    shared: &'a HashMap<u64, Vec<Abbreviation>>,
+    block: &'a Block,
+    number: usize,
+) -> Option<&'a Abbreviation> {
+    match number.checked_sub(block.shared) {
+        None => shared.get(&block.id)?.get(number),
+        Some(own) => block.abbreviations.get(own),
     }
 }
 
@@ -329,6 +363,22 @@ impl Operand {
             Self::Fixed(width) => bits.fixed(width),
             Self::Vbr(width) => bits.vbr(width),
             Self::Character => Ok(CHARACTERS[bits.fixed(6)? as usize].into()),
+        }
+    }
+
+    /// Writes a number that it can have.
+    fn write(self, number: u64, out: &mut Writer) -> Option<()> {
+        match self {
+            Self::Literal(only) => (number == only).then_some(()),
+            Self::Fixed(width @ ..=32) if number >> width == 0 => {
+                out.fixed(number, width);
+                Some(())
+            }
+            Self::Vbr(width) => {
+                out.vbr(number, width);
+                Some(())
+            }
+            Self::Fixed(_) | Self::Character => None,
         }
     }
 }
