@@ -303,6 +303,15 @@ fn a_table_is_wired_and_built() {
     // The helper is in no registry here, so that cargo cannot read the package any more.
     let without = text("Cargo.toml").replace(helper, "");
     write(folder, "Cargo.toml", &without);
+    let (out, _) = ends(0, folder, &["plan"]);
+    let planned = "\
+embeds 0.1.0 (GpuStub.toml)
+  archive.builtins: $OUT_DIR/builtins.a as GPUSTUB_ARCHIVE_BUILTINS
+    view        gfx1100: gfx11, common (default)
+    layer       gfx11: gfx11/*.o
+    layer       common: common
+";
+    assert_eq!(out, planned);
     ends(
         0,
         folder,
