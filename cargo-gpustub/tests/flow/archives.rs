@@ -1,6 +1,7 @@
 //! Super-archives, from C to what each tool sees of them.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -353,6 +354,27 @@ embeds 0.1.0 (GpuStub.toml)
     );
     assert!(err.contains("`gfx12/*.o` matches no file"), "{err}");
     assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
+}
+
+/// What cannot be mapped is read.
+#[cfg(unix)]
+#[test]
+fn an_archive_may_come_through_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    ends(0, folder, &BUILD);
+    let mut child = gpustub(folder, &["archive", "find", "/dev/stdin", "cos1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bytes = fs::read(folder.join("all.a")).unwrap();
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let (out, _) = ends(0, folder, &["archive", "find", "all.a", "cos1"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), out);
 }
 
 /// A reader that goes away is no error.
