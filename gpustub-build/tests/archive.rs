@@ -168,6 +168,48 @@ optional = { feature = \"gpu\" }
     );
 }
 
+/// One function from two files, which modules of bitcode name.
+#[test]
+fn canonical_bitcode_is_one_member() {
+    let table = "schema = 1
+[archive.one]
+layers = { gfx9 = [\"gfx9/*.bc\"], gfx11 = [\"gfx11/*.bc\"] }
+views = { gfx900 = [\"gfx9\"], gfx1100 = [\"gfx11\"] }
+default = false
+";
+    let package = package("canonical", table);
+    for (layer, name) in [("gfx9", "one.c"), ("gfx11", "another.c")] {
+        let folder = package.dir.join(layer);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), "int f(int x) { return x + 1; }").unwrap();
+        let mut clang = Command::new("clang");
+        clang.args(["-c", "-emit-llvm", "-nogpulib"]);
+        clang.args(["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx900"]);
+        clang.args([name, "-o", "f.bc"]).current_dir(&folder);
+        assert!(clang.status().unwrap().success(), "{clang:?}");
+    }
+    let members = |form: &str| {
+        let file = package.dir.join("GpuStub.toml");
+        fs::write(file, format!("{table}{form}")).unwrap();
+        let output = package.output();
+        let warnings = |line: &String| line.starts_with("cargo::warning");
+        assert!(!lines(&output).iter().any(warnings), "{output:?}");
+        let bytes = fs::read(&output.archives[0]).unwrap();
+        let archive = SuperArchive::parse(&bytes).unwrap();
+        archive.verify().unwrap();
+        for view in archive.views() {
+            let found = view.unwrap().find("f").unwrap().unwrap();
+            assert_eq!(found.name(), b"f.bc");
+            let data = found.data().unwrap();
+            let has = |text: &[u8]| data.windows(text.len()).any(|part| part == text);
+            assert_eq!(has(b".c") || has(b"gfx900"), form.is_empty());
+        }
+        archive.member_count()
+    };
+    assert_eq!(members(""), 2);
+    assert_eq!(members("canonical = true\n"), 1);
+}
+
 /// There the objects of `$OUT_DIR` may never have been made.
 #[test]
 fn documentation_is_built_with_an_archive_without_views() {

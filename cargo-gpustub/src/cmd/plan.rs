@@ -1,5 +1,6 @@
 //! `cargo gpustub plan`: what will be built, and who provides stubs to whom.
 
+mod archive;
 mod device_link;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
 use gpustub_core::diag::{Code, DUPLICATE_DEVICE_CODE, Diagnostic, UNREACHED_LIBRARY, has_errors};
 use gpustub_core::library::Role;
-use gpustub_core::manifest::Form;
+use gpustub_core::manifest::{Archive, Form};
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
@@ -47,7 +48,8 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         if has_errors(&found) {
             clean = false;
         } else {
-            packages.push((package, declared, plan));
+            let archives = archive::written(&declared.manifest, &graph.features[index]);
+            packages.push((package, declared, plan, archives));
         }
     }
     if let Some(root) = Declared::read_root(&workspace)? {
@@ -78,8 +80,8 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     match options.format {
         PlanFormat::Text => {
             let mut text = String::new();
-            for (package, declared, plan) in &packages {
-                describe(&mut text, package, declared, plan);
+            for (package, declared, plan, archives) in &packages {
+                describe(&mut text, package, declared, plan, archives);
             }
             device_links(&mut text, &links);
             shell.data(text)?;
@@ -91,7 +93,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
             target: &target.triple,
             packages: packages
                 .iter()
-                .map(|(p, d, plan)| PackageJson::new(p, d, plan))
+                .map(|(p, d, plan, archives)| PackageJson::new(p, d, plan, archives))
                 .collect(),
             device_link: device_link::Json::new(&links, Some((&device.of, &graph))),
         })?,
@@ -135,7 +137,13 @@ fn device_links(text: &mut String, links: &LinkPlan<'_>) {
     }
 }
 
-fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Plan) {
+fn describe(
+    text: &mut String,
+    package: &Package,
+    declared: &Declared,
+    plan: &Plan,
+    archives: &[&Archive],
+) {
     let _ = writeln!(
         text,
         "{} {} ({})",
@@ -179,7 +187,11 @@ fn describe(text: &mut String, package: &Package, declared: &Declared, plan: &Pl
     if !plan.required.is_empty() {
         let _ = writeln!(text, "  from another package: {}", plan.required.join(", "));
     }
-    if plan.libraries.iter().all(|library| !library.stubbed) && plan.required.is_empty() {
+    for archive in archives {
+        archive::describe(text, archive);
+    }
+    let stubbed = plan.libraries.iter().any(|library| library.stubbed);
+    if !stubbed && plan.required.is_empty() && archives.is_empty() {
         let _ = writeln!(text, "  no stubs for {} in {FILE}", plan.target.triple);
     }
 }
@@ -237,6 +249,7 @@ struct PackageJson<'a> {
     manifest: &'a str,
     required: &'a [String],
     libraries: Vec<LibraryJson<'a>>,
+    archives: Vec<archive::Json<'a>>,
 }
 
 #[derive(Serialize)]
@@ -255,7 +268,12 @@ struct LibraryJson<'a> {
 }
 
 impl<'a> PackageJson<'a> {
-    fn new(package: &'a Package, declared: &'a Declared, plan: &'a Plan) -> Self {
+    fn new(
+        package: &'a Package,
+        declared: &'a Declared,
+        plan: &'a Plan,
+        archives: &[&'a Archive],
+    ) -> Self {
         Self {
             name: package.name.as_str(),
             version: package.version.to_string(),
@@ -267,6 +285,7 @@ impl<'a> PackageJson<'a> {
                 .filter(|l| l.stubbed)
                 .map(LibraryJson::new)
                 .collect(),
+            archives: archives.iter().map(|one| archive::Json::new(one)).collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Super-archives, from C to what each tool sees of them.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -303,6 +304,15 @@ fn a_table_is_wired_and_built() {
     // The helper is in no registry here, so that cargo cannot read the package any more.
     let without = text("Cargo.toml").replace(helper, "");
     write(folder, "Cargo.toml", &without);
+    let (out, _) = ends(0, folder, &["plan"]);
+    let planned = "\
+embeds 0.1.0 (GpuStub.toml)
+  archive.builtins: $OUT_DIR/builtins.a as GPUSTUB_ARCHIVE_BUILTINS
+    view        gfx1100: gfx11, common (default)
+    layer       gfx11: gfx11/*.o
+    layer       common: common
+";
+    assert_eq!(out, planned);
     ends(
         0,
         folder,
@@ -344,6 +354,27 @@ fn a_table_is_wired_and_built() {
     );
     assert!(err.contains("`gfx12/*.o` matches no file"), "{err}");
     assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
+}
+
+/// What cannot be mapped is read.
+#[cfg(unix)]
+#[test]
+fn an_archive_may_come_through_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    objects(folder);
+    ends(0, folder, &BUILD);
+    let mut child = gpustub(folder, &["archive", "find", "/dev/stdin", "cos1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bytes = fs::read(folder.join("all.a")).unwrap();
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let (out, _) = ends(0, folder, &["archive", "find", "all.a", "cos1"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), out);
 }
 
 /// A reader that goes away is no error.

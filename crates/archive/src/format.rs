@@ -9,6 +9,9 @@ pub const MAGIC: [u8; 16] = *b"\x7fgpustub archive";
 /// What ends the archive's own index, if the tables stand in it.
 pub const TRAILER: [u8; 16] = *b"\x7fgpustub trailer";
 
+/// How many bytes a symbol's name may have however many views share it: see `FORMAT.md`.
+pub const SHARED_NAME: u64 = 4096;
+
 /// The version of the format. A reader refuses others; what a later minor version adds, it does not
 /// look at.
 pub const MAJOR: u16 = 1;

@@ -50,7 +50,7 @@ mod view;
 use bytes::Bytes;
 pub use error::{Error, Part};
 use format::{Header, VIEW_SIZE};
-pub use format::{MAGIC, MAJOR, TRAILER};
+pub use format::{MAGIC, MAJOR, SHARED_NAME, TRAILER};
 pub use member::Member;
 pub use view::{Layer, Symbol, Symbols, View};
 

@@ -179,9 +179,14 @@ impl<'a> View<'a> {
             + u64::from(self.layers.count) * LAYER_SIZE
     }
 
+    /// The number of its symbols, or as many as it has room for.
+    pub(crate) fn most_symbols(&self) -> u64 {
+        self.symbols.min(self.slots.slots() / 2).into()
+    }
+
     /// That [`View::find`] comes to each full slot, that there are as many as was written, and that
-    /// each has a member.
-    pub(crate) fn verify_symbols(&self) -> Result<(), Error> {
+    /// each has a member. All names together are at most `names` bytes, of which the rest is left.
+    pub(crate) fn verify_symbols(&self, names: &mut u64) -> Result<(), Error> {
         let damaged = Error::Damaged(Part::Symbols);
         let (slots, mask) = (self.slots.slots(), self.slots.mask());
         // The first slot may belong to full ones at the end.
@@ -193,8 +198,6 @@ impl<'a> View<'a> {
             run += 1;
         }
         let mut full = 0;
-        // Names differ, and each is stored once.
-        let mut texts = u64::from(self.of.header.texts.count);
         for slot in 0..slots {
             let Some((word, at)) = self.slot(slot)? else {
                 run = 0;
@@ -202,7 +205,7 @@ impl<'a> View<'a> {
             };
             let (name, member) = self.symbol(at)?;
             Member::read(self.of, member)?;
-            texts = texts.checked_sub(name.len() as u64).ok_or(damaged)?;
+            *names = names.checked_sub(name.len() as u64).ok_or(damaged)?;
             let hash = hash::of(name);
             let distance = slot.wrapping_sub(hash as u32) & mask;
             if (hash >> 32) as u32 != word || distance > run {

@@ -180,6 +180,18 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usi
             }
             told
         }
+        WriteError::NoLayer(view, layer) => {
+            let (name, count) = (&request.views[*view].name, request.layers.len());
+            let message = format!("view `{name}` has a layer {layer}, and there are {count}");
+            let one = Diagnostic::error(&LAYER_CONFLICT, message);
+            vec![(Some(*view), one.help("layers are counted from 0"))]
+        }
+        WriteError::NoView(view) => {
+            let count = request.views.len();
+            let message = format!("the default is view {view}, and there are {count}");
+            let one = Diagnostic::error(&LAYER_CONFLICT, message);
+            vec![(None, one.help("views are counted from 0"))]
+        }
         WriteError::SameName(name) => {
             let message = format!("two views have the name `{name}`");
             let at = request.views.iter().rposition(|view| view.name == *name);

@@ -35,6 +35,20 @@ attributes #2 = { nounwind "target-features"="+e,-f" }
 !0 = !{!"of text"}
 "#;
 
+/// What stands beside `llvm.ident`, and whether modules of two compilers become one: unless something else
+/// has the text, or may have it.
+const BESIDE: [(&str, bool); 6] = [
+    ("", true),
+    ("!llvm.other = !{!1}\n!1 = !{!\"another text\"}", true),
+    ("!llvm.other = !{!0}", false),
+    ("define void @f() !other !0 { ret void }", false),
+    ("define void @f() { ret void, !other !0 }", false),
+    (
+        "declare void @llvm.experimental.noalias.scope.decl(metadata)",
+        false,
+    ),
+];
+
 /// For each target two processors, as arguments to clang.
 const TARGETS: [(&str, [&[&str]; 2]); 3] = [
     ("amdgcn-amd-amdhsa", [&["-mcpu=gfx900"], &["-mcpu=gfx90a"]]),
@@ -167,6 +181,18 @@ fn llvm_reads_canonical_bitcode_as_the_module_that_it_was() -> Result<()> {
         let mut tool = Command::new(format!("llvm-as-{release}"));
         succeed(tool.arg(&text).arg("-o").arg(&module))?;
         form(dir, &module, release)?;
+        for (beside, alike) in BESIDE {
+            let mut forms = Vec::new();
+            // The sizes of the texts have other sizes, too.
+            for compiler in ["clang", "clang version 19.1.7 (of another who builds it)"] {
+                let ident = "!llvm.ident = !{!0, !0}\n!0 = !{!\"";
+                fs::write(&text, format!("{ident}{compiler}\"}}\n{beside}\n"))?;
+                let mut tool = Command::new(format!("llvm-as-{release}"));
+                succeed(tool.arg(&text).arg("-o").arg(&module))?;
+                forms.push(form(dir, &module, release)?);
+            }
+            assert_eq!(forms[0] == forms[1], alike, "{beside} with LLVM {release}");
+        }
     }
     Ok(())
 }

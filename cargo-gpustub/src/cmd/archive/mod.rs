@@ -7,12 +7,15 @@ mod list;
 mod stats;
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Deref;
 use std::path::Path;
 
 use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{BAD_SUPER_ARCHIVE, Diagnostic};
 use gpustub_core::suggest::nearest;
+use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};
 use crate::error::{Error, Result};
@@ -79,7 +82,7 @@ fn of_file(
     shell: &mut Shell,
     look: impl FnOnce(&SuperArchive<'_>, &mut Shell) -> Looked<bool>,
 ) -> Result<bool> {
-    let bytes = fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    let bytes = bytes_of(path).map_err(|e| Error::io("read", path, &e))?;
     let looked = SuperArchive::parse(&bytes).map_err(Failure::File);
     match looked.and_then(|archive| look(&archive, shell)) {
         Ok(clean) => Ok(clean),
@@ -100,6 +103,21 @@ fn of_file(
             Ok(false)
         }
     }
+}
+
+/// What a file has. Of one that lies on a disk only those pages are read that are looked at.
+fn bytes_of(path: &Path) -> io::Result<Box<dyn Deref<Target = [u8]>>> {
+    let mut file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        return Ok(Box::new(bytes));
+    }
+    // SAFETY: the map is private and read-only. Should another process shorten the file while it is
+    // read, this one gets SIGBUS, as every linker does that maps its inputs; other changes give other
+    // bytes, and the reader trusts none. `extract` writes no file over its own input.
+    let map = unsafe { Mmap::map(&file) }?;
+    Ok(Box::new(map))
 }
 
 /// The view of that name, or all views.

@@ -10,6 +10,7 @@ use object::FileKind;
 
 use crate::error::Error;
 use crate::superarchive::{Definition, Left};
+use bitcode::codes::{MAGIC, WRAPPER};
 
 /// The symbols of an object file that others can be linked with, in its own order: what `llvm-ar`
 /// writes into an archive's index. Of anything else there are none: archives may hold any files.
@@ -56,7 +57,7 @@ impl Kind {
     fn of(data: &[u8]) -> Option<Self> {
         match data {
             [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
-            [b'B', b'C', 0xC0, 0xDE, ..] | [0xDE, 0xC0, 0x17, 0x0B, ..] => {
+            _ if data.starts_with(MAGIC) || data.starts_with(&WRAPPER.to_le_bytes()) => {
                 return Some(Self::Bitcode);
             }
             _ => {}

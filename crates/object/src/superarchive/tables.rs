@@ -1,6 +1,6 @@
 //! The tables: `FORMAT.md` gives each field its place.
 
-use gpustub_archive::{MAGIC, MAJOR, hash};
+use gpustub_archive::{MAGIC, MAJOR, SHARED_NAME, hash};
 
 use super::layers::Flat;
 use super::names::{Name, Names};
@@ -72,6 +72,14 @@ impl Tables {
                 bytes.extend(texts.add(request.layers[layer].name.as_bytes())?);
             }
             put(&mut bytes, views + at * VIEW_SIZE, &entry);
+        }
+
+        let symbols = || flat.iter().flat_map(|flat| &flat.symbols);
+        let names: u64 = symbols()
+            .map(|(name, _)| texts.names.get(*name).bytes.len() as u64)
+            .sum();
+        if names > texts.bytes.len() as u64 + symbols().count() as u64 * SHARED_NAME {
+            return Err(TooLarge);
         }
 
         let text = bytes.len();

@@ -21,6 +21,10 @@ pub struct Plan<'r, 'd> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError<'r> {
+    /// The request has a view, by its index, with the index of a layer that is not there.
+    NoLayer(usize, usize),
+    /// The request has the index of a default view that is not there.
+    NoView(usize),
     /// Two views have this name.
     SameName(&'r str),
     /// A view, by its index, cannot be linked with.
@@ -40,19 +44,24 @@ impl<'r, 'd> Plan<'r, 'd> {
     ///
     /// # Errors
     ///
-    /// If a view cannot be linked with, or the archive cannot be written.
-    ///
-    /// # Panics
-    ///
-    /// If the request has an index of a layer or a view that is not there.
+    /// If the request has an index of a layer or a view that is not there, a view cannot be linked
+    /// with, or the archive cannot be written.
     pub fn new(request: &'r Request<'d>) -> Result<Self, WriteError<'r>> {
         for (at, view) in request.views.iter().enumerate() {
+            let missing = |layer: &&usize| **layer >= request.layers.len();
+            if let Some(layer) = view.layers.iter().find(missing) {
+                return Err(WriteError::NoLayer(at, *layer));
+            }
             if request.views[..at]
                 .iter()
                 .any(|other| other.name == view.name)
             {
                 return Err(WriteError::SameName(&view.name));
             }
+        }
+        let missing = |view: &usize| *view >= request.views.len();
+        if let Some(view) = request.default.filter(missing) {
+            return Err(WriteError::NoView(view));
         }
         let unique = Unique::of(&request.layers);
         let mut flattening = Flattening::new(&unique);

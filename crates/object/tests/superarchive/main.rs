@@ -11,7 +11,7 @@ mod tools;
 use std::borrow::Cow;
 
 use gpustub_archive::SuperArchive;
-use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
+use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View, WriteError};
 
 fn member<'d>(name: &'d str, data: &'d str, symbols: &[&'d str]) -> Input<'d> {
     let symbols = symbols.iter().map(|symbol| Definition {
@@ -83,4 +83,46 @@ fn what_is_written_is_read() {
         }
         assert!(archive.view("g3").unwrap().is_none());
     }
+}
+
+#[test]
+fn indices_of_nothing_are_refused() {
+    let layers = vec![layer("a", vec![member("a.o", "a", &["a"])])];
+    let request = |layer: usize, default: usize| Request {
+        layers: layers.clone(),
+        views: vec![view("v", &[0]), view("w", &[layer])],
+        default: Some(default),
+    };
+    assert!(Plan::new(&request(0, 1)).is_ok());
+    let refused = |request: &Request<'_>| match Plan::new(request).unwrap_err() {
+        WriteError::NoLayer(view, layer) => (view, Some(layer)),
+        WriteError::NoView(view) => (view, None),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&request(1, 0)), (1, Some(1)));
+    assert_eq!(refused(&request(0, 2)), (2, None));
+}
+
+/// What views share costs time again for each of them.
+#[test]
+fn long_names_that_many_views_share_are_refused() {
+    let views = |count: usize, name: &str| {
+        let views: Vec<String> = (0..count).map(|view| view.to_string()).collect();
+        let request = Request {
+            layers: vec![layer("a", vec![member("a.o", "a", &[name])])],
+            views: views.iter().map(|name| view(name, &[0])).collect(),
+            default: None,
+        };
+        let mut bytes = Vec::new();
+        match Plan::new(&request) {
+            Ok(plan) => plan.write(&mut bytes).unwrap(),
+            Err(WriteError::TooLarge) => return false,
+            Err(other) => panic!("{other:?}"),
+        }
+        SuperArchive::parse(&bytes).unwrap().verify().unwrap();
+        true
+    };
+    assert!(views(500, &"n".repeat(4096)));
+    assert!(views(1, &"n".repeat(1 << 20)));
+    assert!(!views(500, &"n".repeat(5000)));
 }

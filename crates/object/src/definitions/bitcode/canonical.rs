@@ -7,59 +7,48 @@
 
 use std::collections::HashSet;
 
-use super::IDENTIFICATION_BLOCK;
+use super::blob;
+use super::codes::{BLOB, MAGIC, attribute, block, identification, metadata, module, next, symbol};
 use super::edit::{self, Edit, Source};
+use super::ident;
 use super::stream::{Block, Entry, Part, Record, Stream};
-use super::writer::OUTSIDE;
-use super::writer::Writer;
-use super::{MODULE_BLOCK, TABLE_BLOCK, TEXTS_BLOCK, blob};
+use super::writer::{OUTSIDE, Writer};
 use crate::superarchive::Left;
 
 /// Attributes of functions that tell the processor; its user gives them.
 const DROPPED: [&[u8]; 3] = [b"target-cpu", b"target-features", b"tune-cpu"];
 
-const MAGIC: &[u8] = b"BC\xC0\xDE";
-
-const INFO_BLOCK: u64 = 0;
-const LISTS_BLOCK: u64 = 9;
-const GROUPS_BLOCK: u64 = 10;
-const SYMBOLS_BLOCK: u64 = 14;
-const METADATA_BLOCK: u64 = 15;
-/// Blocks of a module that tell no places: constants, functions, attachments of metadata, types,
-/// orders of uses, tags of operands, kinds of metadata, names of scopes.
-const COPIED: [u64; 8] = [11, 12, 16, 17, 18, 21, 22, 26];
-const SUMMARY_BLOCKS: [u64; 2] = [20, 24];
-
-const EPOCH: u64 = 2;
-
-// Of a module.
-const VERSION: u64 = 1;
-const SYMBOLS_AT: u64 = 13;
-const SOURCE_FILE: u64 = 16;
-const HASH: u64 = 17;
-/// Triple, data layout, inline assembly, a section, a library, a garbage collector.
-const KEPT: [u64; 6] = [2, 3, 4, 5, 6, 11];
-/// Records with a name: their code, where the offset and size of a second one are, and how many
-/// operands LLVM 19 knows. Variables, functions, aliases, resolved functions; groups have one name.
-const NAMED: [(u64, usize, usize); 5] = [
-    (7, 16, 20),
-    (8, 19, 21),
-    (14, 11, 13),
-    (18, 7, 9),
-    (12, 0, 3),
+/// Blocks of a module that tell no places.
+const COPIED: [u64; 8] = [
+    block::CONSTANTS,
+    block::FUNCTION,
+    block::METADATA_ATTACHMENT,
+    block::TYPE_NEW,
+    block::USELIST,
+    block::OPERAND_BUNDLE_TAGS,
+    block::METADATA_KIND,
+    block::SYNC_SCOPE_NAMES,
 ];
 
-const GROUP: u64 = 3;
-const LIST: u64 = 2;
-/// Where a group of attributes belongs: to the function itself.
-const OF_FUNCTION: u64 = 0xFFFF_FFFF;
+/// Records of a module that have no name.
+const KEPT: [u64; 6] = [
+    module::TRIPLE,
+    module::DATALAYOUT,
+    module::ASM,
+    module::SECTIONNAME,
+    module::DEPLIB,
+    module::GCNAME,
+];
 
-const FUNCTION_AT: u64 = 3;
-
-const NAME: u64 = 4;
-const NAMED_NODE: u64 = 10;
-const INDEX_AT: u64 = 38;
-const INDEX: u64 = 39;
+/// Records with a name: their code, where the offset and size of a second one are, and how many
+/// operands LLVM 19 knows. Groups have one name.
+const NAMED: [(u64, usize, usize); 5] = [
+    (module::GLOBALVAR, 16, 20),
+    (module::FUNCTION, 19, 21),
+    (module::ALIAS, 11, 13),
+    (module::IFUNC, 7, 9),
+    (module::COMDAT, 0, 3),
+];
 
 const OLD: Left = Left::Form("its names are where LLVM before 5 put them");
 
@@ -75,17 +64,19 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
     let mut out = Writer::after(MAGIC);
     let (mut names, mut texts) = (None, None);
     while !source.stream.is_over() {
-        let Entry::Block(block) = source.stream.next(&mut outside)? else {
+        let Entry::Block(inner) = source.stream.next(&mut outside)? else {
             return Err(Left::Form("it is not in blocks"));
         };
-        match block.id {
-            IDENTIFICATION_BLOCK if names.is_none() => {
-                identification(&mut source, &mut out, block)?
+        match inner.id {
+            block::IDENTIFICATION if names.is_none() => {
+                write_identification(&mut source, &mut out, inner)?;
             }
-            MODULE_BLOCK if names.is_none() => names = Some(module(&mut source, &mut out, block)?),
-            TEXTS_BLOCK if texts.is_none() => texts = Some(blob(&mut source.stream, block)?),
-            TABLE_BLOCK => source.stream.skip(&block)?,
-            IDENTIFICATION_BLOCK | MODULE_BLOCK | TEXTS_BLOCK => {
+            block::MODULE if names.is_none() => {
+                names = Some(write_module(&mut source, &mut out, inner)?);
+            }
+            block::STRTAB if texts.is_none() => texts = Some(blob(&mut source.stream, inner)?),
+            block::SYMTAB => source.stream.skip(&inner)?,
+            block::IDENTIFICATION | block::MODULE | block::STRTAB => {
                 return Err(Left::Form("it has several modules"));
             }
             _ => return Err(Left::Form("it has a block that is not known here")),
@@ -97,72 +88,78 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
     // Behind the names of the module are those of its symbol table.
     let texts = usize::try_from(end).ok().and_then(|end| texts.get(..end));
     let texts = texts.ok_or(Left::Form("a name lies outside of it"))?;
-    let open = out.enter(OUTSIDE, TEXTS_BLOCK, 3);
-    out.define_blob(3, super::BLOB);
-    out.fixed(4, 3);
+    let open = out.enter(OUTSIDE, block::STRTAB, 3);
+    out.define_blob(3, BLOB);
+    out.fixed(next::FIRST_APPLICATION_ABBREV, 3);
     out.blob(texts);
     out.end(open, 3);
     Ok(out.into_bytes())
 }
 
 /// Writes which version of the format it is, and nothing of who wrote it.
-fn identification(source: &mut Source<'_>, out: &mut Writer, mut block: Block) -> Result<()> {
+fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<()> {
     let mut epoch = 0;
     loop {
-        match source.stream.next(&mut block)? {
+        match source.stream.next(&mut outer)? {
             Entry::End => break,
             Entry::Block(_) => return Err(Left::Form("its identification has blocks")),
-            Entry::Record if source.stream.record.code == EPOCH => {
+            Entry::Record if source.stream.record.code == identification::EPOCH => {
                 epoch = source.stream.record.operand(0)?;
             }
             Entry::Record => {}
         }
     }
-    let open = out.enter(OUTSIDE, IDENTIFICATION_BLOCK, 3);
-    out.record(3, EPOCH, &[epoch]);
+    let open = out.enter(OUTSIDE, block::IDENTIFICATION, 3);
+    out.record(3, identification::EPOCH, &[epoch]);
     out.end(open, 3);
     Ok(())
 }
 
 /// Writes a module; where in the texts its last name ends.
-fn module(source: &mut Source<'_>, out: &mut Writer, mut block: Block) -> Result<u64> {
+fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
     source.stream.forget();
-    let width = block.width;
-    let open = out.enter(OUTSIDE, MODULE_BLOCK, width);
+    let texts = ident::texts(source.data);
+    let width = outer.width;
+    let open = out.enter(OUTSIDE, block::MODULE, width);
     let (mut names_end, mut emptied, mut version) = (0, HashSet::new(), false);
     loop {
         source.limit(out)?;
         let from = source.stream.at();
-        match source.stream.part(&mut block)? {
+        match source.stream.part(&mut outer)? {
             Part::Info(inner) => {
-                out.block(width, INFO_BLOCK, inner.width, source.content(&inner)?);
+                out.block(
+                    width,
+                    block::BLOCKINFO,
+                    inner.width,
+                    source.content(&inner)?,
+                );
                 source.stream.block_info(inner)?;
             }
             // How it is written depends on the letters of the name.
-            Part::Definition if block.defined() == Some(SOURCE_FILE) => {
-                out.define_text(width, SOURCE_FILE);
+            Part::Definition if outer.defined() == Some(module::SOURCE_FILENAME) => {
+                out.define_text(width, module::SOURCE_FILENAME);
             }
             Part::Definition => source.copy(out, from)?,
             Part::Entry(Entry::End) => break,
             Part::Entry(Entry::Block(inner)) => match inner.id {
-                GROUPS_BLOCK => edit::records(source, out, width, inner, |record| {
+                block::PARAMATTR_GROUP => edit::records(source, out, width, inner, |record| {
                     group(record, &mut emptied)
                 })?,
-                LISTS_BLOCK => {
+                block::PARAMATTR => {
                     edit::records(source, out, width, inner, |record| list(record, &emptied))?;
                 }
-                METADATA_BLOCK => {
+                block::METADATA => {
                     let mut named = false;
                     edit::records(source, out, width, inner, |record| {
-                        Ok(metadata(record, &mut named))
+                        metadata_edit(record, &mut named, &texts)
                     })?;
                 }
-                SYMBOLS_BLOCK => only_places(source, inner)?,
+                block::VALUE_SYMTAB => only_places(source, inner)?,
                 id if COPIED.contains(&id) => {
                     out.block(width, id, inner.width, source.content(&inner)?);
                     source.stream.skip(&inner)?;
                 }
-                id if SUMMARY_BLOCKS.contains(&id) => {
+                block::GLOBALVAL_SUMMARY | block::FULL_LTO_GLOBALVAL_SUMMARY => {
                     return Err(Left::Form("it has a summary for ThinLTO"));
                 }
                 _ => return Err(Left::Form("its module has a block that is not known here")),
@@ -170,11 +167,11 @@ fn module(source: &mut Source<'_>, out: &mut Writer, mut block: Block) -> Result
             Part::Entry(Entry::Record) => {
                 let record = &source.stream.record;
                 match record.code {
-                    VERSION if record.operand(0)? == 2 => version = true,
-                    VERSION => return Err(OLD),
-                    SYMBOLS_AT | HASH => continue,
-                    SOURCE_FILE => {
-                        out.record(width, SOURCE_FILE, &[]);
+                    module::VERSION if record.operand(0)? == 2 => version = true,
+                    module::VERSION => return Err(OLD),
+                    module::VSTOFFSET | module::HASH => continue,
+                    module::SOURCE_FILENAME => {
+                        out.record(width, module::SOURCE_FILENAME, &[]);
                         continue;
                     }
                     code if KEPT.contains(&code) => {}
@@ -215,19 +212,19 @@ fn names_of(record: &Record<'_>) -> Result<u64> {
 /// A group of attributes without those that are dropped. Groups that have no other go; their
 /// numbers are kept.
 fn group(record: &Record<'_>, emptied: &mut HashSet<u64>) -> Result<Edit> {
-    if record.code != GROUP {
+    if record.code != attribute::GRP_ENTRY {
         return Err(Left::Form(
             "it has attributes in a form that is not known here",
         ));
     }
     let (number, at) = (record.operand(0)?, record.operand(1)?);
-    if at != OF_FUNCTION {
+    if at != attribute::FUNCTION_INDEX {
         return Ok(Edit::Keep);
     }
     let mut kept = vec![number, at];
     let mut rest = &record.operands[2..];
     while !rest.is_empty() {
-        let size = attribute(rest);
+        let size = attribute_size(rest);
         let size = size.ok_or(Left::Form("it has an attribute that is not known here"))?;
         let (one, others) = rest.split_at(size);
         if !is_dropped(one) {
@@ -246,20 +243,19 @@ fn group(record: &Record<'_>, emptied: &mut HashSet<u64>) -> Result<Edit> {
 }
 
 /// How many operands the first attribute has.
-fn attribute(operands: &[u64]) -> Option<usize> {
-    let size = match operands.first()? {
-        // One that is there or not, or that is of a type, which is not told.
-        0 | 5 => 2,
-        // One with a number, or of a type.
-        1 | 6 => 3,
-        // A text, or two, each with a zero behind it.
-        kind @ (3 | 4) => {
+fn attribute_size(operands: &[u64]) -> Option<usize> {
+    let size = match *operands.first()? {
+        attribute::ENUM | attribute::TYPE_UNTOLD => 2,
+        attribute::INTEGER | attribute::TYPE => 3,
+        kind @ (attribute::KEY | attribute::KEY_VALUE) => {
             let zeros = operands
                 .iter()
                 .enumerate()
                 .skip(1)
                 .filter(|(_, byte)| **byte == 0);
-            let last = zeros.map(|(at, _)| at).nth(*kind as usize - 3)?;
+            let last = zeros
+                .map(|(at, _)| at)
+                .nth((kind - attribute::KEY) as usize)?;
             last + 1
         }
         _ => return None,
@@ -268,7 +264,7 @@ fn attribute(operands: &[u64]) -> Option<usize> {
 }
 
 fn is_dropped(attribute: &[u64]) -> bool {
-    let Some((3 | 4, text)) = attribute.split_first() else {
+    let Some((&(attribute::KEY | attribute::KEY_VALUE), text)) = attribute.split_first() else {
         return false;
     };
     DROPPED.iter().any(|name| {
@@ -284,7 +280,7 @@ fn is_dropped(attribute: &[u64]) -> bool {
 
 /// A list of groups without those that are gone.
 fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
-    if record.code != LIST {
+    if record.code != attribute::ENTRY {
         return Err(Left::Form(
             "it has attributes in a form that is not known here",
         ));
@@ -297,22 +293,20 @@ fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
     })
 }
 
-/// Metadata without `llvm.ident`, which is a name and what has it, and without its index.
-fn metadata(record: &Record<'_>, named: &mut bool) -> Edit {
+/// Metadata without `llvm.ident`, which is a name and what has it, without texts that it alone has,
+/// and without its index.
+fn metadata_edit(record: &Record<'_>, named: &mut bool, texts: &HashSet<u64>) -> Result<Edit> {
     let drop = match record.code {
-        NAME => {
-            *named = record
-                .operands
-                .iter()
-                .copied()
-                .eq(b"llvm.ident".map(u64::from));
+        metadata::STRINGS if !texts.is_empty() => return ident::without(record, texts),
+        metadata::NAME => {
+            *named = ident::is_ident(record);
             *named
         }
-        NAMED_NODE => std::mem::take(named),
-        INDEX_AT | INDEX => true,
+        metadata::NAMED_NODE => std::mem::take(named),
+        metadata::INDEX_OFFSET | metadata::INDEX => true,
         _ => false,
     };
-    if drop { Edit::Drop } else { Edit::Keep }
+    Ok(if drop { Edit::Drop } else { Edit::Keep })
 }
 
 /// Reads the table of a module's symbols, which since LLVM 5 tells nothing but where functions are.
@@ -320,7 +314,7 @@ fn only_places(source: &mut Source<'_>, mut block: Block) -> Result<()> {
     loop {
         match source.stream.next(&mut block)? {
             Entry::End => return Ok(()),
-            Entry::Record if source.stream.record.code == FUNCTION_AT => {}
+            Entry::Record if source.stream.record.code == symbol::FNENTRY => {}
             _ => return Err(OLD),
         }
     }

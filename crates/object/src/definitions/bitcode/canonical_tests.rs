@@ -1,11 +1,10 @@
 //! Canonical forms of bitcode as clang writes it, and as tests write it. That LLVM reads them as it
 //! should is tested with its tools (`tests/tests/super_archive/canonical.rs`).
 
+use super::codes::attribute::FUNCTION_INDEX;
 use super::tests::{Writer, clang, old};
-use super::{MODULE_BLOCK, TABLE_BLOCK, TEXTS_BLOCK, canonical, definitions};
+use super::{block, canonical, definitions};
 use crate::superarchive::Left;
-
-const FUNCTION: u64 = 0xFFFF_FFFF;
 
 /// A record of texts, each with a zero behind it, behind its operands.
 fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]) {
@@ -17,8 +16,8 @@ fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]
     writer.record(code, &all);
 }
 
-fn blob(writer: &mut Writer, block: u64, bytes: &[u8]) {
-    writer.begin(block, 3).fixed(2, 3).vbr(2, 5);
+fn blob(writer: &mut Writer, id: u64, bytes: &[u8]) {
+    writer.begin(id, 3).fixed(2, 3).vbr(2, 5);
     writer.fixed(1, 1).vbr(1, 8).fixed(0, 1).fixed(5, 3);
     writer.fixed(4, 3).vbr(bytes.len() as u64, 6).align();
     for byte in bytes {
@@ -26,6 +25,31 @@ fn blob(writer: &mut Writer, block: u64, bytes: &[u8]) {
     }
     writer.align();
     writer.end();
+}
+
+/// The texts of a module's metadata, as LLVM writes them: their sizes, then all letters.
+fn metadata_texts(writer: &mut Writer, texts: &[&str]) {
+    writer.fixed(2, 3).vbr(4, 5).fixed(1, 1).vbr(35, 8);
+    for _ in ["how many", "where the letters begin"] {
+        writer.fixed(0, 1).fixed(2, 3).vbr(6, 5);
+    }
+    writer.fixed(0, 1).fixed(5, 3);
+    let mut sizes = Writer::default();
+    for text in texts {
+        sizes.vbr(text.len() as u64, 6);
+    }
+    sizes.align();
+    let sizes = sizes.bytes();
+    let all = [&sizes[..], texts.concat().as_bytes()].concat();
+    writer.fixed(4, 3).vbr(texts.len() as u64, 6);
+    writer
+        .vbr(sizes.len() as u64, 6)
+        .vbr(all.len() as u64, 6)
+        .align();
+    for byte in all {
+        writer.fixed(byte.into(), 8);
+    }
+    writer.align();
 }
 
 /// An abbreviation for the name of a source file: an array of numbers of so many bits.
@@ -48,13 +72,13 @@ fn module(whole: bool) -> Vec<u8> {
         w.text(1, &[], "LLVM19.1.7");
     }
     w.record(2, &[0]).end();
-    w.begin(MODULE_BLOCK, 3).record(1, &[2]);
+    w.begin(block::MODULE, 3).record(1, &[2]);
     w.begin(10, 3);
     if whole {
         texts(
             w,
             3,
-            &[1, FUNCTION],
+            &[1, FUNCTION_INDEX],
             &[(4, "target-cpu\0gfx900\0"), (4, "tune-cpu\0gfx900\0")],
         );
         let all = [
@@ -63,12 +87,12 @@ fn module(whole: bool) -> Vec<u8> {
             (3, "target-cpu\0"),
             (0, "\u{12}"),
         ];
-        texts(w, 3, &[2, FUNCTION, 1, 4, 8, 6, 5, 4, 5, 7], &all);
+        texts(w, 3, &[2, FUNCTION_INDEX, 1, 4, 8, 6, 5, 4, 5, 7], &all);
     } else {
         texts(
             w,
             3,
-            &[2, FUNCTION, 1, 4, 8, 6, 5, 4, 5, 7],
+            &[2, FUNCTION_INDEX, 1, 4, 8, 6, 5, 4, 5, 7],
             &[(3, "target-cpus\0"), (0, "\u{12}")],
         );
     }
@@ -99,16 +123,23 @@ fn module(whole: bool) -> Vec<u8> {
         w.record(13, &[77]).record(17, &[1, 2, 3, 4, 5]);
     }
     w.begin(15, 3);
+    // The sizes of five take 30 bits, unless one is longer than 31.
+    let compiler = "clang version 19.1.7 (of one who builds it)";
+    let compiler = if whole { compiler } else { "" };
+    metadata_texts(w, &["a", compiler, "b", "c", "d"]);
     if whole {
         w.record(38, &[9, 0]);
     }
-    w.text(4, &[], "llvm.module.flags").record(10, &[0]);
+    // Texts are from 0 on, nodes from 5 on; nodes name things by one more.
+    w.record(3, &[1]).record(3, &[2]).record(3, &[3]);
+    w.record(5, &[4, 0, 5]);
+    w.text(4, &[], "llvm.module.flags").record(10, &[5]);
     if whole {
         w.text(4, &[], "llvm.ident")
-            .record(10, &[1])
+            .record(10, &[6, 6])
             .record(39, &[4, 4]);
     }
-    w.text(4, &[], "llvm.idents").record(10, &[2]);
+    w.text(4, &[], "llvm.idents").record(10, &[7, 8]);
     w.end();
     if whole {
         w.begin(14, 4).record(3, &[0, 12]).end();
@@ -117,10 +148,10 @@ fn module(whole: bool) -> Vec<u8> {
     w.begin(12, 4).record(1, &[1]).end();
     w.end();
     if whole {
-        blob(w, TABLE_BLOCK, b"no table");
-        blob(w, TEXTS_BLOCK, b"..fa.camdgcn");
+        blob(w, block::SYMTAB, b"no table");
+        blob(w, block::STRTAB, b"..fa.camdgcn");
     } else {
-        blob(w, TEXTS_BLOCK, b"..f");
+        blob(w, block::STRTAB, b"..f");
     }
     writer.bytes()
 }
@@ -153,9 +184,106 @@ fn modules_for_two_processors_become_one() {
             assert_eq!(canonical(&form).as_ref(), Ok(&form));
             assert_eq!(definitions(&form), definitions(&one));
             let has = |text: &[u8]| form.windows(text.len()).any(|part| part == text);
-            assert!(!has(b"LLVM14") && !has(b"gfx90"));
+            assert!(!has(b"LLVM14") && !has(b"gfx90") && !has(b"clang version"));
         }
     }
+}
+
+/// The text of `llvm.ident` is that of something else, too, or may be.
+#[test]
+fn texts_that_others_name_stay() {
+    let has_text = |write: &dyn Fn(&mut Writer)| {
+        let mut writer = Writer::new();
+        let w = &mut writer;
+        w.begin(block::MODULE, 3).record(1, &[2]);
+        // The types of metadata, of nothing, and of a function that takes a number.
+        w.begin(17, 3)
+            .record(1, &[3])
+            .record(16, &[])
+            .record(2, &[]);
+        w.record(7, &[32]).record(21, &[0, 1, 2]).end();
+        w.begin(15, 3);
+        metadata_texts(w, &["compiler", "other"]);
+        w.record(3, &[1])
+            .text(4, &[], "llvm.ident")
+            .record(10, &[2]);
+        write(w);
+        w.end().end();
+        blob(w, block::STRTAB, b"");
+        let form = canonical(&writer.bytes()).unwrap();
+        assert_eq!(canonical(&form).as_ref(), Ok(&form));
+        form.windows(8).any(|part| part == b"compiler")
+    };
+    assert!(!has_text(&|_| {}));
+    // In a function: metadata of its own, and attachments to an instruction and to itself.
+    let in_function = |block: u64, code: u64, operands: &[u64]| {
+        has_text(&|w| {
+            w.end().begin(12, 3).begin(block, 3);
+            w.record(code, operands).end();
+        })
+    };
+    assert!(!in_function(15, 3, &[2, 0]), "the other text");
+    assert!(in_function(15, 3, &[1, 0]));
+    assert!(in_function(15, 3, &[3]));
+    assert!(in_function(15, 46, &[0, 0]), "what is not known");
+    assert!(
+        !in_function(16, 11, &[2, 2, 5]),
+        "an instruction and a kind"
+    );
+    assert!(in_function(16, 11, &[9, 7, 2]));
+    assert!(in_function(16, 11, &[7, 5, 7, 2]));
+    let of_module = |code: u64, operands: &[u64]| {
+        has_text(&|w| {
+            w.record(code, operands);
+        })
+    };
+    // A second node of that text, a node of the node, and what is attached to a variable.
+    assert!(of_module(5, &[1]));
+    assert!(of_module(3, &[2, 3]));
+    assert!(!of_module(36, &[2, 2, 9]));
+    assert!(of_module(36, &[0, 7, 2]));
+    assert!(of_module(20, &[0; 8]), "debug information");
+    assert!(has_text(&|w| {
+        w.text(4, &[], "llvm.other").record(10, &[2]);
+    }));
+    // A function that takes metadata.
+    assert!(has_text(&|w| {
+        w.end().begin(17, 3).record(1, &[2]);
+        w.record(16, &[]).record(21, &[0, 1, 0]);
+    }));
+}
+
+/// Sizes that are more than there are letters, or that are not there.
+#[test]
+fn texts_of_damaged_metadata() {
+    let form = |operands: [u64; 2], bytes: &[u8]| {
+        let mut writer = Writer::new();
+        let w = &mut writer;
+        w.begin(block::MODULE, 3).record(1, &[2]).begin(15, 3);
+        w.fixed(2, 3).vbr(4, 5).fixed(1, 1).vbr(35, 8);
+        w.fixed(0, 1).fixed(2, 3).vbr(6, 5);
+        w.fixed(0, 1).fixed(1, 3).vbr(4, 5);
+        w.fixed(0, 1).fixed(5, 3);
+        w.fixed(4, 3).vbr(operands[0], 6).fixed(operands[1], 4);
+        w.vbr(bytes.len() as u64, 6).align();
+        for byte in bytes {
+            w.fixed((*byte).into(), 8);
+        }
+        w.align();
+        w.record(3, &[1]).text(4, &[], "llvm.ident");
+        w.record(10, &[operands[0]]).end().end();
+        blob(w, block::STRTAB, b"");
+        canonical(&writer.bytes())
+    };
+    assert!(form([1, 4], &[1, 0, 0, 0, b'x']).is_ok());
+    assert!(form([1, 4], &[2, 0, 0, 0, b'x']).is_err(), "too long");
+    assert!(form([1, 9], &[1, 0, 0, 0, b'x']).is_err(), "behind the end");
+    assert!(form([9, 4], &[1, 0, 0, 0, b'x']).is_err(), "no more sizes");
+    let many = 1 << 60;
+    assert!(form([many, 4], &[0, 0, 0, 0, b'x']).is_err());
+    // Sizes are written up to a whole word, and four bits have no room for 16.
+    let room = Left::Form("its abbreviations have no room for a change");
+    assert_eq!(form([20, 15], &[0; 15]), Err(room));
 }
 
 #[test]
@@ -180,10 +308,10 @@ fn what_is_not_known_stays_as_it_is() {
     // In a module: something that no version up to LLVM 19 writes.
     let unknown = |write: &dyn Fn(&mut Writer)| {
         let mut writer = Writer::new();
-        writer.begin(MODULE_BLOCK, 3).record(1, &[2]);
+        writer.begin(block::MODULE, 3).record(1, &[2]);
         write(&mut writer);
         writer.end();
-        blob(&mut writer, TEXTS_BLOCK, b"name");
+        blob(&mut writer, block::STRTAB, b"name");
         writer.bytes()
     };
     assert!(canonical(&unknown(&|_| {})).is_ok());
@@ -211,7 +339,7 @@ fn what_is_not_known_stays_as_it_is() {
     let bytes = unknown(&|w| {
         w.begin(10, 3).fixed(2, 3).vbr(61, 5);
         let text = "target-cpu\0x\0".bytes().map(u64::from);
-        let head = [3, 1, FUNCTION, 4].into_iter().chain(text);
+        let head = [3, 1, FUNCTION_INDEX, 4].into_iter().chain(text);
         for operand in head.chain([0, u64::MAX].into_iter().cycle()).take(61) {
             w.fixed(1, 1).vbr(operand, 8);
         }
@@ -224,7 +352,7 @@ fn what_is_not_known_stays_as_it_is() {
     let attribute = |operands: &[u64]| {
         unknown(&|w| {
             w.begin(10, 3)
-                .record(3, &[&[1, FUNCTION], operands].concat())
+                .record(3, &[&[1, FUNCTION_INDEX], operands].concat())
                 .end();
         })
     };

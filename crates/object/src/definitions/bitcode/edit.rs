@@ -14,6 +14,8 @@ pub enum Edit {
     Drop,
     /// It has these operands.
     Write(Vec<u64>),
+    /// It has these operands, and this blob.
+    WriteBlob(Vec<u64>, Vec<u8>),
 }
 
 /// What is read, and copied from.
@@ -83,7 +85,13 @@ pub fn records(
                     (Edit::Write(operands), None) if record.operands.len() < KEPT => {
                         out.record(width, record.code, &operands);
                     }
-                    (Edit::Write(_), _) => return Err(Left::Form("a record of it is too long")),
+                    (Edit::WriteBlob(operands, blob), Some(_)) => {
+                        let written = source.stream.write(&block, &operands, &blob, out);
+                        written.ok_or(Left::Form("its abbreviations have no room for a change"))?;
+                    }
+                    (Edit::Write(_) | Edit::WriteBlob(..), _) => {
+                        return Err(Left::Form("a record of it is too long"));
+                    }
                 }
             }
             Part::Info(_) | Part::Entry(Entry::Block(_)) => {

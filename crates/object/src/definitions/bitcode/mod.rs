@@ -2,7 +2,9 @@
 
 mod bits;
 mod canonical;
+pub mod codes;
 mod edit;
+mod ident;
 mod module;
 mod stream;
 mod table;
@@ -11,22 +13,16 @@ mod writer;
 
 pub use canonical::canonical;
 
+use codes::{BLOB, MAGIC, block};
 use module::Module;
 use stream::{Entry, Stream};
 use table::Table;
-pub use target::{DATA_LAYOUT, TRIPLE, Target};
+pub use target::Target;
 pub use writer::Writer;
 
 use super::found::Found;
 use crate::error::Problem;
 use crate::superarchive::Definition;
-
-pub const MODULE_BLOCK: u64 = 8;
-pub const IDENTIFICATION_BLOCK: u64 = 13;
-const TEXTS_BLOCK: u64 = 23;
-const TABLE_BLOCK: u64 = 25;
-/// The only record of the latter two.
-const BLOB: u64 = 1;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
     let file = File::read(unwrapped(data)?)?;
@@ -53,7 +49,7 @@ pub fn unwrapped(data: &[u8]) -> Result<&[u8], Problem> {
         .zip(word(12))
         .and_then(|(at, size)| data.get(at..at.checked_add(size)?));
     let inner = inner.ok_or(Problem::Truncated("wrapped bitcode"))?;
-    match inner.starts_with(b"BC\xC0\xDE") {
+    match inner.starts_with(MAGIC) {
         true => Ok(inner),
         false => Err(Problem::Malformed("what its wrapper holds is no bitcode")),
     }
@@ -75,21 +71,21 @@ impl<'d> File<'d> {
         // Modules, and the table, before the texts that they want.
         let (mut waiting, mut table) = (Vec::new(), None);
         while !stream.is_over() {
-            let Entry::Block(block) = stream.next(&mut outside)? else {
+            let Entry::Block(inner) = stream.next(&mut outside)? else {
                 return Err(Problem::Malformed("its bitcode is not in blocks"));
             };
-            match block.id {
-                MODULE_BLOCK => waiting.push(Module::read(&mut stream, block)?),
-                TEXTS_BLOCK => {
-                    let texts = blob(&mut stream, block)?;
+            match inner.id {
+                block::MODULE => waiting.push(Module::read(&mut stream, inner)?),
+                block::STRTAB => {
+                    let texts = blob(&mut stream, inner)?;
                     file.modules
                         .extend(waiting.drain(..).map(|module| (module, texts)));
                     if let (None, Some(table)) = (&file.table, table.take()) {
                         file.table = Some((table, texts));
                     }
                 }
-                TABLE_BLOCK => table = Table::read(blob(&mut stream, block)?),
-                _ => stream.skip(&block)?,
+                block::SYMTAB => table = Table::read(blob(&mut stream, inner)?),
+                _ => stream.skip(&inner)?,
             }
         }
         file.modules
@@ -109,10 +105,10 @@ impl<'d> File<'d> {
     }
 }
 
-fn blob<'d>(stream: &mut Stream<'d>, mut block: stream::Block) -> Result<&'d [u8], Problem> {
+fn blob<'d>(stream: &mut Stream<'d>, mut outer: stream::Block) -> Result<&'d [u8], Problem> {
     let mut found = &[][..];
     loop {
-        match stream.next(&mut block)? {
+        match stream.next(&mut outer)? {
             Entry::End => return Ok(found),
             Entry::Block(inner) => stream.skip(&inner)?,
             Entry::Record if stream.record.code == BLOB => {

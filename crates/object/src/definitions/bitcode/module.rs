@@ -1,11 +1,12 @@
-//! The global values of a module (`enum ModuleCodes` of `llvm/Bitcode/LLVMBitCodes.h`, and the
-//! comments on `parseGlobalVarRecord` and its like in LLVM's `BitcodeReader.cpp`).
+//! The global values of a module (the comments on `parseGlobalVarRecord` and its like in LLVM's
+//! `BitcodeReader.cpp`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::codes::{block, module as code, symbol};
 use super::stream::{Block, Entry, Record, Stream};
-use super::{DATA_LAYOUT, text};
+use super::text;
 use crate::definitions::found::Found;
 use crate::error::Problem;
 
@@ -60,26 +61,14 @@ enum Mangling {
     UnderscoreUnlessCpp,
 }
 
-const VERSION: u64 = 1;
-const SECTION_NAME: u64 = 5;
-const VARIABLE: u64 = 7;
-const FUNCTION: u64 = 8;
-const ALIAS_OLD: u64 = 9;
-const ALIAS: u64 = 14;
-const IFUNC: u64 = 18;
-
-const SYMBOLS_BLOCK: u64 = 14;
-const SYMBOL: u64 = 1;
-const FUNCTION_SYMBOL: u64 = 3;
-
 impl Module {
-    pub fn read(stream: &mut Stream<'_>, mut block: Block) -> Result<Self, Problem> {
+    pub fn read(stream: &mut Stream<'_>, mut outer: Block) -> Result<Self, Problem> {
         stream.forget();
         let mut module = Self::default();
         loop {
-            match stream.next(&mut block)? {
+            match stream.next(&mut outer)? {
                 Entry::End => return Ok(module),
-                Entry::Block(inner) if inner.id == SYMBOLS_BLOCK && !module.has_texts() => {
+                Entry::Block(inner) if inner.id == block::VALUE_SYMTAB && !module.has_texts() => {
                     module.read_names(stream, inner)?;
                 }
                 Entry::Block(inner) => stream.skip(&inner)?,
@@ -95,22 +84,22 @@ impl Module {
 
     fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
         let kind = match record.code {
-            VERSION => {
+            code::VERSION => {
                 self.version = record.operand(0)?;
                 return Ok(());
             }
-            DATA_LAYOUT => {
+            code::DATALAYOUT => {
                 self.mangling = Mangling::of(&record.text(0)?);
                 return Ok(());
             }
-            SECTION_NAME => {
+            code::SECTIONNAME => {
                 self.sections.push(record.text(0)?);
                 return Ok(());
             }
-            VARIABLE => Kind::Variable,
-            FUNCTION => Kind::Function,
-            ALIAS | ALIAS_OLD => Kind::Alias,
-            IFUNC => Kind::Resolved,
+            code::GLOBALVAR => Kind::Variable,
+            code::FUNCTION => Kind::Function,
+            code::ALIAS | code::ALIAS_OLD => Kind::Alias,
+            code::IFUNC => Kind::Resolved,
             _ => return Ok(()),
         };
         let (name, first) = match self.has_texts() {
@@ -121,7 +110,7 @@ impl Module {
         self.values.push(Value {
             kind,
             name,
-            linkage: Linkage::of(operand(if record.code == ALIAS_OLD { 2 } else { 3 })?),
+            linkage: Linkage::of(operand(if record.code == code::ALIAS_OLD { 2 } else { 3 })?),
             declared_only: match kind {
                 // Where its first value is: nowhere.
                 Kind::Variable => operand(2)? == 0,
@@ -136,16 +125,16 @@ impl Module {
         Ok(())
     }
 
-    fn read_names(&mut self, stream: &mut Stream<'_>, mut block: Block) -> Result<(), Problem> {
+    fn read_names(&mut self, stream: &mut Stream<'_>, mut outer: Block) -> Result<(), Problem> {
         loop {
-            match stream.next(&mut block)? {
+            match stream.next(&mut outer)? {
                 Entry::End => return Ok(()),
                 Entry::Block(inner) => stream.skip(&inner)?,
                 Entry::Record => {
                     let from = match stream.record.code {
-                        SYMBOL => 1,
+                        symbol::ENTRY => 1,
                         // The place of its code is between.
-                        FUNCTION_SYMBOL => 2,
+                        symbol::FNENTRY => 2,
                         _ => continue,
                     };
                     let record = &stream.record;

@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 
 use super::bits::Bits;
+use super::codes::{block, block_info, encoding, next};
+use super::writer::Writer;
 use crate::error::Problem;
 
 /// All that may come next in a block.
@@ -48,6 +50,8 @@ pub struct Record<'d> {
     pub blob: Option<&'d [u8]>,
     /// Where the size of the blob is, in bits.
     pub blob_at: u64,
+    /// Which abbreviation it was written with, if it has a blob.
+    abbreviation: usize,
 }
 
 /// No name is as long. Source text is, in records that nothing here wants.
@@ -81,14 +85,6 @@ pub struct Stream<'d> {
     shared: HashMap<u64, Vec<Abbreviation>>,
     pub record: Record<'d>,
 }
-
-const BLOCK_INFO: u64 = 0;
-const SET_BLOCK: u64 = 1;
-// What may come next in a block, before the numbers of abbreviations.
-pub const END_BLOCK: u64 = 0;
-pub const ENTER_BLOCK: u64 = 1;
-pub const DEFINE: u64 = 2;
-pub const UNABBREVIATED: u64 = 3;
 
 /// Operands of an abbreviation. LLVM's have some twenty; literal ones take no bits of the records
 /// that they are in.
@@ -145,24 +141,24 @@ impl<'d> Stream<'d> {
     /// As [`Self::next`], with what that one reads silently.
     pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
         Ok(match self.bits.fixed(block.width)? {
-            END_BLOCK => {
+            next::END_BLOCK => {
                 self.bits.align()?;
                 Part::Entry(Entry::End)
             }
-            ENTER_BLOCK => match self.enter()? {
-                inner if inner.id == BLOCK_INFO => Part::Info(inner),
+            next::ENTER_SUBBLOCK => match self.enter()? {
+                inner if inner.id == block::BLOCKINFO => Part::Info(inner),
                 inner => Part::Entry(Entry::Block(inner)),
             },
-            DEFINE => {
+            next::DEFINE_ABBREV => {
                 block.abbreviations.push(self.define()?);
                 Part::Definition
             }
-            UNABBREVIATED => {
+            next::UNABBREV_RECORD => {
                 self.unabbreviated()?;
                 Part::Entry(Entry::Record)
             }
             number => {
-                self.abbreviated(block, (number - 4) as usize)?;
+                self.abbreviated(block, (number - next::FIRST_APPLICATION_ABBREV) as usize)?;
                 Part::Entry(Entry::Record)
             }
         })
@@ -196,15 +192,15 @@ impl<'d> Stream<'d> {
         let mut of = None;
         loop {
             match self.bits.fixed(block.width)? {
-                END_BLOCK => return self.bits.align(),
-                DEFINE => {
+                next::END_BLOCK => return self.bits.align(),
+                next::DEFINE_ABBREV => {
                     let abbreviation = self.define()?;
                     let id = of.ok_or(BAD)?;
                     self.shared.entry(id).or_default().push(abbreviation);
                 }
-                UNABBREVIATED => {
+                next::UNABBREV_RECORD => {
                     self.unabbreviated()?;
-                    if self.record.code == SET_BLOCK {
+                    if self.record.code == block_info::SETBID {
                         of = self.record.operands.first().copied();
                     }
                 }
@@ -255,18 +251,41 @@ impl<'d> Stream<'d> {
             return Ok(Kind::Operand(Operand::Literal(self.bits.vbr(8)?)));
         }
         let operand = match self.bits.fixed(3)? {
-            encoding @ (1 | 2) => match (self.bits.vbr(5)?, encoding) {
+            kind @ (encoding::FIXED | encoding::VBR) => match (self.bits.vbr(5)?, kind) {
                 (0, _) => Operand::Literal(0),
-                (width @ ..=64, 1) => Operand::Fixed(width as u32),
+                (width @ ..=64, encoding::FIXED) => Operand::Fixed(width as u32),
                 (width @ 2..=32, _) => Operand::Vbr(width as u32),
                 _ => return Err(BAD),
             },
-            3 => return Ok(Kind::Array),
-            4 => Operand::Character,
-            5 => return Ok(Kind::Blob),
+            encoding::ARRAY => return Ok(Kind::Array),
+            encoding::CHAR6 => Operand::Character,
+            encoding::BLOB => return Ok(Kind::Blob),
             _ => return Err(BAD),
         };
         Ok(Kind::Operand(operand))
+    }
+
+    /// Writes the record that was read last, which has a blob, with other operands and another blob;
+    /// `None` if its abbreviation cannot have them.
+    pub fn write(
+        &self,
+        block: &Block,
+        operands: &[u64],
+        blob: &[u8],
+        out: &mut Writer,
+    ) -> Option<()> {
+        let number = self.record.abbreviation;
+        let abbreviation = abbreviation(&self.shared, block, number)?;
+        out.fixed(next::FIRST_APPLICATION_ABBREV + number as u64, block.width);
+        if abbreviation.operands.len() != 1 + operands.len() {
+            return None;
+        }
+        let numbers = std::iter::once(&self.record.code).chain(operands);
+        for (operand, number) in abbreviation.operands.iter().zip(numbers) {
+            operand.write(*number, out)?;
+        }
+        out.blob(blob);
+        Some(())
     }
 
     fn unabbreviated(&mut self) -> Result<(), Problem> {
@@ -279,12 +298,7 @@ impl<'d> Stream<'d> {
     }
 
     fn abbreviated(&mut self, block: &Block, number: usize) -> Result<(), Problem> {
-        let shared = self.shared.get(&block.id).map_or(&[][..], Vec::as_slice);
-        let found = match number.checked_sub(block.shared) {
-            None => shared.get(number),
-            Some(own) => block.abbreviations.get(own),
-        };
-        let abbreviation = found.ok_or(BAD)?;
+        let abbreviation = abbreviation(&self.shared, block, number).ok_or(BAD)?;
         let (bits, record) = (&mut self.bits, &mut self.record);
         let (code, operands) = abbreviation.operands.split_first().ok_or(BAD)?;
         record.begin(code.read(bits)?);
@@ -300,6 +314,7 @@ impl<'d> Stream<'d> {
             }
             Last::Blob => {
                 record.blob_at = bits.at();
+                record.abbreviation = number;
                 let size = bits.vbr(6)?;
                 bits.align()?;
                 record.blob = Some(bits.bytes(size)?);
@@ -307,6 +322,18 @@ impl<'d> Stream<'d> {
             }
         }
         Ok(())
+    }
+}
+
+/// An abbreviation of a block, `shared` with others or its own.
+fn abbreviation<'a>(
+    shared: &'a HashMap<u64, Vec<Abbreviation>>,
+    block: &'a Block,
+    number: usize,
+) -> Option<&'a Abbreviation> {
+    match number.checked_sub(block.shared) {
+        None => shared.get(&block.id)?.get(number),
+        Some(own) => block.abbreviations.get(own),
     }
 }
 
@@ -336,6 +363,22 @@ impl Operand {
             Self::Fixed(width) => bits.fixed(width),
             Self::Vbr(width) => bits.vbr(width),
             Self::Character => Ok(CHARACTERS[bits.fixed(6)? as usize].into()),
+        }
+    }
+
+    /// Writes a number that it can have.
+    fn write(self, number: u64, out: &mut Writer) -> Option<()> {
+        match self {
+            Self::Literal(only) => (number == only).then_some(()),
+            Self::Fixed(width @ ..=32) if number >> width == 0 => {
+                out.fixed(number, width);
+                Some(())
+            }
+            Self::Vbr(width) => {
+                out.vbr(number, width);
+                Some(())
+            }
+            Self::Fixed(_) | Self::Character => None,
         }
     }
 }

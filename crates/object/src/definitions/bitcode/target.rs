@@ -1,7 +1,8 @@
 //! What a module is for.
 
+use super::codes::{block, module as code};
 use super::stream::{Entry, Stream};
-use super::{MODULE_BLOCK, unwrapped};
+use super::unwrapped;
 use crate::error::Problem;
 
 /// The target of a module, as it names it.
@@ -11,10 +12,6 @@ pub struct Target {
     pub data_layout: Vec<u8>,
 }
 
-// In the block of a module.
-pub const TRIPLE: u64 = 2;
-pub const DATA_LAYOUT: u64 = 3;
-
 impl Target {
     /// That of the first module of a file of bitcode. LLVM writes the data layout behind the triple.
     pub fn of(data: &[u8]) -> Result<Self, Problem> {
@@ -22,8 +19,8 @@ impl Target {
         let mut target = Self::default();
         let mut module = loop {
             match stream.next(&mut outside)? {
-                Entry::Block(block) if block.id == MODULE_BLOCK => break block,
-                Entry::Block(block) => stream.skip(&block)?,
+                Entry::Block(inner) if inner.id == block::MODULE => break inner,
+                Entry::Block(inner) => stream.skip(&inner)?,
                 _ => return Err(Problem::Malformed("its bitcode is not in blocks")),
             }
         };
@@ -32,8 +29,8 @@ impl Target {
                 Entry::Block(inner) => stream.skip(&inner)?,
                 Entry::End => return Err(Problem::Malformed("its module has no data layout")),
                 Entry::Record => match stream.record.code {
-                    TRIPLE => target.triple = stream.record.text(0)?,
-                    DATA_LAYOUT => {
+                    code::TRIPLE => target.triple = stream.record.text(0)?,
+                    code::DATALAYOUT => {
                         target.data_layout = stream.record.text(0)?;
                         return Ok(target);
                     }

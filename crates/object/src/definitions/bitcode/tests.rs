@@ -110,7 +110,7 @@ fn told(data: &[u8]) -> Result<String, Problem> {
 /// `BLOCKINFO`.
 pub fn old() -> Vec<u8> {
     let mut writer = Writer::new();
-    writer.begin(MODULE_BLOCK, 3).record(1, &[1]);
+    writer.begin(block::MODULE, 3).record(1, &[1]);
     // Characters of 8, 7 and 6 bits, as LLVM's own `VST_ENTRY` ones: the number, then the name.
     writer.begin(0, 2).record(1, &[14]);
     for (encoding, width) in [(1, 8), (1, 7), (4, 0)] {
@@ -157,7 +157,7 @@ pub fn old() -> Vec<u8> {
         .end()
         .begin(99, 2)
         .end();
-    writer.begin(SYMBOLS, 4);
+    writer.begin(block::VALUE_SYMTAB, 4);
     for (number, name) in [
         (0, "first"),
         (1, "declared"),
@@ -187,8 +187,6 @@ pub fn old() -> Vec<u8> {
     writer.end().end();
     writer.bytes()
 }
-
-const SYMBOLS: u64 = 14;
 
 #[test]
 fn names_of_before_llvm_5() {
@@ -231,7 +229,7 @@ fn wrappers() {
 /// A module with an abbreviation, a record that uses it, and bits behind.
 fn abbreviated(tail: u64, define: impl Fn(&mut Writer)) -> Result<String, Problem> {
     let mut writer = Writer::new();
-    writer.begin(MODULE_BLOCK, 3).fixed(2, 3);
+    writer.begin(block::MODULE, 3).fixed(2, 3);
     define(&mut writer);
     writer.fixed(4, 3).fixed(tail, 64).fixed(tail, 64).align();
     told(&writer.bytes())
@@ -312,7 +310,7 @@ fn arrays_and_blobs_end_with_the_file() {
 #[test]
 fn blocks_in_blocks_are_not_entered() {
     let mut writer = Writer::new();
-    writer.begin(MODULE_BLOCK, 3);
+    writer.begin(block::MODULE, 3);
     for _ in 0..100_000 {
         writer.begin(50, 3);
     }
@@ -326,7 +324,7 @@ fn blocks_in_blocks_are_not_entered() {
 fn text_that_is_not_kept_is_no_name() {
     let mut writer = Writer::new();
     writer
-        .begin(MODULE_BLOCK, 3)
+        .begin(block::MODULE, 3)
         .record(5, &vec![1; stream::KEPT])
         .end();
     let too_long = Problem::Malformed("a name in its bitcode is too long");
@@ -334,7 +332,7 @@ fn text_that_is_not_kept_is_no_name() {
     let mut writer = Writer::new();
     // Assembly.
     writer
-        .begin(MODULE_BLOCK, 3)
+        .begin(block::MODULE, 3)
         .record(4, &vec![1; stream::KEPT + 1])
         .end();
     assert_eq!(told(&writer.bytes()).unwrap(), "");
@@ -345,13 +343,13 @@ fn text_that_is_not_kept_is_no_name() {
 fn names_are_counted() {
     let mut writer = Writer::new();
     writer
-        .begin(MODULE_BLOCK, 3)
+        .begin(block::MODULE, 3)
         .record(1, &[2])
         .text(3, &[], "m:e");
     for _ in 0..3000 {
         writer.record(8, &[0, 100_000, 0, 0, 0, 0]);
     }
-    writer.end().begin(TEXTS_BLOCK, 3);
+    writer.end().begin(block::STRTAB, 3);
     writer
         .fixed(2, 3)
         .vbr(2, 5)

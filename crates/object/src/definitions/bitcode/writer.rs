@@ -1,6 +1,6 @@
 //! Writes a bitstream: blocks, and records without abbreviations.
 
-use super::stream::{DEFINE, END_BLOCK, ENTER_BLOCK, UNABBREVIATED};
+use super::codes::{encoding, next};
 
 /// The width of abbreviations outside of all blocks.
 pub const OUTSIDE: u32 = 2;
@@ -66,7 +66,7 @@ impl Writer {
 
     /// A block, in one of this width.
     pub fn enter(&mut self, outer: u32, id: u64, width: u32) -> Open {
-        self.fixed(ENTER_BLOCK, outer);
+        self.fixed(next::ENTER_SUBBLOCK, outer);
         self.vbr(id, 8);
         self.vbr(width.into(), 4);
         self.align();
@@ -76,7 +76,7 @@ impl Writer {
 
     /// The end of a block of this width.
     pub fn end(&mut self, open: Open, width: u32) {
-        self.fixed(END_BLOCK, width);
+        self.fixed(next::END_BLOCK, width);
         self.align();
         self.close(open);
     }
@@ -106,7 +106,7 @@ impl Writer {
 
     /// A record, in a block of this width.
     pub fn record(&mut self, width: u32, code: u64, operands: &[u64]) {
-        self.fixed(UNABBREVIATED, width);
+        self.fixed(next::UNABBREV_RECORD, width);
         self.vbr(code, 6);
         self.vbr(operands.len() as u64, 6);
         for &operand in operands {
@@ -124,25 +124,25 @@ impl Writer {
 
     /// An abbreviation for records of this code whose operands are bytes.
     pub fn define_text(&mut self, width: u32, code: u64) {
-        self.fixed(DEFINE, width);
+        self.fixed(next::DEFINE_ABBREV, width);
         // The code itself, an array, and its elements: numbers of eight bits.
         self.vbr(3, 5);
         self.fixed(1, 1);
         self.vbr(code, 8);
         self.fixed(0, 1);
-        self.fixed(3, 3);
+        self.fixed(encoding::ARRAY, 3);
         self.fixed(0, 1);
-        self.fixed(1, 3);
+        self.fixed(encoding::FIXED, 3);
         self.vbr(8, 5);
     }
 
     /// An abbreviation for records of this code that are a blob.
     pub fn define_blob(&mut self, width: u32, code: u64) {
-        self.fixed(DEFINE, width);
+        self.fixed(next::DEFINE_ABBREV, width);
         self.vbr(2, 5);
         self.fixed(1, 1);
         self.vbr(code, 8);
         self.fixed(0, 1);
-        self.fixed(5, 3);
+        self.fixed(encoding::BLOB, 3);
     }
 }

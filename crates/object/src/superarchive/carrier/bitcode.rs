@@ -2,13 +2,14 @@
 //! stand behind that end, where LLVM does not look.
 //!
 //! `llvm-link` refuses archives with members of any other kind, and warns of modules whose triples or
-//! data layouts differ. Numbers are those of `llvm/Bitcode/LLVMBitCodes.h`; how they are written is
-//! told by LLVM's "Bitcode File Format".
+//! data layouts differ. How modules are written is told by LLVM's
+//! "Bitcode File Format".
 
 use super::ALIGN;
-use crate::definitions::bitcode::{
-    DATA_LAYOUT, IDENTIFICATION_BLOCK, MODULE_BLOCK, TRIPLE, Target, Writer,
+use crate::definitions::bitcode::codes::{
+    MAGIC, WRAPPER, WRAPPER_SIZE, block, identification, module as code,
 };
+use crate::definitions::bitcode::{Target, Writer};
 use crate::definitions::is_bitcode;
 
 /// A module for the target that another module is for.
@@ -21,17 +22,6 @@ pub struct Bitcode {
 /// The name of the member that is the module: 15 bytes, as many as a header holds.
 pub const NAME: &str = "gpustub-view.bc";
 
-const MAGIC: &[u8] = b"BC\xC0\xDE";
-/// Little-endian, as all numbers of the wrapper.
-const WRAPPER: u32 = 0x0B17_C0DE;
-const WRAPPER_SIZE: u64 = 20;
-
-/// In the block of identification.
-const STRING: u64 = 1;
-const EPOCH: u64 = 2;
-/// In the block of a module.
-const VERSION: u64 = 1;
-
 impl Bitcode {
     /// For the target of a module; `None` if this is none, or none whose target can be read.
     pub fn of(data: &[u8]) -> Option<Self> {
@@ -40,14 +30,20 @@ impl Bitcode {
         }
         let target = Target::of(data).ok()?;
         let mut bits = Writer::after(MAGIC);
-        bits.plain(IDENTIFICATION_BLOCK, &[(STRING, b"gpustub"), (EPOCH, &[0])]);
+        bits.plain(
+            block::IDENTIFICATION,
+            &[
+                (identification::STRING, b"gpustub"),
+                (identification::EPOCH, &[0]),
+            ],
+        );
         let (triple, data_layout) = (&target.triple[..], &target.data_layout[..]);
         bits.plain(
-            MODULE_BLOCK,
+            block::MODULE,
             &[
-                (VERSION, &[2]),
-                (TRIPLE, triple),
-                (DATA_LAYOUT, data_layout),
+                (code::VERSION, &[2]),
+                (code::TRIPLE, triple),
+                (code::DATALAYOUT, data_layout),
             ],
         );
         let module = bits.into_bytes();
@@ -96,8 +92,11 @@ mod tests {
     /// A module for a target, as LLVM begins it.
     fn module(triple: &[u8], layout: &[u8]) -> Vec<u8> {
         let mut bits = Writer::after(MAGIC);
-        bits.plain(IDENTIFICATION_BLOCK, &[(STRING, b"LLVM")]);
-        bits.plain(MODULE_BLOCK, &[(TRIPLE, triple), (DATA_LAYOUT, layout)]);
+        bits.plain(block::IDENTIFICATION, &[(identification::STRING, b"LLVM")]);
+        bits.plain(
+            block::MODULE,
+            &[(code::TRIPLE, triple), (code::DATALAYOUT, layout)],
+        );
         bits.into_bytes()
     }
 

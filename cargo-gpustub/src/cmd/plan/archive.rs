@@ -1,0 +1,88 @@
+//! The part of a plan about super-archives.
+
+use std::fmt::Write;
+use std::iter;
+
+use gpustub_core::manifest::{Archive, Manifest, OUT_DIR};
+use serde::Serialize;
+
+use super::row;
+
+/// Those that are written with these features of their package.
+pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archive> {
+    let on = |archive: &&Archive| archive.optional.is_on(features.iter().map(String::as_str));
+    manifest.archives.iter().filter(on).collect()
+}
+
+/// Lines for one.
+pub fn describe(text: &mut String, archive: &Archive) {
+    let shown = Json::new(archive);
+    let canonical = if shown.canonical { ", canonical" } else { "" };
+    let (name, file, variable) = (shown.name, &shown.file, &shown.variable);
+    let _ = writeln!(text, "  archive.{name}: {file} as {variable}{canonical}");
+    for view in &shown.views {
+        let default = match shown.default == Some(view.name) {
+            true => " (default)",
+            false => "",
+        };
+        let line = format!("{}: {}{default}", view.name, view.layers.join(", "));
+        row(text, "view", iter::once(line));
+    }
+    for layer in &shown.layers {
+        let line = format!("{}: {}", layer.name, layer.inputs.join(", "));
+        row(text, "layer", iter::once(line));
+    }
+}
+
+/// A super-archive, for programs.
+#[derive(Serialize)]
+pub struct Json<'a> {
+    name: &'a str,
+    file: String,
+    variable: String,
+    canonical: bool,
+    /// The name of a view.
+    default: Option<&'a str>,
+    views: Vec<ViewJson<'a>>,
+    layers: Vec<LayerJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ViewJson<'a> {
+    name: &'a str,
+    layers: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct LayerJson<'a> {
+    name: &'a str,
+    /// As `GpuStub.toml` has them.
+    inputs: Vec<&'a str>,
+}
+
+impl<'a> Json<'a> {
+    /// Of one.
+    pub fn new(archive: &'a Archive) -> Self {
+        let layer = |at: &usize| archive.layers[*at].name.value.as_str();
+        let views = archive.views.iter().map(|view| ViewJson {
+            name: &view.name.value,
+            layers: view.layers.iter().map(layer).collect(),
+        });
+        let layers = archive.layers.iter().map(|layer| LayerJson {
+            name: &layer.name.value,
+            inputs: layer.files.iter().map(|one| one.value.as_str()).collect(),
+        });
+        let name = archive.name.value.as_str();
+        Self {
+            name,
+            file: format!("{OUT_DIR}{name}.a"),
+            variable: archive.variable(),
+            canonical: archive.canonical,
+            default: archive
+                .default
+                .map(|at| archive.views[at].name.value.as_str()),
+            views: views.collect(),
+            layers: layers.collect(),
+        }
+    }
+}
