@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::diag::{
     Diagnostic, FILE_ERROR, LAYER_CONFLICT, NO_MEMBERS, NOT_CANONICAL, TOO_LARGE,
 };
-use gpustub_core::manifest::{Archive, OUT_DIR};
+use gpustub_core::manifest::{Archive, in_out_dir};
 use gpustub_object::superarchive::{Canonical, Conflict, Layer, Plan, Request, View, WriteError};
 
 use crate::{Directive, files};
@@ -40,7 +40,7 @@ pub fn find(
     for layer in &archive.layers {
         let mut paths = Vec::new();
         for named in &layer.files {
-            let (root, below) = match (named.value.strip_prefix(OUT_DIR), out) {
+            let (root, below) = match (in_out_dir(&named.value), out) {
                 (None, _) => (package, named.value.as_str()),
                 (Some(below), Some(out)) => (out, below),
                 (Some(_), None) => {

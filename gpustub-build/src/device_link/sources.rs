@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, NO_SOURCES};
-use gpustub_core::manifest::Spanned;
+use gpustub_core::manifest::{Spanned, in_out_dir};
 
 use super::compile::Place;
 use crate::Error;
@@ -24,7 +24,7 @@ pub struct Folders<'a> {
 impl<'a> Folders<'a> {
     /// The folder for one path, and the path from there.
     fn split<'p>(&self, path: &'p str) -> (Option<&'a Path>, &'p str) {
-        match generated(path) {
+        match in_out_dir(path) {
             Some(rest) => (self.out_dir, rest),
             None => (Some(self.package), path),
         }
@@ -37,14 +37,8 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// What follows `$OUT_DIR`, at the start of what the build script writes itself.
-fn generated(path: &str) -> Option<&str> {
-    let rest = path.strip_prefix("$OUT_DIR")?;
-    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
-}
-
 pub(super) fn is_generated(path: &str) -> bool {
-    generated(path).is_some()
+    in_out_dir(path).is_some()
 }
 
 /// The files that the patterns match, sorted, each once: relative to the package, or absolute in
