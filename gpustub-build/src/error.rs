@@ -95,6 +95,22 @@ impl Error {
     }
 }
 
+/// Of what is found without the texts of files.
+#[doc(hidden)]
+impl From<Diagnostic> for Error {
+    fn from(found: Diagnostic) -> Self {
+        let message = located(&found, &ByName::default());
+        Self { message }
+    }
+}
+
+#[doc(hidden)]
+impl From<Box<Diagnostic>> for Error {
+    fn from(found: Box<Diagnostic>) -> Self {
+        (*found).into()
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

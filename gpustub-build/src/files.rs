@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gpustub_core::diag::{Diagnostic, FILE_ERROR};
 use gpustub_core::sources::SourceSet;
 
 use crate::Error;
@@ -82,6 +83,18 @@ pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String
     folders.sort();
     folders.dedup();
     folders
+}
+
+/// A path as one line of UTF-8, which is all that cargo can be told.
+pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
+    match path.to_str().filter(|text| !text.contains('\n')) {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            let message = format!("{path:?} cannot be told to cargo");
+            let help = "use names of files and folders that are valid UTF-8 and have no line break";
+            Err(Box::new(Diagnostic::error(&FILE_ERROR, message).help(help)))
+        }
+    }
 }
 
 /// A name beside `path`, to be renamed to it when complete: nobody sees half a file.

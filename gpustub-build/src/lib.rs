@@ -341,13 +341,7 @@ impl Build {
     fn generate(&self, plan: &Plan, output: &mut Output) -> Result<(), Error> {
         let dir = self.dir()?;
         let link = dir.join("link");
-        let Some(link_text) = link.to_str().filter(|path| !path.contains('\n')) else {
-            return Err(Error::new(
-                &FILE_ERROR,
-                format!("cargo cannot be told of the folder {link:?}"),
-            )
-            .help("build in a folder whose name is valid UTF-8 and has no line break"));
-        };
+        let link_text = files::text(&link)?;
         let stubbed = || plan.libraries.iter().filter(|l| l.stubbed);
         let shared = stubbed().any(|l| l.form == Form::Shared);
         if shared && stubbed().any(|l| l.form == Form::Static) {
@@ -390,9 +384,7 @@ impl Build {
             false => tools.static_library(&dir, &library, Index::Omit)?,
         }
 
-        output
-            .directives
-            .push(Directive::LinkSearch(link_text.to_owned()));
+        output.directives.push(Directive::LinkSearch(link_text));
         output
             .directives
             .push(Directive::LinkLib(kind.to_owned(), name.clone()));

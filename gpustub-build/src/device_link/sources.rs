@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Diagnostic, FILE_ERROR, NO_SOURCES};
 use gpustub_core::manifest::{Spanned, in_out_dir};
 
@@ -51,18 +50,17 @@ pub(super) fn all(
     let mut found = Vec::new();
     for Spanned { value, span } in patterns {
         let files = matching(place.context.folders(), library, value);
-        found.extend(files.map_err(|wrong| {
-            let error = Error::diagnostics(&[*wrong], &ByName::default());
-            error.at(place.context.manifest.place(span))
-        })?);
+        found.extend(
+            files.map_err(|wrong| Error::from(wrong).at(place.context.manifest.place(span)))?,
+        );
     }
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-/// The files that one pattern of a library matches, relative to the package, or absolute in `OUT_DIR`: at least one, but of what the build
-/// script writes none before it runs.
+/// The files that one pattern of a library matches, relative to the package, or absolute in
+/// `OUT_DIR`: at least one, but of what the build script writes none before it runs.
 pub fn matching(
     folders: Folders<'_>,
     library: &str,
@@ -75,7 +73,7 @@ pub fn matching(
     let (Some(base), rest) = folders.split(pattern) else {
         return Ok(Vec::new());
     };
-    let root = glob::Pattern::escape(utf_8(base)?);
+    let root = glob::Pattern::escape(&files::text(base)?);
     let paths =
         glob::glob(&format!("{root}/{rest}")).map_err(|e| bad(&format!("is no pattern: {e}")))?;
     let mut found = Vec::new();
@@ -92,7 +90,7 @@ pub fn matching(
         });
     }
     if is_pattern(rest) {
-        all_utf_8(&base.join(fixed(rest)))?;
+        all_texts(&base.join(fixed(rest)))?;
     }
     match found.is_empty() {
         false => Ok(found),
@@ -108,23 +106,15 @@ fn unread(path: &Path, why: &io::Error) -> Diagnostic {
     Diagnostic::error(&FILE_ERROR, message)
 }
 
-fn utf_8(path: &Path) -> Result<&str, Box<Diagnostic>> {
-    path.to_str().ok_or_else(|| {
-        let message = format!("{path:?} cannot be told to cargo");
-        let help = "use names of files and folders that are valid UTF-8 and have no line break";
-        Box::new(Diagnostic::error(&FILE_ERROR, message).help(help))
-    })
-}
-
 /// The crate leaves names out, without a word, that are not UTF-8.
-fn all_utf_8(dir: &Path) -> Result<(), Box<Diagnostic>> {
+fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Ok(());
     };
     let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "cu");
     let paths = entries.flatten().map(|entry| entry.path());
     let mut paths = paths.filter(is_source);
-    paths.try_for_each(|path| utf_8(&path).map(|_| ()))
+    paths.try_for_each(|path| files::text(&path).map(|_| ()))
 }
 
 /// The folders in which a new file could match, for cargo to look at; not what the script writes after
