@@ -71,6 +71,48 @@ pub(crate) fn fixed(pattern: &str) -> &str {
         .map_or("", |(folder, _)| folder)
 }
 
+/// The files that a pattern matches below a folder, sorted: at least one. `refuse` tells what is wrong
+/// with the pattern.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn matching(
+    root: &Path,
+    pattern: &str,
+    refuse: &dyn Fn(&str) -> Diagnostic,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    // `glob` takes text alone.
+    let escaped = glob::Pattern::escape(&text(root)?);
+    let whole = match Path::new(pattern).is_absolute() {
+        true => pattern.to_owned(),
+        false => format!("{escaped}/{pattern}"),
+    };
+    let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is no pattern: {e}")))?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|e| unread(e.path(), e.error()))?;
+        // A link to nothing is kept: whoever opens it can tell.
+        if fs::metadata(&path).map_or(true, |metadata| metadata.is_file()) {
+            found.push(path);
+        }
+    }
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(refuse("matches no file").into()),
+    }
+}
+
+/// What helps where a pattern does not match.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn pattern_help(root: &Path) -> String {
+    let root = root.display();
+    format!("it is relative to {root}; `*` stays within a folder, `**` goes into all below it")
+}
+
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot read {}: {why}", path.display());
+    Diagnostic::error(&FILE_ERROR, message)
+}
+
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,
 /// which may hold the target directory.
 #[cfg(any(feature = "archive", feature = "device-link"))]

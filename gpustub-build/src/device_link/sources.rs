@@ -1,10 +1,9 @@
 //! The `.cu` files of a library, by the patterns that it names them with.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{Diagnostic, FILE_ERROR, NO_SOURCES};
+use gpustub_core::diag::{Diagnostic, NO_SOURCES};
 use gpustub_core::manifest::{Spanned, in_out_dir};
 
 use super::compile::Place;
@@ -66,47 +65,30 @@ pub fn matching(
     library: &str,
     pattern: &str,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
-    let bad = |what: &str| {
-        let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
-        Diagnostic::error(&NO_SOURCES, message)
-    };
     let (Some(base), rest) = folders.split(pattern) else {
         return Ok(Vec::new());
     };
-    let root = glob::Pattern::escape(&files::text(base)?);
-    let paths =
-        glob::glob(&format!("{root}/{rest}")).map_err(|e| bad(&format!("is no pattern: {e}")))?;
-    let mut found = Vec::new();
-    for path in paths {
-        let path = path.map_err(|e| unread(e.path(), e.error()))?;
-        if path.is_dir() {
-            continue;
-        }
-        // nvcc says of whatever is in its way that there is no such file.
-        File::open(&path).map_err(|e| unread(&path, &e))?;
-        found.push(match path.strip_prefix(base) {
-            Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
-            _ => path,
-        });
-    }
+    let refuse = |what: &str| {
+        let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
+        Diagnostic::error(&NO_SOURCES, message).help(files::pattern_help(base))
+    };
     if is_pattern(rest) {
         all_texts(&base.join(fixed(rest)))?;
     }
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(Box::new(bad("matches no file").help(format!(
-            "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-            base.display()
-        )))),
-    }
+    let paths = files::matching(base, rest, &refuse)?.into_iter();
+    paths
+        .map(|path| {
+            // nvcc says of whatever is in its way that there is no such file.
+            File::open(&path).map_err(|e| files::unread(&path, &e))?;
+            Ok(match path.strip_prefix(base) {
+                Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
+                _ => path,
+            })
+        })
+        .collect()
 }
 
-fn unread(path: &Path, why: &io::Error) -> Diagnostic {
-    let message = format!("cannot read {}: {why}", path.display());
-    Diagnostic::error(&FILE_ERROR, message)
-}
-
-/// The crate leaves names out, without a word, that are not UTF-8.
+/// `glob` leaves names out, without a word, that are not UTF-8.
 fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Ok(());
