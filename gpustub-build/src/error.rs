@@ -128,16 +128,17 @@ impl std::error::Error for Error {}
 
 /// A file that the user wrote.
 #[cfg(feature = "device-link")]
-pub(crate) struct Written {
-    pub(crate) name: String,
-    pub(crate) text: String,
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
 }
 
 #[cfg(feature = "device-link")]
-impl Written {
+impl Written<'_> {
     /// `GpuStub.toml:4:1`.
     pub(crate) fn place(&self, span: &Range<usize>) -> String {
-        let (line, column) = line_column(&self.text, span.start);
+        let (line, column) = line_column(self.text, span.start);
         format!("{}:{line}:{column}", self.name)
     }
 }

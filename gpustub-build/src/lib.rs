@@ -127,13 +127,21 @@ const EMPTY_ARCHIVE: &str = "!<arch>\n";
 struct Input {
     #[cfg(any(feature = "archive", feature = "device-link"))]
     path: PathBuf,
-    #[cfg(feature = "device-link")]
-    written: error::Written,
     manifest: Manifest,
-    /// The files that diagnostics point into.
-    #[cfg(feature = "archive")]
+    /// The files that diagnostics point into: `GpuStub.toml`, and symbol lists.
+    #[cfg(any(feature = "archive", feature = "device-link"))]
     texts: ByName<String>,
     plan: Plan,
+}
+
+impl Input {
+    /// `GpuStub.toml` itself.
+    #[cfg(feature = "device-link")]
+    fn written(&self) -> error::Written<'_> {
+        let name = &self.manifest.file;
+        let text = self.texts.get(name).map_or("", String::as_str);
+        error::Written { name, text }
+    }
 }
 
 impl Build {
@@ -290,7 +298,7 @@ impl Build {
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = ByName::from_iter([(name.clone(), text.clone())]);
+        let mut texts = ByName::from_iter([(name.clone(), text)]);
         let mut inputs = Inputs {
             features: Some(Vec::new()),
             ..Inputs::default()
@@ -328,10 +336,8 @@ impl Build {
         Ok(Input {
             #[cfg(any(feature = "archive", feature = "device-link"))]
             path,
-            #[cfg(feature = "device-link")]
-            written: error::Written { name, text },
             manifest,
-            #[cfg(feature = "archive")]
+            #[cfg(any(feature = "archive", feature = "device-link"))]
             texts,
             plan,
         })
@@ -437,7 +443,7 @@ impl Build {
         let target = self.env.target()?;
         let context = device_link::Context {
             env: &self.env,
-            manifest: &input.written,
+            manifest: input.written(),
             package: input.path.parent().unwrap_or(Path::new("")),
             out: &dir,
             off: &off,

@@ -49,7 +49,7 @@ pub use published::Stubs;
 pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
     /// `GpuStub.toml`, and its folder.
-    pub(crate) manifest: &'a Written,
+    pub(crate) manifest: Written<'a>,
     pub(crate) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(crate) out: &'a Path,
