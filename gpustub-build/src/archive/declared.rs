@@ -7,7 +7,8 @@ use gpustub_core::manifest::{Manifest, Optional};
 use gpustub_core::suggest::nearest;
 
 use crate::error::warnings;
-use crate::{Build, Directive, Error, Input, Output, files};
+use crate::input::Input;
+use crate::{Build, Directive, Error, Output, files};
 
 impl Build {
     /// Writes the super-archives.

@@ -10,6 +10,7 @@
 //! ```
 
 mod compile;
+mod declared;
 mod dlink;
 mod external;
 mod graph;
