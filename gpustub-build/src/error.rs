@@ -95,6 +95,22 @@ impl Error {
     }
 }
 
+/// Of what is found without the texts of files.
+#[doc(hidden)]
+impl From<Diagnostic> for Error {
+    fn from(found: Diagnostic) -> Self {
+        let message = located(&found, &ByName::default());
+        Self { message }
+    }
+}
+
+#[doc(hidden)]
+impl From<Box<Diagnostic>> for Error {
+    fn from(found: Box<Diagnostic>) -> Self {
+        (*found).into()
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -112,16 +128,17 @@ impl std::error::Error for Error {}
 
 /// A file that the user wrote.
 #[cfg(feature = "device-link")]
-pub(crate) struct Written {
-    pub(crate) name: String,
-    pub(crate) text: String,
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
 }
 
 #[cfg(feature = "device-link")]
-impl Written {
+impl Written<'_> {
     /// `GpuStub.toml:4:1`.
     pub(crate) fn place(&self, span: &Range<usize>) -> String {
-        let (line, column) = line_column(&self.text, span.start);
+        let (line, column) = line_column(self.text, span.start);
         format!("{}:{line}:{column}", self.name)
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gpustub_core::diag::{Diagnostic, FILE_ERROR};
 use gpustub_core::sources::SourceSet;
 
 use crate::Error;
@@ -70,6 +71,48 @@ pub(crate) fn fixed(pattern: &str) -> &str {
         .map_or("", |(folder, _)| folder)
 }
 
+/// The files that a pattern matches below a folder, sorted: at least one. `refuse` tells what is wrong
+/// with the pattern.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn matching(
+    root: &Path,
+    pattern: &str,
+    refuse: &dyn Fn(&str) -> Diagnostic,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    // `glob` takes text alone.
+    let escaped = glob::Pattern::escape(&text(root)?);
+    let whole = match Path::new(pattern).is_absolute() {
+        true => pattern.to_owned(),
+        false => format!("{escaped}/{pattern}"),
+    };
+    let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is no pattern: {e}")))?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|e| unread(e.path(), e.error()))?;
+        // A link to nothing is kept: whoever opens it can tell.
+        if fs::metadata(&path).map_or(true, |metadata| metadata.is_file()) {
+            found.push(path);
+        }
+    }
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(refuse("matches no file").into()),
+    }
+}
+
+/// What helps where a pattern does not match.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn pattern_help(root: &Path) -> String {
+    let root = root.display();
+    format!("it is relative to {root}; `*` stays within a folder, `**` goes into all below it")
+}
+
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot read {}: {why}", path.display());
+    Diagnostic::error(&FILE_ERROR, message)
+}
+
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,
 /// which may hold the target directory.
 #[cfg(any(feature = "archive", feature = "device-link"))]
@@ -82,6 +125,18 @@ pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String
     folders.sort();
     folders.dedup();
     folders
+}
+
+/// A path as one line of UTF-8, which is all that cargo can be told.
+pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
+    match path.to_str().filter(|text| !text.contains('\n')) {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            let message = format!("{path:?} cannot be told to cargo");
+            let help = "use names of files and folders that are valid UTF-8 and have no line break";
+            Err(Box::new(Diagnostic::error(&FILE_ERROR, message).help(help)))
+        }
+    }
 }
 
 /// A name beside `path`, to be renamed to it when complete: nobody sees half a file.

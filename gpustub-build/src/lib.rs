@@ -37,31 +37,28 @@ pub mod device_link;
 mod env;
 mod error;
 mod files;
+mod input;
+mod stubs;
 // For cargo-gpustub: no part of what this crate promises.
 #[doc(hidden)]
 pub mod toolchain;
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::by_name::ByName;
 #[cfg(not(all(feature = "archive", feature = "device-link")))]
 use gpustub_core::diag::FEATURE_OFF;
-use gpustub_core::diag::{BAD_VALUE, FILE_ERROR, has_errors};
-use gpustub_core::manifest::{Form, Manifest, Optional};
-use gpustub_core::plan::{Inputs, Plan, beside, plan};
-use gpustub_core::sources::render;
 use gpustub_core::target::Target;
 
-#[cfg(feature = "device-link")]
-use device_link::Stubs;
 pub use env::Env;
 pub use error::Error;
 #[doc(hidden)]
 pub use files::write_sources;
 pub use gpustub_core::directives::Directive;
+#[cfg(not(all(feature = "archive", feature = "device-link")))]
+use input::Input;
 #[cfg(feature = "device-link")]
 use toolchain::Linker;
-use toolchain::{Index, Toolchain};
+use toolchain::Toolchain;
 
 /// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
 /// says what is wrong and ends the build script.
@@ -115,25 +112,6 @@ pub struct Output {
     pub include: Option<PathBuf>,
     /// The super-archives that are there now, sorted.
     pub archives: Vec<PathBuf>,
-}
-
-/// What a package has declared that has no `GpuStub.toml`, where it may have none.
-const EMPTY_MANIFEST: &str = "schema = 1\n";
-
-/// The whole of an archive without members: the format's magic (ar(5)).
-const EMPTY_ARCHIVE: &str = "!<arch>\n";
-
-/// What the user wrote, and what follows of it.
-struct Input {
-    #[cfg(any(feature = "archive", feature = "device-link"))]
-    path: PathBuf,
-    #[cfg(feature = "device-link")]
-    written: error::Written,
-    manifest: Manifest,
-    /// The files that diagnostics point into.
-    #[cfg(feature = "archive")]
-    texts: ByName<String>,
-    plan: Plan,
 }
 
 impl Build {
@@ -256,247 +234,30 @@ impl Build {
         Ok(output)
     }
 
-    /// `GpuStub.toml`, and how messages call it.
-    fn manifest_file(&self) -> Result<(PathBuf, String), Error> {
-        if let Some(path) = &self.manifest {
-            return Ok((path.clone(), path.display().to_string()));
-        }
-        let Some(dir) = self.env.get("CARGO_MANIFEST_DIR") else {
-            return Err(Error::unset("CARGO_MANIFEST_DIR"));
-        };
-        let path = Path::new(&dir).join("GpuStub.toml");
-        Ok((path, "GpuStub.toml".to_owned()))
-    }
-
-    /// Reads what the user wrote, and plans.
-    fn read(&self, directives: &mut Vec<Directive>) -> Result<Input, Error> {
-        let (path, name) = self.manifest_file()?;
-        let text = std::fs::read_to_string(&path).or_else(|e| match e.kind() {
-            std::io::ErrorKind::NotFound if self.may_lack_manifest() => {
-                Ok(EMPTY_MANIFEST.to_owned())
-            }
-            _ => Err(e),
-        });
-        let text = text.map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::new(&FILE_ERROR, format!("there is no {}", path.display())).help(
-                    "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
-                )
-            }
-            _ => Error::io("read", &path, &e),
-        })?;
-        // To cargo a file that is not there is one that has changed.
-        let watched = if path.exists() { &name } else { "Cargo.toml" };
-        directives.push(Directive::RerunIfChanged(watched.to_owned()));
-
-        let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = ByName::from_iter([(name.clone(), text.clone())]);
-        let mut inputs = Inputs {
-            features: Some(Vec::new()),
-            ..Inputs::default()
-        };
-        for stub in &manifest.stubs {
-            if let Optional::Feature(feature) = &stub.optional {
-                if self.env.has_feature(feature) {
-                    inputs
-                        .features
-                        .get_or_insert_default()
-                        .push(feature.clone());
-                }
-            }
-            let Some(symbols) = stub.custom.symbols.as_ref().map(|s| &s.value) else {
-                continue;
-            };
-            let file = path.parent().unwrap_or(Path::new("")).join(symbols);
-            directives.push(Directive::RerunIfChanged(beside(&name, symbols)));
-            let list = match std::fs::read_to_string(&file) {
-                Ok(list) => list,
-                // The planner knows who asks for it.
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
-            };
-            texts.insert(&beside(&name, symbols), list.clone());
-            inputs.symbol_files.insert(symbols, list);
-        }
-
-        let (plan, more) = plan(&manifest, &self.env.target()?, &inputs);
-        found.extend(more);
-        if has_errors(&found) {
-            return Err(Error::diagnostics(&found, &texts));
-        }
-        directives.extend(error::warnings(&found, &texts));
-        Ok(Input {
-            #[cfg(any(feature = "archive", feature = "device-link"))]
-            path,
-            #[cfg(feature = "device-link")]
-            written: error::Written { name, text },
-            manifest,
-            #[cfg(feature = "archive")]
-            texts,
-            plan,
-        })
-    }
-
-    /// Writes, compiles and archives (or links) the stubs of a plan that has some.
-    fn generate(&self, plan: &Plan, output: &mut Output) -> Result<(), Error> {
-        let dir = self.dir()?;
-        let link = dir.join("link");
-        let Some(link_text) = link.to_str().filter(|path| !path.contains('\n')) else {
-            return Err(Error::new(
-                &FILE_ERROR,
-                format!("cargo cannot be told of the folder {link:?}"),
-            )
-            .help("build in a folder whose name is valid UTF-8 and has no line break"));
-        };
-        let stubbed = || plan.libraries.iter().filter(|l| l.stubbed);
-        let shared = stubbed().any(|l| l.form == Form::Shared);
-        if shared && stubbed().any(|l| l.form == Form::Static) {
-            return Err(Error::new(
-                &BAD_VALUE,
-                "some stubs of this package are static and some are shared",
-            )
-            .help("give every [stub] table of this package the same `form`"));
-        }
-
-        write_sources(&dir, &render(plan))?;
-        let tools = self.toolchain(&plan.target, &dir)?;
-
-        let name = link_name(&self.env.cargo_text("CARGO_PKG_NAME")?);
-        let (kind, file, stand_in) = match shared {
-            // A linker script. It is named .a because the loader, unlike linkers, would trip over
-            // a text file named libcuda.so when cargo puts this folder into LD_LIBRARY_PATH.
-            true => (
-                "dylib",
-                format!("lib{name}.so"),
-                format!("INPUT(-l{name})\n"),
-            ),
-            false => (
-                "static:+whole-archive",
-                format!("lib{name}.a"),
-                EMPTY_ARCHIVE.to_owned(),
-            ),
-        };
-        let mut files = vec![file.clone()];
-        for name in stubbed().flat_map(|l| &l.link_names) {
-            let stand_in_file = format!("lib{name}.a");
-            files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
-            files.push(stand_in_file);
-        }
-        // A stand-in of a library that has no stubs any more would hide the real one.
-        files::remove_others(&link, &files)?;
-        let library = link.join(file);
-        match shared {
-            true => tools.shared_library(&dir, &library)?,
-            false => tools.static_library(&dir, &library, Index::Omit)?,
-        }
-
-        output
-            .directives
-            .push(Directive::LinkSearch(link_text.to_owned()));
-        output
-            .directives
-            .push(Directive::LinkLib(kind.to_owned(), name.clone()));
-        if shared {
-            // bfd drops a library (--as-needed) when only a crate further down the command line
-            // uses it; this is the last word of the command line.
-            output
-                .directives
-                .push(Directive::LinkArg(format!("-l{name}")));
-        }
-        output.library = Some(library);
-        output.include = Some(dir);
-        Ok(())
-    }
-
-    /// Whether the build has something to do without a `GpuStub.toml`.
-    fn may_lack_manifest(&self) -> bool {
-        #[cfg(feature = "device-link")]
-        return self.carrier.is_some();
-        #[cfg(not(feature = "device-link"))]
-        false
-    }
-
-    /// Builds the libraries of relocatable CUDA code.
-    #[cfg(feature = "device-link")]
-    fn device_link(&self, input: &Input, output: &mut Output) -> Result<(), Error> {
-        let manifest = &input.manifest;
-        // For rustc, also where they are left out.
-        for name in &manifest.device_link_names {
-            let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
-            output.directives.push(Directive::CheckCfg(cfg));
-        }
-        let mut declared = Vec::new();
-        let mut off = Vec::new();
-        for library in &manifest.device_links {
-            match &library.optional {
-                Optional::Feature(feature) if !self.env.has_feature(feature) => {
-                    off.push((library.name.value.as_str(), feature.as_str()));
-                }
-                _ => declared.push(library),
-            }
-        }
-        output
-            .directives
-            .extend(device_link::tell_off(&self.env, &off));
-        if declared.is_empty() && self.carrier.is_none() {
-            return Ok(());
-        }
-        let dir = self.dir()?;
-        let target = self.env.target()?;
-        let context = device_link::Context {
-            env: &self.env,
-            manifest: &input.written,
-            package: input.path.parent().unwrap_or(Path::new("")),
-            out: &dir,
-            off: &off,
-            stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
-                None => Stubs::None,
-                Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::Elsewhere,
-                Some(stub) => match &output.library {
-                    Some(path) if stub.form == Form::Shared => Stubs::Shared(path.clone()),
-                    _ => Stubs::Static,
-                },
-            },
-            tools: &|| self.toolchain(&target, &dir),
-            linker: &|| self.linker(&target, &dir),
-        };
-        let closure = device_link::libraries(&context, &declared, &mut output.directives)?;
-        let Some(carrier) = self.carrier else {
+    /// Says that what the table declares is not made without the feature, which is called as the table.
+    #[cfg(not(all(feature = "archive", feature = "device-link")))]
+    fn needs_feature(table: &str, declared: &[String]) -> Result<(), Error> {
+        let Some(first) = declared.first() else {
             return Ok(());
         };
-        device_link::link(&context, &closure, carrier, &mut output.directives)
+        Err(Error::new(
+            &FEATURE_OFF,
+            format!("[{table}.{first}] needs the feature `{table}` of gpustub-build"),
+        )
+        .help(format!(
+            "in Cargo.toml: [build-dependencies] gpustub-build = {{ version = \"0.1\", \
+             features = [\"{table}\"] }}; `cargo gpustub sync` writes it",
+        )))
     }
 
-    /// Says that libraries of relocatable CUDA code are not compiled without the feature.
     #[cfg(not(feature = "device-link"))]
     fn device_link(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
-        let Some(first) = input.manifest.device_link_names.first() else {
-            return Ok(());
-        };
-        Err(Error::new(
-            &FEATURE_OFF,
-            format!("[device-link.{first}] needs the feature `device-link` of gpustub-build"),
-        )
-        .help(
-            "in Cargo.toml: [build-dependencies] gpustub-build = { version = \"0.1\", \
-             features = [\"device-link\"] }; `cargo gpustub sync` writes it",
-        ))
+        Self::needs_feature("device-link", &input.manifest.device_link_names)
     }
 
-    /// Says that super-archives are not written without the feature.
     #[cfg(not(feature = "archive"))]
     fn archives(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
-        let Some(first) = input.manifest.archive_names.first() else {
-            return Ok(());
-        };
-        Err(Error::new(
-            &FEATURE_OFF,
-            format!("[archive.{first}] needs the feature `archive` of gpustub-build"),
-        )
-        .help(
-            "in Cargo.toml: [build-dependencies] gpustub-build = { version = \"0.1\", \
-             features = [\"archive\"] }; `cargo gpustub sync` writes it",
-        ))
+        Self::needs_feature("archive", &input.manifest.archive_names)
     }
 
     fn made_in(&self) -> Result<PathBuf, Error> {
@@ -534,12 +295,4 @@ impl Build {
             self.archiver.as_deref(),
         )
     }
-}
-
-/// The name after `-l` of a package's stubs. Other software finds libraries in a process by parts
-/// of their file names, such as `libcudart.`; none of them fits this one. The package is in it
-/// because rustc unpacks the archives that crates carry into one folder: of two with one name the
-/// second would replace the first, and the link would fail without saying why.
-fn link_name(package: &str) -> String {
-    format!("gpustub_{}", package.replace('-', "_"))
 }

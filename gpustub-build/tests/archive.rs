@@ -5,13 +5,16 @@
 mod package;
 mod tools;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_build::Output;
+use gpustub_core::manifest::Manifest;
 use package::Package;
 use tools::of_file;
 
@@ -118,6 +121,12 @@ fn what_is_wrong_is_told_at_its_line() {
     assert!(error.starts_with(told), "{error}");
 
     fs::write(package.dir.join("GpuStub.toml"), TABLE).unwrap();
+    let gone = package.dir.join("clc/gfx9/gone.o");
+    std::os::unix::fs::symlink("nowhere", &gone).unwrap();
+    let error = package.error();
+    assert!(error.contains("gone.o"), "{error}");
+    fs::remove_file(gone).unwrap();
+
     let both = [
         "int sin1(void) { return 1; }",
         "int cos1(void) { return 1; }",
@@ -133,6 +142,30 @@ fn what_is_wrong_is_told_at_its_line() {
     assert!(error.starts_with("GpuStub.toml:3:10: error["), "{error}");
     assert!(error.contains("extra.o"), "{error}");
     assert!(!package.dir.join("out/my-builtins.a").exists());
+}
+
+/// Nothing else is looked at instead.
+#[test]
+fn in_a_folder_whose_name_is_no_text_patterns_are_refused() {
+    let package = package("text", TABLE);
+    let folder = package.dir.join(OsStr::from_bytes(b"a\xff"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.o"), "").unwrap();
+    let found = |file: &str| {
+        let text = format!(
+            "schema = 1\n[archive.one]\nlayers = {{ a = [{file:?}] }}\nviews = {{ a = [\"a\"] }}\n"
+        );
+        let (manifest, wrong) = Manifest::parse("GpuStub.toml", &text);
+        assert_eq!(wrong, []);
+        gpustub_build::archive::find(&manifest.archives[0], "GpuStub.toml", &folder, None)
+    };
+    assert_eq!(found("a.o").unwrap().layers[0].paths, [folder.join("a.o")]);
+    let wrong = found("*.o").unwrap_err();
+    assert!(
+        wrong[0]
+            .message
+            .ends_with("a\\xFF\" cannot be told to cargo")
+    );
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn names_that_nvcc_would_not_pass_on_are_refused() {
         (&b"a$(x).cu"[..], "cuda/a$(x).cu: `$` is in it"),
         (b"a`x`.cu", "cuda/a`x`.cu: ``` is in it"),
         (b"a\xff.cu", "cuda/a\\xFF.cu\" cannot be told to cargo"),
+        (b"a\nb.cu", "cuda/a\\nb.cu\" cannot be told to cargo"),
     ] {
         let path = cuda.join(OsStr::from_bytes(name));
         fs::write(&path, "").unwrap();

@@ -1,10 +1,14 @@
 //! Damaged archives give flaws: never a panic, never endless work.
 
 mod archive;
+// By which the readers of object files are tested.
+#[path = "../../object/tests/damage/mod.rs"]
+mod damage;
 
 use std::sync::LazyLock;
 
 use archive::{entry, gzip, library, static_library, tar, zip};
+use damage::{changes, overwritten as damaged};
 use gpustub_check::fuzz::file;
 use proptest::prelude::*;
 
@@ -42,20 +46,6 @@ static SEEDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
     seeds
 });
 
-/// Values that break arithmetic more often than random ones do.
-fn value() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        Just(0),
-        Just(1),
-        Just(u64::from(u16::MAX)),
-        Just(u64::from(u32::MAX)),
-        Just(u64::MAX),
-        Just(1 << 63),
-        0..0x1_0000_u64,
-        any::<u64>(),
-    ]
-}
-
 fn seed() -> impl Strategy<Value = usize> {
     0..SEEDS.len()
 }
@@ -64,15 +54,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn overwritten(seed in seed(), changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4, value()), 1..6)) {
+    fn overwritten(seed in seed(), changes in changes()) {
         let (name, bytes) = &SEEDS[seed];
-        let mut bytes = bytes.clone();
-        for (at, size, value) in changes {
-            let size = 1 << size;
-            let at = at.index(bytes.len() - size);
-            bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
-        }
-        file(&bytes, name);
+        file(&damaged(bytes, &changes), name);
     }
 
     #[test]

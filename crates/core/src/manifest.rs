@@ -15,7 +15,7 @@ use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
 
 #[cfg(feature = "archive")]
-pub use archive::{Archive, ArchiveLayer, ArchiveView, OUT_DIR, is_part_name};
+pub use archive::{Archive, ArchiveLayer, ArchiveView, is_part_name};
 #[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
 
@@ -34,6 +34,14 @@ pub(crate) fn values<T: Clone>(spanned: &[Spanned<T>]) -> Vec<T> {
         .iter()
         .map(|spanned| spanned.value.clone())
         .collect()
+}
+
+/// Of the path of something that the build script itself makes, what follows `$OUT_DIR/`: it lies in the
+/// folder that cargo gives the script. Empty: that folder.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub fn in_out_dir(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("$OUT_DIR")?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
 
 /// `static` (hidden symbols in an archive) or `shared` (a library with exported stubs).
@@ -201,5 +209,25 @@ impl Manifest {
     /// diagnostics it must not be built from.
     pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
         parse::manifest(file, text)
+    }
+}
+
+#[cfg(all(test, any(feature = "archive", feature = "device-link")))]
+mod tests {
+    use super::in_out_dir;
+
+    #[test]
+    fn what_lies_in_the_folder_of_the_build_script() {
+        for (path, rest) in [
+            ("$OUT_DIR", Some("")),
+            ("$OUT_DIR/", Some("")),
+            ("$OUT_DIR/cuda/*.cu", Some("cuda/*.cu")),
+            // Nothing of it is absolute.
+            ("$OUT_DIR//etc", Some("etc")),
+            ("$OUT_DIRS/a.o", None),
+            ("a/$OUT_DIR/b.o", None),
+        ] {
+            assert_eq!(in_out_dir(path), rest, "{path}");
+        }
     }
 }

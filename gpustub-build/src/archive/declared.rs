@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{FILE_ERROR, MISSING_KEY};
+use gpustub_core::diag::MISSING_KEY;
 use gpustub_core::manifest::{Manifest, Optional};
 use gpustub_core::suggest::nearest;
 
 use crate::error::warnings;
-use crate::{Build, Directive, Error, Input, Output};
+use crate::input::Input;
+use crate::{Build, Directive, Error, Output, files};
 
 impl Build {
     /// Writes the super-archives.
@@ -69,14 +70,9 @@ impl Build {
 
 /// Lets the package's code find a super-archive.
 fn tell_archive(variable: String, file: PathBuf, output: &mut Output) -> Result<(), Error> {
-    let Some(path) = file.to_str().filter(|path| !path.contains('\n')) else {
-        let message = format!("cargo cannot be told of the file {file:?}");
-        return Err(Error::new(&FILE_ERROR, message)
-            .help("build in a folder whose name is valid UTF-8 and has no line break"));
-    };
     output
         .directives
-        .push(Directive::Env(variable, path.to_owned()));
+        .push(Directive::Env(variable, files::text(&file)?));
     output.archives.push(file);
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::diag::{
     Diagnostic, FILE_ERROR, LAYER_CONFLICT, NO_MEMBERS, NOT_CANONICAL, TOO_LARGE,
 };
-use gpustub_core::manifest::{Archive, OUT_DIR};
+use gpustub_core::manifest::{Archive, in_out_dir};
 use gpustub_object::superarchive::{Canonical, Conflict, Layer, Plan, Request, View, WriteError};
 
 use crate::{Directive, files};
@@ -40,7 +40,7 @@ pub fn find(
     for layer in &archive.layers {
         let mut paths = Vec::new();
         for named in &layer.files {
-            let (root, below) = match (named.value.strip_prefix(OUT_DIR), out) {
+            let (root, below) = match (in_out_dir(&named.value), out) {
                 (None, _) => (package, named.value.as_str()),
                 (Some(below), Some(out)) => (out, below),
                 (Some(_), None) => {
@@ -52,7 +52,14 @@ pub fn find(
                     continue;
                 }
             };
-            match expand(root, below) {
+            let refuse = |what: &str| {
+                let message = format!(
+                    "layer `{}` of archive.{}: `{}` {what}",
+                    layer.name.value, archive.name.value, named.value
+                );
+                Diagnostic::error(&NO_MEMBERS, message).help(files::pattern_help(root))
+            };
+            match expand(root, below, &refuse) {
                 Ok(some) => {
                     // Cargo would find what the script itself writes newer than its own start.
                     if root == package {
@@ -60,18 +67,7 @@ pub fn find(
                     }
                     paths.extend(some);
                 }
-                Err(what) => {
-                    let message = format!(
-                        "layer `{}` of archive.{}: `{}` {what}",
-                        layer.name.value, archive.name.value, named.value
-                    );
-                    let help = format!(
-                        "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-                        root.display()
-                    );
-                    let error = Diagnostic::error(&NO_MEMBERS, message).help(help);
-                    wrong.push(error.at(file, named.span.clone()));
-                }
+                Err(error) => wrong.push(error.at(file, named.span.clone())),
             }
         }
         found.layers.push(LayerPaths {
@@ -87,32 +83,20 @@ pub fn find(
     }
 }
 
-/// The files that a pattern matches, sorted; a plain path is itself.
-fn expand(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
+/// The files that a pattern matches, sorted; a plain path is itself, which may be a folder.
+fn expand(
+    root: &Path,
+    pattern: &str,
+    refuse: &dyn Fn(&str) -> Diagnostic,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     let plain = root.join(pattern);
     if plain.exists() {
         return Ok(vec![plain]);
     }
     if !files::is_pattern(pattern) {
-        return Err("is not there".into());
+        return Err(refuse("is not there").into());
     }
-    let root = glob::Pattern::escape(&root.to_string_lossy());
-    let pattern = match Path::new(pattern).is_absolute() {
-        true => pattern.to_owned(),
-        false => format!("{root}/{pattern}"),
-    };
-    let matches = glob::glob(&pattern).map_err(|e| format!("is no pattern: {e}"))?;
-    let mut paths = Vec::new();
-    for path in matches {
-        let path = path.map_err(|e| format!("cannot be looked at: {e}"))?;
-        if path.is_file() {
-            paths.push(path);
-        }
-    }
-    match paths.is_empty() {
-        true => Err("matches no file".into()),
-        false => Ok(paths),
-    }
+    files::matching(root, pattern, refuse)
 }
 
 /// The files, as `GpuStub.toml` names them, and the folder in which a new one could match.

@@ -12,12 +12,12 @@ use gpustub_core::manifest::{DeviceLink, Spanned};
 
 use super::jobs::Tokens;
 use super::nvcc::Nvcc;
-use super::published::{self, Library};
+use super::published::Library;
 use super::sources;
 use super::stamp::{self, Inputs, Started};
 use super::{Context, inherited, report};
-use crate::Error;
 use crate::toolchain::{Index, Toolchain};
+use crate::{Error, files};
 
 /// Where a build is: what commands run in, and what they are given.
 pub(super) struct Place<'a> {
@@ -78,16 +78,13 @@ pub(super) fn units<'a>(
     let dir = place.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
     for dir in inherited.iter().flat_map(|used| &used.include) {
-        if let Some(bad) = published::text(dir)?
-            .chars()
-            .find(|c| IN_LISTS.contains(*c))
-        {
+        if let Some(bad) = files::text(dir)?.chars().find(|c| IN_LISTS.contains(*c)) {
             return Err(unfit(dir, bad));
         }
     }
     let mut units: Vec<Unit> = Vec::new();
     for source in sources::all(place, &library.name.value, patterns)? {
-        let text = published::text(&source)?;
+        let text = files::text(&source)?;
         if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
             return Err(unfit(&source, bad));
         }
@@ -95,7 +92,7 @@ pub(super) fn units<'a>(
         let short = source
             .strip_prefix(place.context.out_dir())
             .unwrap_or(&source);
-        let flat = published::text(short)?.replace(['/', '\\'], "-");
+        let flat = files::text(short)?.replace(['/', '\\'], "-");
         let names = (1..).map(|number| match number {
             1 => flat.clone(),
             number => format!("{flat}.{number}"),

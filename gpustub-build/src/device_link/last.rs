@@ -9,7 +9,7 @@ use gpustub_core::diag::{BAD_VALUE, DUPLICATE_DEVICE_CODE, Level, has_errors};
 use gpustub_core::manifest::Cudart;
 
 use super::nvcc::Nvcc;
-use super::published::{self, Library, Stubs};
+use super::published::{Library, Stubs};
 use super::runtime::{self, Runtime};
 use super::{Context, compile, dlink, graph, shared};
 use crate::toolchain::Index;
@@ -66,7 +66,7 @@ pub(crate) fn link(
     // Not those that this run has just made: they are newer than its start, which cargo compares with.
     let made = |member: &&&Library| member.archive.starts_with(context.out);
     for member in members.iter().filter(|member| !made(member)) {
-        directives.push(Directive::RerunIfChanged(published::text(&member.archive)?));
+        directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
     let object = match link.role {
@@ -193,7 +193,7 @@ fn in_crate(
     let archive = dir.join(format!("lib{name}.a"));
     compile::archive(&(context.tools)()?, &archive, &[parts.object], Index::Omit)?;
     let mut search = |dir: &Path| {
-        directives.push(Directive::LinkSearch(published::text(dir)?));
+        directives.push(Directive::LinkSearch(files::text(dir)?));
         Ok::<_, Error>(())
     };
     search(dir)?;
@@ -217,16 +217,16 @@ fn as_arguments(parts: Parts, directives: &mut Vec<Directive>) -> Result<(), Err
     let mut dirs = parts.runtime.dirs;
     if !parts.shared.is_empty() {
         // For cargo, too, which tells the loader.
-        directives.push(Directive::LinkSearch(published::text(&parts.lib)?));
+        directives.push(Directive::LinkSearch(files::text(&parts.lib)?));
         dirs.push(parts.lib);
     }
     let mut arg = |text: String| directives.push(Directive::LinkArg(text));
-    arg(published::text(&parts.object)?);
+    arg(files::text(&parts.object)?);
     for archive in &parts.archives {
-        arg(published::text(archive)?);
+        arg(files::text(archive)?);
     }
     for dir in &dirs {
-        arg(format!("-L{}", published::text(dir)?));
+        arg(format!("-L{}", files::text(dir)?));
     }
     let shared = parts.shared.iter().map(String::as_str);
     let names = shared.chain(parts.runtime.libraries.iter().map(|(_, name)| *name));

@@ -10,6 +10,7 @@
 //! ```
 
 mod compile;
+mod declared;
 mod dlink;
 mod external;
 mod graph;
@@ -49,7 +50,7 @@ pub use published::Stubs;
 pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
     /// `GpuStub.toml`, and its folder.
-    pub(crate) manifest: &'a Written,
+    pub(crate) manifest: Written<'a>,
     pub(crate) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(crate) out: &'a Path,
@@ -148,7 +149,7 @@ pub(crate) fn libraries(
         if let DeviceCode::External { .. } = declared.code {
             let files = [&library.middle, &library.last].into_iter().flatten();
             for file in files.chain([&library.archive]) {
-                directives.push(Directive::RerunIfChanged(published::text(file)?));
+                directives.push(Directive::RerunIfChanged(files::text(file)?));
             }
         }
         if library.archive.as_os_str().is_empty() {
@@ -163,7 +164,7 @@ pub(crate) fn libraries(
         });
     }
     if !link_names.is_empty() {
-        directives.push(Directive::LinkSearch(published::text(&lib)?));
+        directives.push(Directive::LinkSearch(files::text(&lib)?));
         for (kind, name) in link_names {
             directives.push(Directive::LinkLib(kind.to_owned(), name));
         }
@@ -183,7 +184,7 @@ pub(crate) fn libraries(
     files::write_if_changed(&path, published::render(&all)?.as_bytes())?;
     if context.env.get("CARGO_MANIFEST_LINKS").is_some() {
         let key = published::KEY.to_owned();
-        directives.push(Directive::Metadata(key, published::text(&path)?));
+        directives.push(Directive::Metadata(key, files::text(&path)?));
     }
     Ok(all)
 }
@@ -386,7 +387,7 @@ fn build(
     for path in compiled.read.into_iter().filter(committed) {
         // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
         let path = path.strip_prefix(context.package).unwrap_or(&path);
-        directives.push(Directive::RerunIfChanged(published::text(path)?));
+        directives.push(Directive::RerunIfChanged(files::text(path)?));
     }
     directives.extend(nvcc.watched()?);
     directives.extend(nvcc.warnings());

@@ -9,8 +9,8 @@ use std::process::Command;
 use gpustub_core::arch::Arch;
 use gpustub_core::diag::{COMPILER_MISSING, NVCC_MISSING};
 
-use super::{published, stamp};
-use crate::{Directive, Env, Error};
+use super::stamp;
+use crate::{Directive, Env, Error, files};
 
 /// A CUDA compiler, and what its files say of it.
 #[derive(Debug, Clone)]
@@ -123,9 +123,9 @@ impl Nvcc {
 
     /// The programs, for cargo to look at.
     pub(crate) fn watched(&self) -> Result<Vec<Directive>, Error> {
-        let texts = self.programs.iter().map(|program| published::text(program));
-        texts
-            .map(|text| text.map(Directive::RerunIfChanged))
+        let programs = self.programs.iter();
+        programs
+            .map(|program| Ok(Directive::RerunIfChanged(files::text(program)?)))
             .collect()
     }
 

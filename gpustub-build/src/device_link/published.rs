@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::diag::FILE_ERROR;
 
 use crate::Error;
+use crate::files::text;
 
 /// The key of the metadata; cargo upper-cases it and writes `_` for `-`.
 pub(crate) const KEY: &str = "GPUSTUB_DEVICE_LINK";
@@ -186,17 +187,6 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
         }
     }
     Ok(libraries)
-}
-
-/// A path as one line of UTF-8, which is also all that cargo can be told.
-pub(crate) fn text(path: &Path) -> Result<String, Error> {
-    match path.to_str().filter(|text| !text.contains('\n')) {
-        Some(text) => Ok(text.to_owned()),
-        None => Err(
-            Error::new(&FILE_ERROR, format!("{path:?} cannot be told to cargo"))
-                .help("use names of files and folders that are valid UTF-8 and have no line break"),
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) fn shell(command: &Command) -> String {
 /// A compile step that failed.
 pub(super) struct Compile<'a> {
     pub(super) nvcc: &'a Nvcc,
-    pub(super) manifest: &'a Written,
+    pub(super) manifest: Written<'a>,
     pub(super) library: &'a DeviceLink,
     pub(super) source: &'a Path,
     /// All libraries in sight, and those whose headers the source could include.

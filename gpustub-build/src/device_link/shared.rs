@@ -9,9 +9,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
-use gpustub_core::diag::{BAD_VALUE, Diagnostic, FILE_ERROR};
+use gpustub_core::diag::{BAD_VALUE, FILE_ERROR};
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
 
@@ -31,7 +30,7 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
         return Ok(());
     }
     if library.cudart == Cudart::Static {
-        return Err(told(static_runtime(name)));
+        return Err(static_runtime(name).into());
     }
     let mut shipped = GpuLibrary::builtin_ids().filter_map(GpuLibrary::builtin);
     let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));
@@ -43,10 +42,6 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
         .help("call the table something else: its name is the file's"));
     }
     Ok(())
-}
-
-fn told(wrong: Diagnostic) -> Error {
-    Error::diagnostics(&[wrong], &ByName::default())
 }
 
 /// What a library is linked with.
@@ -172,7 +167,7 @@ impl Place<'_> {
                 let found = runtime::find(self.context, self.nvcc, kind, self.dir)?;
                 for dir in found.dirs {
                     // For cargo, which tells the loader of it.
-                    directives.push(Directive::LinkSearch(super::published::text(&dir)?));
+                    directives.push(Directive::LinkSearch(files::text(&dir)?));
                     line.args.extend(["-L".into(), dir.into()]);
                 }
                 let names = found.libraries.iter();
@@ -184,7 +179,7 @@ impl Place<'_> {
             Stubs::Elsewhere => of_others(),
             Stubs::Static => None,
         };
-        let stubs = stubs.ok_or_else(|| told(hidden_stubs(name)))?;
+        let stubs = stubs.ok_or_else(|| hidden_stubs(name))?;
         let lib = self.dir.join("lib");
         if let Some(name) = stubs.file_name() {
             files::link(stubs, &lib.join(name))?;

@@ -1,12 +1,10 @@
 //! The `.cu` files of a library, by the patterns that it names them with.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::by_name::ByName;
-use gpustub_core::diag::{Diagnostic, FILE_ERROR, NO_SOURCES};
-use gpustub_core::manifest::Spanned;
+use gpustub_core::diag::{Diagnostic, NO_SOURCES};
+use gpustub_core::manifest::{Spanned, in_out_dir};
 
 use super::compile::Place;
 use crate::Error;
@@ -24,7 +22,7 @@ pub struct Folders<'a> {
 impl<'a> Folders<'a> {
     /// The folder for one path, and the path from there.
     fn split<'p>(&self, path: &'p str) -> (Option<&'a Path>, &'p str) {
-        match generated(path) {
+        match in_out_dir(path) {
             Some(rest) => (self.out_dir, rest),
             None => (Some(self.package), path),
         }
@@ -37,14 +35,8 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// What follows `$OUT_DIR`, at the start of what the build script writes itself.
-fn generated(path: &str) -> Option<&str> {
-    let rest = path.strip_prefix("$OUT_DIR")?;
-    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
-}
-
 pub(super) fn is_generated(path: &str) -> bool {
-    generated(path).is_some()
+    in_out_dir(path).is_some()
 }
 
 /// The files that the patterns match, sorted, each once: relative to the package, or absolute in
@@ -57,80 +49,54 @@ pub(super) fn all(
     let mut found = Vec::new();
     for Spanned { value, span } in patterns {
         let files = matching(place.context.folders(), library, value);
-        found.extend(files.map_err(|wrong| {
-            let error = Error::diagnostics(&[*wrong], &ByName::default());
-            error.at(place.context.manifest.place(span))
-        })?);
+        found.extend(
+            files.map_err(|wrong| Error::from(wrong).at(place.context.manifest.place(span)))?,
+        );
     }
     found.sort();
     found.dedup();
     Ok(found)
 }
 
-/// The files that one pattern of a library matches, relative to the package, or absolute in `OUT_DIR`: at least one, but of what the build
-/// script writes none before it runs.
+/// The files that one pattern of a library matches, relative to the package, or absolute in
+/// `OUT_DIR`: at least one, but of what the build script writes none before it runs.
 pub fn matching(
     folders: Folders<'_>,
     library: &str,
     pattern: &str,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
-    let bad = |what: &str| {
-        let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
-        Diagnostic::error(&NO_SOURCES, message)
-    };
     let (Some(base), rest) = folders.split(pattern) else {
         return Ok(Vec::new());
     };
-    let root = glob::Pattern::escape(utf_8(base)?);
-    let paths =
-        glob::glob(&format!("{root}/{rest}")).map_err(|e| bad(&format!("is no pattern: {e}")))?;
-    let mut found = Vec::new();
-    for path in paths {
-        let path = path.map_err(|e| unread(e.path(), e.error()))?;
-        if path.is_dir() {
-            continue;
-        }
-        // nvcc says of whatever is in its way that there is no such file.
-        File::open(&path).map_err(|e| unread(&path, &e))?;
-        found.push(match path.strip_prefix(base) {
-            Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
-            _ => path,
-        });
-    }
+    let refuse = |what: &str| {
+        let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
+        Diagnostic::error(&NO_SOURCES, message).help(files::pattern_help(base))
+    };
     if is_pattern(rest) {
-        all_utf_8(&base.join(fixed(rest)))?;
+        all_texts(&base.join(fixed(rest)))?;
     }
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(Box::new(bad("matches no file").help(format!(
-            "it is relative to {}; `*` stays within a folder, `**` goes into all below it",
-            base.display()
-        )))),
-    }
+    let paths = files::matching(base, rest, &refuse)?.into_iter();
+    paths
+        .map(|path| {
+            // nvcc says of whatever is in its way that there is no such file.
+            File::open(&path).map_err(|e| files::unread(&path, &e))?;
+            Ok(match path.strip_prefix(base) {
+                Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
+                _ => path,
+            })
+        })
+        .collect()
 }
 
-fn unread(path: &Path, why: &io::Error) -> Diagnostic {
-    let message = format!("cannot read {}: {why}", path.display());
-    Diagnostic::error(&FILE_ERROR, message)
-}
-
-fn utf_8(path: &Path) -> Result<&str, Box<Diagnostic>> {
-    path.to_str().ok_or_else(|| {
-        let message = format!("{path:?} cannot be told to cargo");
-        let help = "use names of files and folders that are valid UTF-8 and have no line break";
-        Box::new(Diagnostic::error(&FILE_ERROR, message).help(help))
-    })
-}
-
-/// The crate leaves names out, without a word, that are not UTF-8.
-fn all_utf_8(dir: &Path) -> Result<(), Box<Diagnostic>> {
+/// `glob` leaves names out, without a word, that are not UTF-8.
+fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Ok(());
     };
     let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "cu");
     let paths = entries.flatten().map(|entry| entry.path());
     let mut paths = paths.filter(is_source);
-    paths.try_for_each(|path| utf_8(&path).map(|_| ()))
+    paths.try_for_each(|path| files::text(&path).map(|_| ()))
 }
 
 /// The folders in which a new file could match, for cargo to look at; not what the script writes after

@@ -2,9 +2,6 @@
 
 use super::{Optional, Spanned};
 
-/// Before a path: the folder that cargo gives the build script for what it makes.
-pub const OUT_DIR: &str = "$OUT_DIR/";
-
 /// One `[archive.<name>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
@@ -28,7 +25,7 @@ pub struct ArchiveLayer {
     /// Its name.
     pub name: Spanned<String>,
     /// Archives, folders, object files or globs: relative to `GpuStub.toml`, absolute, or behind
-    /// [`OUT_DIR`].
+    /// `$OUT_DIR/` (see [`in_out_dir`](super::in_out_dir)).
     pub files: Vec<Spanned<String>>,
 }
 

@@ -8,6 +8,8 @@ fn value() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
         Just(1),
+        // The entries of a zip are counted in 16 bits.
+        Just(u64::from(u16::MAX)),
         Just(u64::from(u32::MAX)),
         Just(u64::MAX),
         Just(1 << 63),

@@ -1,0 +1,188 @@
+//! The nodes of what cargo makes of packages: crates, programs, libraries for others.
+
+use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
+use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
+use gpustub_core::diag::Origin;
+
+use super::{Builder, Of, link};
+use crate::finalizer;
+use crate::workspace::{library, shown};
+
+impl Builder<'_> {
+    /// A package's library, as its dependents link it.
+    pub(super) fn crates(&mut self, at: usize) {
+        let package = self.packages.packages[at];
+        if finalizer::is_one(package) {
+            return;
+        }
+        let Some((what, form)) = linkable(package) else {
+            return;
+        };
+        let links = self.compiled_in(at, false);
+        let of = Of {
+            package: at,
+            what,
+            target: None,
+        };
+        let mut node = self.image(&of, form, links);
+        node.host = what == "proc-macro";
+        if what == "dylib" {
+            node.sees = Some(self.seen(at, false));
+        }
+        self.add(of, node);
+    }
+
+    /// A node of a package's target.
+    fn image(&self, of: &Of, form: NodeForm, links: Vec<Link>) -> Node {
+        let package = self.packages.packages[of.package];
+        let name = of.name(self.names.package(of.package));
+        let mut node = Node::new(name, Kind::Plain, form);
+        node.origin = Some(Origin {
+            file: shown(package.manifest_path.as_std_path()),
+            span: 0..0,
+        });
+        node.links = links;
+        node
+    }
+
+    /// What is linked with the package's own code: its libraries, and its dependencies' crates.
+    fn compiled_in(&self, at: usize, tests: bool) -> Vec<Link> {
+        let own = self.packages.rdc(at).into_iter();
+        let mut links: Vec<Link> = own
+            .map(|declared| link(self.names.library(at, &declared.name.value)))
+            .collect();
+        links.extend(self.depends(at, DependencyKind::Normal));
+        if tests {
+            links.extend(self.depends(at, DependencyKind::Development));
+        }
+        links
+    }
+
+    /// What a program of the package is linked with.
+    fn linked(&self, at: usize, tests: bool) -> Vec<Link> {
+        let Some(own) = self.rlib(at) else {
+            return self.compiled_in(at, tests);
+        };
+        let mut links = vec![link(own)];
+        if tests {
+            links.extend(self.depends(at, DependencyKind::Development));
+        }
+        links
+    }
+
+    /// The crates of a kind of dependencies.
+    fn depends(&self, at: usize, kind: DependencyKind) -> Vec<Link> {
+        let edges = self.packages.edges[at].iter();
+        edges
+            .filter(|edge| edge.is(kind))
+            .filter_map(|edge| self.rlib(edge.to).map(link))
+            .collect()
+    }
+
+    /// The name of a package's crate, if Rust code can be linked with it.
+    fn rlib(&self, at: usize) -> Option<String> {
+        let package = self.packages.packages[at];
+        let (what, _) = linkable(package).filter(|(what, _)| *what != "proc-macro")?;
+        let of = Of {
+            package: at,
+            what,
+            target: None,
+        };
+        (!finalizer::is_one(package)).then(|| of.name(self.names.package(at)))
+    }
+
+    /// The names of the libraries that a package's device link is told of.
+    fn seen(&mut self, at: usize, tests: bool) -> Vec<String> {
+        let seen = self.sight.of_programs(at, tests);
+        let names = &self.names;
+        seen.into_iter()
+            .map(|(at, id)| names.library(at, &id))
+            .collect()
+    }
+
+    /// What the linker makes of a package: of all the build script, of the selected ones the rest.
+    pub(super) fn images(&mut self, at: usize, selected: bool) {
+        let package = self.packages.packages[at];
+        if finalizer::is_one(package) {
+            return;
+        }
+        for target in &package.targets {
+            for (what, form, tests) in parts(package, target) {
+                let host = what == "build-script";
+                // The tests of a crate without programs are left to those who have some.
+                let left = what == "lib-tests" && !self.sight.has_link(at, true);
+                if left || !(selected || host) {
+                    continue;
+                }
+                let links = match what {
+                    "build-script" => self.depends(at, DependencyKind::Build),
+                    "cdylib" | "staticlib" => self.compiled_in(at, false),
+                    "lib-tests" => self.compiled_in(at, true),
+                    _ => self.linked(at, tests),
+                };
+                let several = matches!(what, "bin" | "bin-tests" | "test" | "example" | "bench");
+                let of = Of {
+                    package: at,
+                    what,
+                    target: several.then(|| target.name.clone()),
+                };
+                let mut node = self.image(&of, form, links);
+                node.host = host;
+                node.sees = (!host).then(|| self.seen(at, tests));
+                self.add(of, node);
+            }
+        }
+    }
+}
+
+/// What a package's library is to Rust programs that depend on it.
+fn linkable(package: &Package) -> Option<(&'static str, NodeForm)> {
+    let target = library(package)?;
+    let has = |kinds: &[CrateType]| kinds.iter().any(|k| target.crate_types.contains(k));
+    if has(&[CrateType::ProcMacro]) {
+        Some(("proc-macro", NodeForm::Cdylib))
+    } else if has(&[CrateType::Lib, CrateType::RLib]) {
+        Some(("rlib", NodeForm::Static))
+    } else if has(&[CrateType::DyLib]) {
+        // rustc hides what a Rust dylib takes in of C.
+        Some(("dylib", NodeForm::Cdylib))
+    } else {
+        None
+    }
+}
+
+/// The images of a target: what each is called, its form, and whether dev-dependencies are in it.
+fn parts(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, bool)> {
+    let closed = target.crate_types.contains(&CrateType::CDyLib);
+    let form = match closed {
+        true => NodeForm::Cdylib,
+        false => NodeForm::Bin,
+    };
+    let mut parts = Vec::new();
+    let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);
+    for (kind, what, tests) in [
+        (TargetKind::Bin, "bin", false),
+        (TargetKind::Test, "test", true),
+        (TargetKind::Example, "example", true),
+        (TargetKind::Bench, "bench", true),
+        (TargetKind::CustomBuild, "build-script", false),
+    ] {
+        if target.is_kind(kind) {
+            parts.push((what, form, tests));
+        }
+    }
+    if is_lib && closed {
+        parts.push(("cdylib", NodeForm::Cdylib, false));
+    }
+    if is_lib && target.crate_types.contains(&CrateType::StaticLib) {
+        parts.push(("staticlib", NodeForm::Bin, false));
+    }
+    let is_bin = target.is_kind(TargetKind::Bin);
+    let is_macro = target.is_kind(TargetKind::ProcMacro);
+    if target.test && is_bin {
+        parts.push(("bin-tests", NodeForm::Bin, true));
+    } else if target.test && is_lib && !is_macro {
+        parts.push(("lib-tests", NodeForm::Bin, true));
+    }
+    parts
+}

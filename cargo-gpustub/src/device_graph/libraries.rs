@@ -1,0 +1,170 @@
+//! The nodes of the libraries that packages declare.
+
+use gpustub_build::device_link::sources::{self, Folders};
+use gpustub_core::arch::{Arch, ArchKind};
+use gpustub_core::device_link::{Kind, Node, NodeForm};
+use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_NODE};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, Form, Spanned};
+use gpustub_core::suggest::nearest;
+use gpustub_object::archive_device_code_file;
+
+use super::{Builder, Of, link, runtime};
+use crate::workspace::folder;
+
+impl Builder<'_> {
+    /// The libraries that a package declares.
+    pub(super) fn libraries(&mut self, at: usize) {
+        for declared in self.packages.rdc(at) {
+            let of = Of {
+                package: at,
+                what: "library",
+                target: Some(declared.name.value.clone()),
+            };
+            let node = self.library(at, declared);
+            self.add(of, node);
+        }
+    }
+
+    fn library(&mut self, at: usize, declared: &DeviceLink) -> Node {
+        let (kind, form) = match (&declared.code, declared.form) {
+            (DeviceCode::Headers, _) => (Kind::Interface, NodeForm::Static),
+            (_, Form::Static) => (Kind::Rdc, NodeForm::Static),
+            (_, Form::Shared) => (Kind::Rdc, NodeForm::Shared),
+        };
+        let id = &declared.name.value;
+        let mut node = Node::new(self.names.library(at, id), kind, form);
+        node.origin = self.place(at, declared.name.span.clone());
+        node.archs = declared.archs.iter().map(|arch| arch.value).collect();
+        node.cudart = (kind == Kind::Rdc).then_some(declared.cudart);
+        match &declared.code {
+            DeviceCode::External { archive, .. } => {
+                self.external(at, declared, &archive.value, &mut node);
+            }
+            DeviceCode::Sources(patterns) => self.sources(at, id, patterns),
+            DeviceCode::Headers => {}
+        }
+        if declared.form == Form::Shared {
+            self.made
+                .found
+                .extend(runtime::refused(self.packages, at, declared));
+        }
+        node.version_of = self.names.is_shared(id).then(|| id.clone());
+        for name in &declared.requires {
+            let found = self.sight.required(at, &name.value);
+            if found.is_empty() {
+                let mut error = self.unknown(at, id, &name.value);
+                error.origin = self.place(at, name.span.clone());
+                self.made.found.push(error);
+            }
+            let names = &self.names;
+            let links = found
+                .into_iter()
+                .map(|(at, id)| link(names.library(at, &id)));
+            node.links.extend(links);
+        }
+        node
+    }
+
+    /// What the archive of a library that others have built tells, if it is built yet.
+    fn external(&mut self, at: usize, declared: &DeviceLink, archive: &str, node: &mut Node) {
+        let path = folder(self.packages.packages[at]).join(archive);
+        if !path.exists() {
+            return;
+        }
+        match archive_device_code_file(&path) {
+            Ok(code) => {
+                let holds: Vec<Arch> = code.archs().into_iter().collect();
+                if let Some(mut error) = wrong_archs(declared, archive, &holds) {
+                    let first = declared.archs.iter().find(|a| !has(&holds, a.value));
+                    error.origin = first.and_then(|arch| self.place(at, arch.span.clone()));
+                    self.made.found.push(error);
+                    node.archs = holds;
+                }
+                node.prelinked = code.is_prelinked().then(Vec::new);
+            }
+            Err(error) => self.made.found.push(node_placed(error.diagnostic(), node)),
+        }
+    }
+
+    /// Patterns that match no file, as the build says it.
+    fn sources(&mut self, at: usize, id: &str, patterns: &[Spanned<String>]) {
+        let folders = Folders {
+            package: folder(self.packages.packages[at]),
+            out_dir: None,
+        };
+        for pattern in patterns {
+            if let Err(mut error) = sources::matching(folders, id, &pattern.value) {
+                error.origin = self.place(at, pattern.span.clone());
+                self.made.found.push(*error);
+            }
+        }
+    }
+
+    /// A `requires` that names no library in sight of its package.
+    fn unknown(&self, at: usize, id: &str, name: &str) -> Diagnostic {
+        let message = format!(
+            "`device-link.{id}` requires `{name}`, which neither its package nor a direct \
+             dependency of it declares"
+        );
+        let others = self.packages.declared.iter().flatten();
+        let known: Vec<(&str, bool)> = (0..self.packages.packages.len())
+            .flat_map(|other| self.packages.rdc(other))
+            .map(|one| (one.name.value.as_str(), true))
+            .chain(others.flat_map(|declared| {
+                let all = declared.manifest.device_links.iter();
+                all.map(|one| (one.name.value.as_str(), false))
+            }))
+            .collect();
+        let help = match known.iter().find(|(known, _)| *known == name) {
+            Some((_, true)) => format!(
+                "add the package that declares it to [dependencies] of `{}`; that package needs a \
+                 `links` key, which `cargo gpustub sync` writes",
+                self.packages.packages[at].name
+            ),
+            Some((_, false)) => "it follows a cargo feature that is off".to_owned(),
+            None => match nearest(name, known.iter().map(|(known, _)| *known)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "declare it, or remove the name".to_owned(),
+            },
+        };
+        Diagnostic::error(&UNKNOWN_NODE, message).help(help)
+    }
+}
+
+/// Whether code for these is also what is declared of it: a device link for it can be made of them,
+/// and for what is newer if PTX or LTO code is declared.
+fn has(holds: &[Arch], declared: Arch) -> bool {
+    let lasts = |kind| kind != ArchKind::Real;
+    let mut holds = holds.iter();
+    holds.any(|arch| arch.serves(declared) && lasts(arch.kind) >= lasts(declared.kind))
+}
+
+/// An archive that others have built, without what `archs` says of it. Builds believe `archs`, and nvlink
+/// does not say what an archive lacks.
+fn wrong_archs(declared: &DeviceLink, archive: &str, holds: &[Arch]) -> Option<Diagnostic> {
+    let words = |archs: &[Arch]| {
+        archs
+            .iter()
+            .map(Arch::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let archs = declared.archs.iter().map(|arch| arch.value);
+    let missing: Vec<Arch> = archs.filter(|arch| !has(holds, *arch)).collect();
+    if holds.is_empty() || missing.is_empty() {
+        return None;
+    }
+    let name = &declared.name.value;
+    let message = format!(
+        "`archs` of device-link.{name} says {}, and {archive} has {} alone",
+        words(&missing),
+        words(holds)
+    );
+    let help = "write what the archive has, or build it for these, too";
+    Some(Diagnostic::error(&MISSING_ARCH, message).help(help))
+}
+
+fn node_placed(mut diagnostic: Diagnostic, node: &Node) -> Diagnostic {
+    diagnostic.origin.clone_from(&node.origin);
+    diagnostic
+}
