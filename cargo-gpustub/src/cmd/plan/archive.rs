@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::iter;
 
-use gpustub_core::manifest::{Archive, Manifest, OUT_DIR};
+use gpustub_core::manifest::{Archive, Manifest};
 use serde::Serialize;
 
 use super::row;
@@ -75,7 +75,7 @@ impl<'a> Json<'a> {
         let name = archive.name.value.as_str();
         Self {
             name,
-            file: format!("{OUT_DIR}{name}.a"),
+            file: format!("$OUT_DIR/{name}.a"),
             variable: archive.variable(),
             canonical: archive.canonical,
             default: archive
