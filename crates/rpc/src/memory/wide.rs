@@ -1,0 +1,107 @@
+//! Compares many mailboxes at once. Loads wider than a mailbox are no atomic ones of Rust, so that they
+//! are instructions: each mailbox in them is still read whole, as both architectures promise of loads
+//! that are aligned to it (AMD64 manual 2, 7.3.2 for each word of the cache line; Arm DDI 0487, B2.2.1).
+
+/// Whether any of 64 mailboxes is not what is expected.
+///
+/// # Safety
+///
+/// 64 mailboxes can be read at `inbox`.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
+    let differ: u32;
+    // SAFETY: reads 256 bytes at each of both; SSE2 is part of the architecture.
+    unsafe {
+        core::arch::asm!(
+            "pcmpeqd {all}, {all}",
+            "mov {at:e}, 192",
+            "2:",
+            "movdqu {a}, [{inbox} + {at}]",
+            "movdqu {e}, [{quiet} + {at}]",
+            "pcmpeqd {a}, {e}",
+            "movdqu {b}, [{inbox} + {at} + 16]",
+            "movdqu {e}, [{quiet} + {at} + 16]",
+            "pcmpeqd {b}, {e}",
+            "movdqu {c}, [{inbox} + {at} + 32]",
+            "movdqu {e}, [{quiet} + {at} + 32]",
+            "pcmpeqd {c}, {e}",
+            "movdqu {d}, [{inbox} + {at} + 48]",
+            "movdqu {e}, [{quiet} + {at} + 48]",
+            "pcmpeqd {d}, {e}",
+            "pand {a}, {b}",
+            "pand {c}, {d}",
+            "pand {all}, {a}",
+            "pand {all}, {c}",
+            "sub {at}, 64",
+            "jns 2b",
+            "pmovmskb {differ:e}, {all}",
+            all = out(xmm_reg) _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            e = out(xmm_reg) _,
+            at = out(reg) _,
+            inbox = in(reg) inbox,
+            quiet = in(reg) quiet.as_ptr(),
+            differ = lateout(reg) differ,
+            options(nostack, readonly),
+        );
+    }
+    differ != 0xffff
+}
+
+/// Whether any of 64 mailboxes is not what is expected.
+///
+/// # Safety
+///
+/// 64 mailboxes can be read at `inbox`.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
+    let differ: u64;
+    // SAFETY: reads 256 bytes at each of both; Advanced SIMD is part of the targets that Rust has.
+    unsafe {
+        core::arch::asm!(
+            "movi {all:v}.4s, #0",
+            "mov {left}, #8",
+            "2:",
+            "ldp {a:q}, {b:q}, [{inbox}], #32",
+            "ldp {c:q}, {d:q}, [{quiet}], #32",
+            "eor {a:v}.16b, {a:v}.16b, {c:v}.16b",
+            "eor {b:v}.16b, {b:v}.16b, {d:v}.16b",
+            "orr {a:v}.16b, {a:v}.16b, {b:v}.16b",
+            "orr {all:v}.16b, {all:v}.16b, {a:v}.16b",
+            "subs {left}, {left}, #1",
+            "b.ne 2b",
+            "umaxv {all:s}, {all:v}.4s",
+            "fmov {differ:w}, {all:s}",
+            all = out(vreg) _,
+            a = out(vreg) _,
+            b = out(vreg) _,
+            c = out(vreg) _,
+            d = out(vreg) _,
+            left = out(reg) _,
+            inbox = inout(reg) inbox => _,
+            quiet = inout(reg) quiet.as_ptr() => _,
+            differ = lateout(reg) differ,
+            options(nostack, readonly),
+        );
+    }
+    differ as u32 != 0
+}
+
+/// Whether any of 64 mailboxes is not what is expected.
+///
+/// # Safety
+///
+/// 64 mailboxes can be read at `inbox`.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
+    use core::sync::atomic::{AtomicU32, Ordering};
+    // SAFETY: as promised to this function; all other accesses are atomic too.
+    let inbox = unsafe { core::slice::from_raw_parts(inbox.cast::<AtomicU32>(), 64) };
+    let pairs = inbox.iter().zip(quiet);
+    pairs.fold(0, |all, (now, quiet)| {
+        all | (now.load(Ordering::Relaxed) ^ quiet)
+    }) != 0
+}
