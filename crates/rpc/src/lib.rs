@@ -9,6 +9,7 @@
 //! - [`memory`]: the memory, which is never trusted: whatever a device writes there, the server lives.
 //! - [`server`]: finds what clients ask for, and answers. Handlers are `async`: a call that waits keeps no
 //!   other one waiting.
+//! - [`opcode`]: the numbers of services.
 //! - [`client`]: the other end, for threads of the host.
 
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -19,6 +20,7 @@ pub mod client;
 mod error;
 mod layout;
 pub mod memory;
+pub mod opcode;
 mod packets;
 pub mod server;
 mod turn;

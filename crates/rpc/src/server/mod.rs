@@ -6,6 +6,10 @@ mod fault;
 mod guard;
 mod handler;
 mod port;
+#[cfg(feature = "std")]
+mod serving;
+#[cfg(feature = "std")]
+mod strand;
 mod woken;
 
 pub use budget::Limits;
@@ -13,3 +17,7 @@ pub use device::{Device, Opcodes};
 pub use fault::Fault;
 pub use handler::{Dropped, Handlers, Serving};
 pub use port::{Messages, Port};
+#[cfg(feature = "std")]
+pub use serving::{DeviceId, Idle, Server};
+#[cfg(feature = "std")]
+pub use strand::{Outcome, Strand};

@@ -1,0 +1,161 @@
+//! Threads that serve devices.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+use super::Device;
+use crate::Error;
+
+/// How a thread waits that finds nothing to do.
+///
+/// It looks on for a while, as the next call is most often near; then it gives the processor away to
+/// others that can run; then it sleeps, longer each time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Idle {
+    /// How often it looks around in a row.
+    pub spins: u32,
+    /// How often it looks around while it lets others run.
+    pub yields: u32,
+    /// The longest sleep between two looks: what the first call after a pause may take longer.
+    pub longest: Duration,
+}
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self {
+            spins: 2000,
+            yields: 200,
+            longest: Duration::from_micros(50),
+        }
+    }
+}
+
+/// Which device: given by [`Server::add`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DeviceId(usize);
+
+/// Any number of devices, served by any number of threads.
+#[derive(Default)]
+pub struct Server {
+    // A device that is removed leaves its place empty, so that no number is given out twice.
+    devices: RwLock<Vec<Option<Arc<Mutex<Device>>>>>,
+    ending: AtomicBool,
+    idle: Idle,
+}
+
+impl Server {
+    /// Without devices.
+    pub fn new(idle: Idle) -> Self {
+        Self {
+            idle,
+            ..Self::default()
+        }
+    }
+
+    /// Serves a device from now on.
+    pub fn add(&self, device: Device) -> DeviceId {
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        devices.push(Some(Arc::new(Mutex::new(device))));
+        DeviceId(devices.len() - 1)
+    }
+
+    /// Serves a device no longer. Calls that are under way are dropped; the memory is given back when
+    /// none of them is left.
+    ///
+    /// # Errors
+    ///
+    /// If it was removed before.
+    pub fn remove(&self, id: DeviceId) -> Result<(), Error> {
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let place = devices.get_mut(id.0).ok_or(Error::NoDevice)?;
+        place.take().map(drop).ok_or(Error::NoDevice)
+    }
+
+    /// Serves what there is on all devices that no other thread serves now. Gives whether there was
+    /// anything.
+    pub fn poll(&self) -> bool {
+        let mut any = false;
+        let mut at = 0;
+        // The list is not kept locked while handlers run: they may add devices.
+        while let Some(device) = self.device(at) {
+            at += 1;
+            let Some(device) = device else { continue };
+            match device.try_lock() {
+                Ok(mut device) => any |= device.poll(),
+                Err(TryLockError::Poisoned(device)) => any |= device.into_inner().poll(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        any
+    }
+
+    /// Serves until [`Self::end`], with the thread that calls this. All that clients had asked for by
+    /// then is answered before.
+    pub fn serve(&self) {
+        let mut waiting = Waiting::new(self.idle);
+        loop {
+            // Before the look around: what was asked before the end came is seen by it.
+            let ending = self.ending.load(Ordering::Acquire);
+            if self.poll() {
+                waiting = Waiting::new(self.idle);
+            } else if ending && !self.busy() {
+                return;
+            } else {
+                waiting.wait();
+            }
+        }
+    }
+
+    /// Lets [`Self::serve`] come to its end once nothing is left to answer.
+    pub fn end(&self) {
+        self.ending.store(true, Ordering::Release);
+    }
+
+    /// Whether calls are under way, or another thread is serving.
+    fn busy(&self) -> bool {
+        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        devices
+            .iter()
+            .flatten()
+            .any(|device| match device.try_lock() {
+                Ok(device) => device.open() > 0,
+                Err(_) => true,
+            })
+    }
+
+    fn device(&self, at: usize) -> Option<Option<Arc<Mutex<Device>>>> {
+        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        devices.get(at).cloned()
+    }
+}
+
+/// A thread that waits, longer each time.
+struct Waiting {
+    idle: Idle,
+    looks: u32,
+    sleep: Duration,
+}
+
+impl Waiting {
+    fn new(idle: Idle) -> Self {
+        Self {
+            idle,
+            looks: 0,
+            sleep: Duration::from_micros(1),
+        }
+    }
+
+    fn wait(&mut self) {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks <= self.idle.spins {
+            core::hint::spin_loop();
+        } else if self.looks <= self.idle.spins.saturating_add(self.idle.yields) {
+            thread::yield_now();
+        } else {
+            thread::sleep(self.sleep);
+            self.sleep = (self.sleep * 2).min(self.idle.longest);
+        }
+    }
+}
