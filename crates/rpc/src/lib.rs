@@ -23,7 +23,7 @@ pub mod memory;
 pub mod opcode;
 mod packets;
 pub mod server;
-mod turn;
+pub mod turn;
 
 pub use error::Error;
 pub use layout::{CLIENT_SIZE, HEADER_SIZE, Layout, MAX_PORTS, PACKET_SIZE, PACKET_WORDS};
