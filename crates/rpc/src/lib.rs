@@ -10,6 +10,7 @@
 //! - [`server`]: finds what clients ask for, and answers. Handlers are `async`: a call that waits keeps no
 //!   other one waiting.
 //! - [`opcode`]: the numbers of services.
+//! - `host` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
 //! - [`client`]: the other end, for threads of the host.
 
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -18,6 +19,8 @@ extern crate alloc;
 
 pub mod client;
 mod error;
+#[cfg(feature = "std")]
+pub mod host;
 mod layout;
 pub mod memory;
 pub mod opcode;

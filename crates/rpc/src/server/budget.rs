@@ -40,22 +40,34 @@ impl Budget {
 
     /// Takes so many bytes.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Fault> {
+        self.take(bytes)?;
+        Ok(Reservation {
+            of: Arc::clone(self),
+            bytes,
+        })
+    }
+
+    /// Takes nothing yet.
+    #[cfg(feature = "std")]
+    pub fn none(self: &Arc<Self>) -> Reservation {
+        Reservation {
+            of: Arc::clone(self),
+            bytes: 0,
+        }
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), Fault> {
         let limit = self.limits.memory;
         let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
         // Nothing else depends on the number.
         let reserved = self
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        match reserved {
-            Ok(_) => Ok(Reservation {
-                of: Arc::clone(self),
-                bytes,
-            }),
-            Err(_) => Err(Fault::Memory {
-                size: bytes as u64,
-                limit,
-            }),
-        }
+        let refused = Fault::Memory {
+            size: bytes as u64,
+            limit,
+        };
+        reserved.map(drop).map_err(|_| refused)
     }
 }
 
@@ -64,6 +76,28 @@ impl Budget {
 pub(crate) struct Reservation {
     of: Arc<Budget>,
     bytes: usize,
+}
+
+#[cfg(feature = "std")]
+impl Reservation {
+    /// How many there are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes so many more.
+    pub fn grow(&mut self, more: usize) -> Result<(), Fault> {
+        self.of.take(more)?;
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Gives back what is more than so many.
+    pub fn shrink(&mut self, to: usize) {
+        let more = self.bytes.saturating_sub(to);
+        self.of.used.fetch_sub(more, Ordering::Relaxed);
+        self.bytes -= more;
+    }
 }
 
 impl Drop for Reservation {

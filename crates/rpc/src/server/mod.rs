@@ -13,6 +13,8 @@ mod strand;
 mod woken;
 
 pub use budget::Limits;
+#[cfg(feature = "std")]
+pub(crate) use budget::{Budget, Reservation};
 pub use device::{Device, Opcodes};
 pub use fault::Fault;
 pub use handler::{Dropped, Handlers, Serving};

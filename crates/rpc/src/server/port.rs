@@ -176,6 +176,12 @@ impl Port {
         }
     }
 
+    /// Of what the device's calls may hold.
+    #[cfg(feature = "std")]
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.common.budget)
+    }
+
     /// Ends the call: the client gets its packets back. Gives what is in the outbox then.
     pub(crate) fn close(self) -> u32 {
         self.turns.close(&*self.common.memory)

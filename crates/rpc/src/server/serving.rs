@@ -42,6 +42,7 @@ pub struct Server {
     // A device that is removed leaves its place empty, so that no number is given out twice.
     devices: RwLock<Vec<Option<Arc<Mutex<Device>>>>>,
     ending: AtomicBool,
+    stopping: AtomicBool,
     idle: Idle,
 }
 
@@ -91,11 +92,11 @@ impl Server {
         any
     }
 
-    /// Serves until [`Self::end`], with the thread that calls this. All that clients had asked for by
-    /// then is answered before.
+    /// Serves until [`Self::end`], with the thread that calls this, or until [`Self::stop`]. All that
+    /// clients had asked for by the end is answered before.
     pub fn serve(&self) {
         let mut waiting = Waiting::new(self.idle);
-        loop {
+        while !self.stopping.load(Ordering::Acquire) {
             // Before the look around: what was asked before the end came is seen by it.
             let ending = self.ending.load(Ordering::Acquire);
             if self.poll() {
@@ -111,6 +112,12 @@ impl Server {
     /// Lets [`Self::serve`] come to its end once nothing is left to answer.
     pub fn end(&self) {
         self.ending.store(true, Ordering::Release);
+    }
+
+    /// Lets [`Self::serve`] return at once, now and whenever it is called. Calls that are under way stay
+    /// where they are.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
     }
 
     /// Whether calls are under way, or another thread is serving.

@@ -1,0 +1,8 @@
+//! The services of LLVM's libc, asked as its client asks.
+
+#[cfg(feature = "files")]
+mod files;
+mod hostile;
+mod program;
+mod rig;
+mod streams;
