@@ -11,6 +11,7 @@
 //!   other one waiting.
 //! - [`opcode`]: the numbers of services.
 //! - [`client`]: the other end, for threads of the host.
+//! - `host`: what a host does for programs on a device. With the feature `std`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -18,6 +19,11 @@ extern crate alloc;
 
 pub mod client;
 mod error;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod fuzz;
+#[cfg(feature = "std")]
+pub mod host;
 mod layout;
 pub mod memory;
 pub mod opcode;

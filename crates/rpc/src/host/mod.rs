@@ -1,0 +1,3 @@
+//! What a host does for programs on a device.
+
+pub mod printf;
