@@ -4,7 +4,8 @@
 //! that may be anything. So nothing here uses the host's `printf`: the format is interpreted, and
 //! `%n`, which would write to memory, is refused.
 //!
-//! Text comes out as glibc prints it in its `C` locale. What C leaves undefined:
+//! Text comes out as glibc prints it in its `C` locale, but for `%#g` of a number that rounds up to the
+//! power of ten at which an exponent is due: it has all its zeros, as C says. What C leaves undefined:
 //!
 //! - A conversion that is not known, or that the format ends in, is printed as it stands. Its `*` have
 //!   arguments, it has none.
@@ -13,6 +14,7 @@
 //!   belong.
 
 mod arguments;
+mod call;
 mod float;
 mod integer;
 mod output;
@@ -23,6 +25,7 @@ mod tests;
 use alloc::vec::Vec;
 
 use self::arguments::{Arguments, Places};
+pub use self::call::{Received, finish, receive};
 use self::output::{Field, Output};
 use self::parse::{Conversion, Count, Kind, Piece, Pieces};
 use crate::server::Fault;
