@@ -12,6 +12,7 @@
 //! - [`opcode`]: the numbers of services.
 //! - `host` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
 //! - [`client`]: the other end, for threads of the host.
+//! - `host`: what a host does for programs on a device. With the feature `std`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -19,6 +20,9 @@ extern crate alloc;
 
 pub mod client;
 mod error;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(feature = "std")]
 pub mod host;
 mod layout;

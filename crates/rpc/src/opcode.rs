@@ -78,4 +78,10 @@ opcodes! {
     RENAME = LIBC | 28,
     /// Runs a command.
     SYSTEM = LIBC | 29,
+    /// LLVM's tests: adds one to a number.
+    TEST_INCREMENT = LIBC | 1 << 15,
+    /// LLVM's tests: sends and receives in all orders.
+    TEST_INTERFACE = LIBC | ((1 << 15) + 1),
+    /// LLVM's tests: sends back what it receives.
+    TEST_STREAM = LIBC | ((1 << 15) + 2),
 }

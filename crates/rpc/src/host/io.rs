@@ -22,6 +22,8 @@ pub(crate) struct Io {
     pub pool: Arc<Pool>,
     /// Bytes that one lane reads at once.
     pub read: usize,
+    /// Bytes that all lanes of a warp print at once.
+    pub print: usize,
 }
 
 /// `EOF`, and what else C has for something that could not be done.
@@ -75,7 +77,7 @@ pub(crate) fn register(io: &Arc<Io>, handlers: &mut Handlers) -> Result<(), Erro
     talk(io, handlers, opcode::RENAME, rename)
 }
 
-fn talk<F>(
+pub(crate) fn talk<F>(
     io: &Arc<Io>,
     handlers: &mut Handlers,
     opcode: u32,
@@ -90,7 +92,7 @@ where
 }
 
 /// The word that says the stream, of each lane.
-fn handles(asked: &Words, which: usize) -> Vec<(u32, u64)> {
+pub(crate) fn handles(asked: &Words, which: usize) -> Vec<(u32, u64)> {
     let handles = asked.iter().map(|(lane, words)| (*lane, words[which]));
     handles.collect()
 }

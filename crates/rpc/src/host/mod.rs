@@ -32,6 +32,8 @@ mod files;
 mod io;
 mod lanes;
 mod pool;
+mod print;
+pub mod printf;
 mod program;
 mod stream;
 mod streams;
@@ -61,6 +63,9 @@ pub struct Limits {
     /// error; a longer line comes in parts. They count as messages do
     /// ([`server::Limits::memory`](crate::server::Limits::memory)).
     pub read: usize,
+    /// Bytes that all lanes of a warp print by one `printf`; those of a call that would print more are not
+    /// printed, and its port is not served any more.
+    pub print: usize,
 }
 
 impl Default for Limits {
@@ -68,6 +73,7 @@ impl Default for Limits {
         Self {
             files: 64,
             read: 16 << 20,
+            print: 1 << 20,
         }
     }
 }
@@ -206,11 +212,13 @@ impl Services {
             root: self.root,
             pool: Arc::clone(&pool),
             read: self.limits.read,
+            print: self.limits.print,
         });
         handlers.reply(opcode::NOOP, |_| {})?;
         program::ends(self.on_exit, self.on_abort, handlers)?;
         program::memory(self.memory, handlers)?;
         program::calls(self.system, self.host_call, &pool, handlers)?;
+        print::register(&io, handlers)?;
         io::register(&io, handlers)
     }
 }

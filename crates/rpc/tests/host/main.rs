@@ -3,6 +3,7 @@
 #[cfg(feature = "files")]
 mod files;
 mod hostile;
+mod print;
 mod program;
 mod rig;
 mod streams;

@@ -1,0 +1,188 @@
+//! Floating-point numbers. The digits are the standard library's, which are exact for any precision, ties
+//! to even; what C does with them is done here.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::output::{Field, Number, Output};
+use crate::server::Fault;
+
+/// No number has a digit but 0 further behind the point, and none has more digits: what a precision
+/// asks for beyond is zeros.
+const EXACT: usize = 1074;
+
+/// Digits behind the point that a number in hexadecimal has.
+const HEX: usize = 13;
+
+/// A number without its sign.
+struct Parts {
+    /// Up to the point.
+    whole: String,
+    /// Behind the point.
+    fraction: String,
+    /// Zeros behind that.
+    zeros: usize,
+    exponent: String,
+}
+
+/// Prints a number by the letter of its conversion.
+pub fn print(output: &mut Output, field: &Field, specifier: u8, value: f64) -> Result<(), Fault> {
+    let upper = specifier.is_ascii_uppercase();
+    let sign = field.sign(value.is_sign_negative());
+    if !value.is_finite() {
+        let name: &[u8] = match (value.is_nan(), upper) {
+            (true, false) => b"nan",
+            (true, true) => b"NAN",
+            (false, false) => b"inf",
+            (false, true) => b"INF",
+        };
+        return field.text(output, &[sign, name].concat());
+    }
+    let magnitude = value.abs();
+    let mut base: &[u8] = b"";
+    let parts = match specifier.to_ascii_lowercase() {
+        b'f' => fixed(magnitude, field.precision.unwrap_or(6)),
+        b'e' => exponential(magnitude, field.precision.unwrap_or(6)),
+        b'g' => general(magnitude, field),
+        _ => {
+            base = if upper { b"0X" } else { b"0x" };
+            hexadecimal(magnitude, field.precision)
+        }
+    };
+    let mut digits = parts.whole;
+    if field.flags.alternate || parts.zeros > 0 || !parts.fraction.is_empty() {
+        digits.push('.');
+    }
+    digits.push_str(&parts.fraction);
+    let mut exponent = parts.exponent;
+    if upper {
+        digits.make_ascii_uppercase();
+        exponent.make_ascii_uppercase();
+    }
+    let number = Number {
+        prefix: &[sign, base].concat(),
+        digits: digits.as_bytes(),
+        trailing: parts.zeros,
+        suffix: exponent.as_bytes(),
+        ..Number::default()
+    };
+    field.number(output, &number, true)
+}
+
+fn fixed(value: f64, precision: usize) -> Parts {
+    let known = precision.min(EXACT);
+    let text = format!("{value:.known$}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    Parts {
+        whole: whole.into(),
+        fraction: fraction.into(),
+        zeros: precision - known,
+        exponent: String::new(),
+    }
+}
+
+fn exponential(value: f64, precision: usize) -> Parts {
+    let known = precision.min(EXACT);
+    let (digits, exponent) = scientific(value, known);
+    let (whole, fraction) = digits.split_at(1);
+    Parts {
+        whole: whole.into(),
+        fraction: fraction.into(),
+        zeros: precision - known,
+        exponent: decimal_exponent(exponent),
+    }
+}
+
+/// As many significant digits as the precision says, without an exponent if it is small.
+fn general(value: f64, field: &Field) -> Parts {
+    let wanted = field.precision.unwrap_or(6).max(1);
+    let known = wanted.min(EXACT);
+    let (mut digits, exponent) = scientific(value, known - 1);
+    let mut zeros = wanted - known;
+    if !field.flags.alternate {
+        zeros = 0;
+        digits.truncate(digits.trim_end_matches('0').len().max(1));
+    }
+    // How many of the digits are before the point.
+    let whole = match usize::try_from(exponent) {
+        Ok(exponent) if exponent < wanted => exponent + 1,
+        Err(_) if exponent >= -4 => 0,
+        _ => {
+            let (whole, fraction) = digits.split_at(1);
+            return Parts {
+                whole: whole.into(),
+                fraction: fraction.into(),
+                zeros,
+                exponent: decimal_exponent(exponent),
+            };
+        }
+    };
+    let (whole, fraction) = if whole > 0 {
+        // Zeros that were just cut off may belong here.
+        let width = whole;
+        let digits = format!("{digits:0<width$}");
+        let (whole, fraction) = digits.split_at(whole);
+        (whole.into(), fraction.into())
+    } else {
+        let width = digits.len() + exponent.unsigned_abs() as usize - 1;
+        (String::from("0"), format!("{digits:0>width$}"))
+    };
+    Parts {
+        whole,
+        fraction,
+        zeros,
+        exponent: String::new(),
+    }
+}
+
+fn hexadecimal(value: f64, precision: Option<usize>) -> Parts {
+    let fraction_bits = 4 * HEX as u32;
+    let bits = value.to_bits();
+    let fraction = bits & ((1 << fraction_bits) - 1);
+    let (mantissa, exponent) = match (bits >> fraction_bits, fraction) {
+        (0, 0) => (0, 0),
+        // Subnormal: what is before the point is 0.
+        (0, fraction) => (fraction, -1022),
+        (exponent, fraction) => (1 << fraction_bits | fraction, exponent as i32 - 1023),
+    };
+    let kept = precision.unwrap_or(HEX).min(HEX);
+    let mantissa = round(mantissa, 4 * (HEX - kept) as u32);
+    let whole = mantissa >> fraction_bits;
+    let fraction = mantissa & ((1 << fraction_bits) - 1);
+    let mut fraction = format!("{fraction:0HEX$x}");
+    fraction.truncate(match precision {
+        Some(_) => kept,
+        None => fraction.trim_end_matches('0').len(),
+    });
+    Parts {
+        whole: format!("{whole}"),
+        fraction,
+        zeros: precision.unwrap_or(0).saturating_sub(HEX),
+        exponent: format!("p{exponent:+}"),
+    }
+}
+
+/// Rounds so that the last bits are 0, ties to even.
+fn round(value: u64, bits: u32) -> u64 {
+    if bits == 0 {
+        return value;
+    }
+    let unit = 1 << bits;
+    let rest = value & (unit - 1);
+    let below = value - rest;
+    let up = rest > unit / 2 || (rest == unit / 2 && below & unit != 0);
+    if up { below + unit } else { below }
+}
+
+/// All digits, of which one is before the point, and the power of ten.
+fn scientific(value: f64, fraction: usize) -> (String, i32) {
+    let text = format!("{value:.fraction$e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = digits.replace('.', "");
+    (digits, exponent.parse().unwrap_or(0))
+}
+
+fn decimal_exponent(exponent: i32) -> String {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("e{sign}{:02}", exponent.unsigned_abs())
+}

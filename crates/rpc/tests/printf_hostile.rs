@@ -1,0 +1,30 @@
+//! Formats and arguments that are anything.
+#![cfg(feature = "std")]
+
+use gpustub_rpc::fuzz::printf;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Most bytes are of a meaning in a format.
+fn format() -> impl Strategy<Value = Vec<u8>> {
+    let meant = select(&b"%%%%%%**.-+ #0123456789hlqLjztdiuoxXbBcspfFeEgGaAn"[..]);
+    vec(prop_oneof![20 => meant, 1 => any::<u8>()], 0..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_printed_or_refused(format in format(), rest in vec(any::<u8>(), 0..40)) {
+        printf(&[&format[..], b"\0", &rest].concat());
+    }
+}
+
+#[test]
+fn it_is_known_what_is_printed() {
+    assert!(printf(b"%d %s %*.*f"));
+    assert!(printf(b"%s|%s\0text"));
+    assert!(!printf(b"%n"));
+    assert!(!printf(b"%999999999d"));
+}
