@@ -74,7 +74,10 @@ typedef struct gpurpc_port gpurpc_port_t;
 typedef struct gpurpc_device { uint64_t handle; } gpurpc_device_t;
 
 /* The packet of one lane. */
+#ifndef GPURPC_BUFFER_T
+#define GPURPC_BUFFER_T
 typedef struct gpurpc_buffer { uint64_t data[8]; } gpurpc_buffer_t;
+#endif
 
 /* Bytes of a client on the device: see gpurpc_client_fill. */
 #define GPURPC_CLIENT_SIZE 552
@@ -210,10 +213,10 @@ gpurpc_status_t gpurpc_device_remove(gpurpc_server_t *server, gpurpc_device_t de
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
 
 /* Fills in a client, the GPURPC_CLIENT_SIZE bytes or more at `client`, which is memory of the host:
- * the program copies it to the device before its first call, into the object that the symbol
- * __llvm_rpc_client names, or the one that __llvm_libc_rpc_client points to (LLVM 19). `buffer` is the
- * memory of gpurpc_device_buffer as the device sees it. A client is filled in once for each memory: it
- * holds the locks of its ports. GPURPC_STATUS_INVALID_MEMORY if `size` is less. */
+ * gpurpc_client_t of gpurpc_client.h. The program copies it to the device before its first call; for LLVM's
+ * libc into the object that the symbol __llvm_rpc_client names, or the one that __llvm_libc_rpc_client points
+ * to (LLVM 19). `buffer` is the memory of gpurpc_device_buffer as the device sees it. A client is filled in
+ * once for each memory: it holds the locks of its ports. GPURPC_STATUS_INVALID_MEMORY if `size` is less. */
 gpurpc_status_t gpurpc_client_fill(void *client, size_t size, uint64_t buffer, uint32_t ports);
 
 /* Serves what there is to serve now, once around all devices that no other thread serves, and puts 1
