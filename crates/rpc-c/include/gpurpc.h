@@ -16,7 +16,7 @@
  * Threads. Functions with a server may be called by any thread at any time, but gpurpc_server_destroy.
  * Callbacks are called by threads that are in gpurpc_poll or gpurpc_serve; for one device by one of them
  * at a time, for several devices at the same time. They must not wait for anything, as all calls of
- * their device would: what a call waits for is queued. They must not throw, nor call gpurpc_serve.
+ * their device would: what a call waits for is queued, or done by gpurpc_work. They must not throw, nor call gpurpc_serve.
  *
  * The device is not trusted: whatever it writes into the memory, the server lives, and what callbacks get
  * was copied before. The values that they get may be anything. */
@@ -110,8 +110,8 @@ typedef void (*gpurpc_recv_n_callback_ty)(void *const *messages, const uint64_t 
 /* Gives the message of a lane to gpurpc_send_n, and puts its bytes into `size`. They stay as they are until
  * the next callback of the call. Null is an empty message, whatever the size. */
 typedef const void *(*gpurpc_send_n_callback_ty)(uint32_t lane, uint64_t *size, void *data);
-/* Called when a call has ended, however it did. */
-typedef void (*gpurpc_end_callback_ty)(void *data);
+/* Does what it is given for. */
+typedef void (*gpurpc_callback_ty)(void *data);
 
 /* A call that was dropped. Members may be added at the end. */
 typedef struct gpurpc_fault {
@@ -251,13 +251,20 @@ gpurpc_status_t gpurpc_recv_n(gpurpc_port_t *port, gpurpc_recv_n_callback_ty don
 /* Calls `message` for each lane that takes part, when all before is done, and sends what it gives. */
 gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty message, void *data);
 
+/* Has `work` done by a thread of its own, which may wait for anything, such as a file; what is queued after it
+ * waits for it, and no other call does. It may queue more, and use the memory of the call. If the device is
+ * removed meanwhile, the call has ended when `work` returns. Nothing waits for that: the program does, by
+ * gpurpc_port_at_end, before what `work` uses goes. */
+gpurpc_status_t gpurpc_work(gpurpc_port_t *port, gpurpc_callback_ty work, void *data);
+
 /* Memory of `size` bytes, all zero, at a multiple of 16, until the call has ended. Null if its device's
  * calls hold as much as they may. */
 void *gpurpc_port_alloc(gpurpc_port_t *port, uint64_t size);
 
-/* Has `end` called once when the call has ended or was dropped, by the thread that serves or removes it;
- * the last one first, and before the memory of the call goes. The port is none any more then. */
-gpurpc_status_t gpurpc_port_at_end(gpurpc_port_t *port, gpurpc_end_callback_ty end, void *data);
+/* Has `end` called once when the call has ended or was dropped, by the thread that serves or removes its
+ * device, or that of gpurpc_work; the last one first, and before the memory of the call goes. The port is none
+ * any more then. */
+gpurpc_status_t gpurpc_port_at_end(gpurpc_port_t *port, gpurpc_callback_ty end, void *data);
 
 /* Drops the call when this callback has returned for all lanes: what is queued is not done, and the client
  * gets no answer; but what gpurpc_send is filling is sent. */

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpustub_rpc::Packets;
 use gpustub_rpc::memory::Shared;
-use gpustub_rpc::server::{Budget, Fault, Messages, Port};
+use gpustub_rpc::server::{Budget, Fault, Messages, Port, Strand};
 
 use crate::block::Block;
 use crate::callback::{
-    Bytes, CDevice, Callback, EndCallback, OpcodeCallback, PortCallback, RecvNCallback,
+    Bytes, CDevice, Callback, OpcodeCallback, PlainCallback, PortCallback, RecvNCallback,
     SendNCallback,
 };
 
@@ -20,6 +20,7 @@ pub enum Operation {
     RecvAndSend(Option<Callback<PortCallback>>),
     RecvN(Callback<RecvNCallback>),
     SendN(Callback<SendNCallback>),
+    Work(Callback<PlainCallback>),
 }
 
 /// A call that is being served.
@@ -36,7 +37,7 @@ struct State {
     queue: VecDeque<Operation>,
     failed: bool,
     blocks: Vec<Block>,
-    ends: Vec<Callback<EndCallback>>,
+    ends: Vec<Callback<PlainCallback>>,
 }
 
 impl Call {
@@ -61,7 +62,7 @@ impl Call {
     }
 
     /// Has a function called when it has ended.
-    pub(crate) fn at_end(&self, end: Callback<EndCallback>) {
+    pub(crate) fn at_end(&self, end: Callback<PlainCallback>) {
         self.state().ends.push(end);
     }
 
@@ -117,7 +118,7 @@ impl Drop for Call {
     fn drop(&mut self) {
         let ends = std::mem::take(&mut self.state().ends);
         for end in ends.iter().rev() {
-            end.ended();
+            end.call();
         }
     }
 }
@@ -130,6 +131,8 @@ pub async fn serve(
 ) -> Result<Port, Fault> {
     // Where it stays: the program knows its address.
     let call = Arc::new(Call::new(&port, device));
+    // Without a thread, until there is work.
+    let strand = Strand::default();
     callback.begin(&call);
     while let Some(operation) = call.next()? {
         match operation {
@@ -155,6 +158,15 @@ pub async fn serve(
                 }
                 call.check()?;
                 port.send_n(|lane| messages[lane as usize].get()).await;
+            }
+            Operation::Work(callback) => {
+                // The call is there for as long as the work, though it may be dropped meanwhile.
+                let held = Arc::clone(&call);
+                let work = move || {
+                    callback.call();
+                    drop(held);
+                };
+                strand.run(work).await?;
             }
         }
     }

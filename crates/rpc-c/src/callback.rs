@@ -21,8 +21,8 @@ pub type RecvNCallback =
 /// `gpurpc_send_n_callback_ty`.
 pub type SendNCallback =
     unsafe extern "C" fn(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void;
-/// `gpurpc_end_callback_ty`.
-pub type EndCallback = unsafe extern "C" fn(data: *mut c_void);
+/// `gpurpc_callback_ty`.
+pub type PlainCallback = unsafe extern "C" fn(data: *mut c_void);
 /// `gpurpc_fault_callback_ty`.
 pub type FaultCallback = unsafe extern "C" fn(fault: *const CFault, data: *mut c_void);
 
@@ -126,9 +126,9 @@ impl Callback<SendNCallback> {
     }
 }
 
-impl Callback<EndCallback> {
-    /// The call has ended.
-    pub fn ended(&self) {
+impl Callback<PlainCallback> {
+    /// Has it done.
+    pub fn call(&self) {
         // SAFETY: the function is what the header says of it.
         unsafe { (self.function)(self.data) }
     }

@@ -25,7 +25,7 @@ use gpustub_rpc::{CLIENT_SIZE, Layout};
 pub use call::Call;
 use callback::Callback;
 pub use callback::{
-    Alloc, CBuffer, CDevice, CFault, EndCallback, FaultCallback, Free, OpcodeCallback,
+    Alloc, CBuffer, CDevice, CFault, FaultCallback, Free, OpcodeCallback, PlainCallback,
     PortCallback, RecvNCallback, SendNCallback,
 };
 pub use options::{DeviceOptions, ServerOptions};

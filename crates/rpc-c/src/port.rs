@@ -4,7 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use crate::at;
 use crate::call::{Call, Operation};
-use crate::callback::{CDevice, Callback, EndCallback, PortCallback, RecvNCallback, SendNCallback};
+use crate::callback::{
+    CDevice, Callback, PlainCallback, PortCallback, RecvNCallback, SendNCallback,
+};
 use crate::status::{Status, run};
 
 /// Waits for packets.
@@ -107,6 +109,25 @@ pub unsafe extern "C" fn gpurpc_send_n(
     })
 }
 
+/// Has work done that may wait.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_work(
+    port: *mut Call,
+    work: Option<PlainCallback>,
+    data: *mut c_void,
+) -> c_int {
+    run(|| {
+        let work = Callback::new(work.ok_or(Status::INVALID_ARGUMENT)?, data);
+        // SAFETY: as the caller promises.
+        unsafe { at(port) }?.queue(Operation::Work(work));
+        Ok(())
+    })
+}
+
 /// Memory that lasts as long as a call.
 ///
 /// # Safety
@@ -134,7 +155,7 @@ pub unsafe extern "C" fn gpurpc_port_alloc(port: *mut Call, size: u64) -> *mut c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_port_at_end(
     port: *mut Call,
-    end: Option<EndCallback>,
+    end: Option<PlainCallback>,
     data: *mut c_void,
 ) -> c_int {
     run(|| {

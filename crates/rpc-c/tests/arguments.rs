@@ -205,6 +205,7 @@ fn null_is_an_argument_too() {
             gpurpc_recv_n(none, Some(take), data),
             gpurpc_send_n(none, Some(give), data),
             gpurpc_port_at_end(none, Some(end), data),
+            gpurpc_work(none, Some(end), data),
             gpurpc_port_fail(none),
         ] {
             assert_eq!(status, INVALID_ARGUMENT);

@@ -227,6 +227,14 @@ unsafe extern "C" fn begin_to_fail(port: *mut Call, _: *mut c_void) {
     }
 }
 
+unsafe extern "C" fn fail_at_once(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there.
+    unsafe {
+        assert_eq!(gpurpc_recv(port, Some(increment), data), SUCCESS);
+        assert_eq!(gpurpc_port_fail(port), SUCCESS);
+    }
+}
+
 /// What a fault says.
 type Faults = RefCell<Vec<(CDevice, u32, u32, c_int, String)>>;
 
@@ -259,6 +267,7 @@ fn calls_that_are_dropped_are_told() {
     assert_eq!(registered, SUCCESS);
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
     assert_eq!(server.register(CALL + 1, begin_to_fail, &()), SUCCESS);
+    assert_eq!(server.register(CALL + 3, fail_at_once, &seen), SUCCESS);
     let mut options = options(8, 1);
     options.message_limit = 100;
     options.memory_limit = 4096;
@@ -269,6 +278,7 @@ fn calls_that_are_dropped_are_told() {
     let calls = [
         (CALL, 101, 0x100b, "a message of 101 bytes; 100 are allowed"),
         (CALL + 1, 0, 0x100c, "a callback let the call fail"),
+        (CALL + 3, 0, 0x100c, "a callback let the call fail"),
         (CALL + 2, 0, 0x1001, "there is no handler for the opcode"),
     ];
     for (port, (opcode, size, status, text)) in (0..).zip(calls) {
@@ -277,6 +287,7 @@ fn calls_that_are_dropped_are_told() {
         assert!(server.poll());
         let told = faults.borrow_mut().pop();
         assert_eq!(told, Some((device, port, opcode, status, text.to_owned())));
+        assert_eq!(server.answered(device, port), 0, "{text}");
         // Its client waits for ever, and keeps the port.
         std::mem::forget(call);
     }
@@ -288,6 +299,7 @@ fn calls_that_are_dropped_are_told() {
     assert_eq!(server.remove(device), SUCCESS);
     assert_eq!(seen.borrow().ended, 2);
     assert!(faults.borrow().is_empty());
+    assert!(seen.borrow().lanes.is_empty());
 }
 
 unsafe extern "C" fn greedy(port: *mut Call, data: *mut c_void) {

@@ -48,7 +48,7 @@ fn c_type(rust: &str) -> String {
         "PortCallback" => "gpurpc_port_callback_ty",
         "RecvNCallback" => "gpurpc_recv_n_callback_ty",
         "SendNCallback" => "gpurpc_send_n_callback_ty",
-        "EndCallback" => "gpurpc_end_callback_ty",
+        "PlainCallback" => "gpurpc_callback_ty",
         "FaultCallback" => "gpurpc_fault_callback_ty",
         other => panic!("{other}: what is it in C?"),
     }
