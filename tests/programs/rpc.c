@@ -140,7 +140,7 @@ int main(void) {
     gpurpc_device_options_t options;
     gpurpc_device_t device;
     gpurpc_client_t client;
-    gpurpc_call_t lost;
+    gpurpc_call_t lost, next;
     struct memory memory = {0, 0};
     uint64_t one = 1, ten = 10, size = 0, expected = 0;
     int faults = 0, ends = 0;
@@ -178,6 +178,20 @@ int main(void) {
     who[sizeof who - 1] = 0;
     meet(&client, who);
     CHECK(ends == 3);
+
+    /* A client that does not wait: its port is not free before the answer. */
+    lost = gpurpc_client_open(&client, INCREMENT);
+    gpurpc_call_fill(&lost);
+    gpurpc_call_send(&lost);
+    gpurpc_call_close(&lost);
+    CHECK(lost.port == 0);
+    next = gpurpc_client_open(&client, INCREMENT);
+    CHECK(next.port == 1);
+    gpurpc_call_close(&next);
+    turn();
+    next = gpurpc_client_open(&client, INCREMENT);
+    CHECK(next.port == 0);
+    gpurpc_call_close(&next);
 
     /* Without a callback: the port is lost, and the next calls take another one. */
     lost = gpurpc_client_open(&client, GPURPC_OPCODE_SYSTEM);
