@@ -1,7 +1,11 @@
-/* A device's end of calls: C, C++, CUDA. */
+/* A device's end of calls: C, C++, CUDA, HIP. */
+#if defined(__clang__) && (defined(__CUDA__) || defined(__HIP__))
+/* As the headers of CUDA and HIP have it. */
+#define __device__ __attribute__((device))
+#endif
 #include <gpurpc_client.h>
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(__CUDA__) || defined(__HIP__)
 #define FUNCTION extern "C" __device__
 #elif defined(__cplusplus)
 #define FUNCTION extern "C"

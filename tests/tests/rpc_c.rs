@@ -180,6 +180,35 @@ fn clang_compiles_the_client_for_devices() -> Result<()> {
     Ok(())
 }
 
+/// As a CUDA and as a HIP compiler, without the headers of either.
+#[test]
+#[ignore = "needs clang 19: ./tests/run"]
+fn clang_compiles_the_client_as_cuda_and_hip() -> Result<()> {
+    let dir = scratch()?;
+    let cuda = ["cuda", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib"];
+    let hip = ["hip", "--offload-arch=gfx90a", "-nogpuinc", "-nogpulib"];
+    for (words, sync) in [
+        (cuda, "@llvm.nvvm.vote.ballot.sync"),
+        (hip, "@llvm.amdgcn.icmp"),
+    ] {
+        let out = dir.path().join("out.ll");
+        let mut compile = Command::new("clang-19");
+        compile.arg("-x").args(words).args(STRICT);
+        compile.args(["--cuda-device-only", "-std=c++17", "-fgpu-rdc"]);
+        if words == cuda {
+            compile.args(["-Xclang", "-target-feature", "-Xclang", "+ptx63"]);
+        }
+        compile
+            .args(["-O2", "-S", "-emit-llvm", "-I"])
+            .arg(headers());
+        compile.arg(repository().join("tests/programs/rpc-device.c"));
+        succeed(compile.arg("-o").arg(&out))?;
+        let code = std::fs::read_to_string(&out)?;
+        assert!(code.contains(sync), "{words:?}: {code}");
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "needs toolkit-12.4: ./tests/run"]
 fn nvcc_compiles_the_client() -> Result<()> {

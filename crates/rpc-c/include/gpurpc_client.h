@@ -12,7 +12,8 @@
  *
  * All lanes of a warp that are active when a call is opened take part in it to its end, each with a packet of
  * its own: they call these functions together, and send and receive in the order that the host expects. A
- * call begins with packets to the host. On devices before sm_70, lanes of a warp open one call at a time. */
+ * call begins with packets to the host. On devices before sm_70, lanes of a warp open one call at a time.
+ * Plain C and C++ for devices is compiled with -fconvergent-functions, and for nvptx with +ptx63 or later. */
 #ifndef GPURPC_CLIENT_H
 #define GPURPC_CLIENT_H
 
@@ -66,13 +67,13 @@ typedef struct gpurpc_call {
 
 /* What machines have in common. The mask of lanes is of 64 bits on all of them. */
 
-#if defined(__CUDACC__) || defined(__HIPCC__) || defined(__HIP__)
+#if defined(__CUDACC__) || defined(__CUDA__) || defined(__HIPCC__) || defined(__HIP__)
 #define GPURPC_CLIENT_FN static __device__ inline
 #else
 #define GPURPC_CLIENT_FN static inline
 #endif
 
-#if defined(__CUDACC__) && !defined(__clang__)
+#if defined(__NVCC__) && defined(__CUDACC__)
 /* nvcc. An access to volatile memory is a relaxed one of the whole system (PTX ISA, volatile operations). */
 #define GPURPC_LANES 32
 GPURPC_CLIENT_FN uint32_t gpurpc_lane(void) {
