@@ -223,12 +223,16 @@ gpurpc_status_t gpurpc_client_fill(void *client, size_t size, uint64_t buffer, u
  * into `any` if there was anything, else 0. `any` may be null. */
 gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
 
-/* Serves, with this thread, until gpurpc_end. Several threads may. */
+/* Serves, with this thread, until gpurpc_end or gpurpc_stop. Several threads may. */
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
 
 /* Lets gpurpc_serve return, now and later, once all that clients have asked for is answered. A call whose
  * client has died in the middle of it is under way until its device is removed. */
 gpurpc_status_t gpurpc_end(gpurpc_server_t *server);
+
+/* Lets gpurpc_serve return at once, now and later, as when the device's program has ended. Calls that are
+ * under way stay as they are. */
+gpurpc_status_t gpurpc_stop(gpurpc_server_t *server);
 
 /* What follows is for callbacks of a call, with the port that it began with. A call is a row of packets
  * that are received and sent, as client and host agreed on, and begins with one of the client's. The

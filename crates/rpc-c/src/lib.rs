@@ -305,6 +305,20 @@ pub unsafe extern "C" fn gpurpc_end(server: *mut Server) -> c_int {
     })
 }
 
+/// Has threads that serve return at once.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_stop(server: *mut Server) -> c_int {
+    run(|| {
+        // SAFETY: as the caller promises.
+        unsafe { at(server) }?.stop();
+        Ok(())
+    })
+}
+
 /// A sentence for a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpurpc_strerror(status: c_int) -> *const c_char {

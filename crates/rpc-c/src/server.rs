@@ -151,6 +151,11 @@ impl Server {
         self.serving.end();
     }
 
+    /// Lets [`Self::serve`] return at once.
+    pub fn stop(&self) {
+        self.serving.stop();
+    }
+
     /// Whether a thread polls or serves.
     pub fn is_used(&self) -> bool {
         self.users.load(Ordering::Acquire) > 0

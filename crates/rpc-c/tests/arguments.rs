@@ -199,6 +199,7 @@ fn null_is_an_argument_too() {
             gpurpc_poll(null_mut(), null_mut()),
             gpurpc_serve(null_mut()),
             gpurpc_end(null_mut()),
+            gpurpc_stop(null_mut()),
             gpurpc_recv(none, None, data),
             gpurpc_send(none, None, data),
             gpurpc_recv_and_send(none, None, data),

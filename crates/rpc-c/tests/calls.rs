@@ -377,3 +377,27 @@ fn a_server_that_polls_is_not_destroyed() {
     call.recv(|_| {});
     assert_eq!(status, BUSY);
 }
+
+unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there, and the data is a place for the server, which is there.
+    unsafe {
+        // What the client never sends.
+        assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
+        assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
+        assert_eq!(gpurpc_stop(*data.cast::<*mut gpurpc::Server>()), SUCCESS);
+    }
+}
+
+#[test]
+fn a_server_stops_while_calls_are_under_way() {
+    let server = Server::new();
+    assert_eq!(server.register(CALL, stop, &server.0), SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(CALL, 1);
+    call.send(|_| {});
+    // SAFETY: the server is there.
+    assert_eq!(unsafe { gpurpc_serve(server.0) }, SUCCESS);
+    drop(call);
+}
