@@ -46,6 +46,8 @@ fn arrows_go_down_only() -> Result<()> {
     allowed.insert("gpustub-core", core.to_vec());
     allowed.insert("gpustub-archive", vec![]);
     allowed.insert("gpustub-archive-c", vec!["gpustub-archive"]);
+    allowed.insert("gpustub-rpc", vec![]);
+    allowed.insert("gpustub-rpc-c", vec!["gpustub-rpc"]);
     allowed.insert("gpustub-object", vec!["gpustub-archive", "gpustub-core"]);
     allowed.insert("gpustub-check", vec!["gpustub-core", "gpustub-object"]);
     allowed.insert("gpustub-build", vec!["gpustub-core", "gpustub-object"]);

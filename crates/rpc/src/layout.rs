@@ -80,6 +80,23 @@ impl Layout {
         let before = port as usize * self.lanes as usize + lane as usize;
         self.header(self.ports) + PACKET_SIZE * before
     }
+
+    /// A client for memory that the device sees at `buffer`, with no port taken: what a program begins
+    /// with on the device. Its lanes are those of the device.
+    pub fn client(self, buffer: u64) -> [u8; CLIENT_SIZE] {
+        let mut client = [0; CLIENT_SIZE];
+        client[..4].copy_from_slice(&self.ports.to_ne_bytes());
+        let parts = [
+            self.primary(),
+            self.secondary(),
+            self.header(0),
+            self.packet(0, 0),
+        ];
+        for (at, part) in client[8..40].chunks_exact_mut(8).zip(parts) {
+            at.copy_from_slice(&buffer.wrapping_add(part as u64).to_ne_bytes());
+        }
+        client
+    }
 }
 
 #[cfg(test)]
@@ -98,6 +115,21 @@ mod tests {
         ] {
             assert_eq!(Layout::new(ports, lanes)?.size(), size);
         }
+        Ok(())
+    }
+
+    /// As compiled from LLVM's header: `port_count`, `inbox`, `outbox`, `header`, `packet`, `lock`.
+    #[test]
+    fn a_client_points_to_its_parts() -> Result<(), Error> {
+        let client = Layout::new(64, 32)?.client(0x7000_0000_1000);
+        let words: [u64; 5] = std::array::from_fn(|word| {
+            let bytes = client[8 * word..].first_chunk();
+            u64::from_ne_bytes(*bytes.expect("a client has more words"))
+        });
+        let buffer = 0x7000_0000_1000;
+        let expected = [64, buffer, buffer + 256, buffer + 512, buffer + 1536];
+        assert_eq!(words, expected);
+        assert!(client[40..].iter().all(|byte| *byte == 0));
         Ok(())
     }
 

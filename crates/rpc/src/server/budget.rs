@@ -23,22 +23,31 @@ impl Default for Limits {
     }
 }
 
-/// What is left of a device's memory.
+/// What is left of a device's [`Limits::memory`].
 #[derive(Debug)]
-pub(crate) struct Budget {
-    pub limits: Limits,
+pub struct Budget {
+    pub(crate) limits: Limits,
     used: AtomicUsize,
 }
 
 impl Budget {
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             used: AtomicUsize::new(0),
         }
     }
 
+    /// What there was in the beginning.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Takes so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Memory`] if there are not as many left.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Fault> {
         self.take(bytes)?;
         Ok(Reservation {
@@ -49,7 +58,7 @@ impl Budget {
 
     /// Takes nothing yet.
     #[cfg(feature = "std")]
-    pub fn none(self: &Arc<Self>) -> Reservation {
+    pub(crate) fn none(self: &Arc<Self>) -> Reservation {
         Reservation {
             of: Arc::clone(self),
             bytes: 0,
@@ -71,9 +80,9 @@ impl Budget {
     }
 }
 
-/// Bytes that are given back when this is dropped.
+/// Bytes of a device's [`Limits::memory`] that are given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     of: Arc<Budget>,
     bytes: usize,
 }
@@ -81,19 +90,19 @@ pub(crate) struct Reservation {
 #[cfg(feature = "std")]
 impl Reservation {
     /// How many there are.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Takes so many more.
-    pub fn grow(&mut self, more: usize) -> Result<(), Fault> {
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Fault> {
         self.of.take(more)?;
         self.bytes += more;
         Ok(())
     }
 
     /// Gives back what is more than so many.
-    pub fn shrink(&mut self, to: usize) {
+    pub(crate) fn shrink(&mut self, to: usize) {
         let more = self.bytes.saturating_sub(to);
         self.of.used.fetch_sub(more, Ordering::Relaxed);
         self.bytes -= more;

@@ -12,9 +12,7 @@ mod serving;
 mod strand;
 mod woken;
 
-pub use budget::Limits;
-#[cfg(feature = "std")]
-pub(crate) use budget::{Budget, Reservation};
+pub use budget::{Budget, Limits, Reservation};
 pub use device::{Device, Opcodes};
 pub use fault::Fault;
 pub use handler::{Dropped, Handlers, Serving};

@@ -176,9 +176,9 @@ impl Port {
         }
     }
 
-    /// Of what the device's calls may hold.
-    #[cfg(feature = "std")]
-    pub(crate) fn budget(&self) -> Arc<Budget> {
+    /// What the calls of the device may hold: for memory that a handler allocates because a client says
+    /// so.
+    pub fn budget(&self) -> Arc<Budget> {
         Arc::clone(&self.common.budget)
     }
 

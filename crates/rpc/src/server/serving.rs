@@ -71,7 +71,11 @@ impl Server {
     pub fn remove(&self, id: DeviceId) -> Result<(), Error> {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let place = devices.get_mut(id.0).ok_or(Error::NoDevice)?;
-        place.take().map(drop).ok_or(Error::NoDevice)
+        let device = place.take().ok_or(Error::NoDevice)?;
+        // What gives its memory back may use the server.
+        drop(devices);
+        drop(device);
+        Ok(())
     }
 
     /// Serves what there is on all devices that no other thread serves now. Gives whether there was

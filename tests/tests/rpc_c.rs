@@ -1,0 +1,230 @@
+//! The C interface of the RPC server, from C and C++ programs: as installed, by its pkg-config file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::command::succeed;
+use gpustub_tests::components::{component, target_dir};
+use gpustub_tests::{Result, repository, scratch};
+
+const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+fn headers() -> PathBuf {
+    repository().join("crates/rpc-c/include")
+}
+
+/// Where the libraries lie.
+fn built() -> Result<PathBuf> {
+    let mut build = cargo(&repository());
+    build.args(["build", "--quiet", "--package", "gpustub-rpc-c"]);
+    succeed(build.arg("--target-dir").arg(target_dir()))?;
+    Ok(target_dir().join("debug"))
+}
+
+/// Lays out one of the libraries, with headers and pkg-config file.
+fn install(library: &Path, prefix: &Path) -> Result<()> {
+    let package = repository().join("crates/rpc-c");
+    let (lib, include) = (prefix.join("lib"), prefix.join("include"));
+    std::fs::create_dir_all(lib.join("pkgconfig"))?;
+    std::fs::create_dir_all(&include)?;
+    std::fs::copy(library, lib.join(library.file_name().ok_or("no name")?))?;
+    std::fs::copy(package.join("gpurpc.pc"), lib.join("pkgconfig/gpurpc.pc"))?;
+    for header in ["gpurpc.h", "gpurpc_client.h", "gpurpc_opcodes.h"] {
+        std::fs::copy(package.join("include").join(header), include.join(header))?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and pkg-config: ./tests/run"]
+fn c_and_cpp_serve_clients() -> Result<()> {
+    let built = built()?;
+    let dir = scratch()?;
+    let source = repository().join("tests/programs/rpc.c");
+    for (library, words) in [("libgpurpc.a", &["--static"][..]), ("libgpurpc.so", &[])] {
+        let prefix = dir.path().join(library).join("with a space");
+        install(&built.join(library), &prefix)?;
+        let mut tell = Command::new("pkg-config");
+        tell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        tell.args(words).args(["--cflags", "--libs", "gpurpc"]);
+        let flags = succeed(&mut tell)?.stdout;
+        for (compiler, of) in [
+            ("gcc", &["-std=c11", "-Wstrict-prototypes"][..]),
+            ("clang", &["-std=c11", "-Wstrict-prototypes"]),
+            ("g++", &["-std=c++17", "-x", "c++"]),
+            ("clang++", &["-std=c++17", "-x", "c++"]),
+        ] {
+            let program = dir.path().join("program");
+            let mut compile = Command::new(compiler);
+            compile.args(of).args(STRICT).arg("-pthread");
+            compile.arg("-o").arg(&program).arg(&source);
+            // As a shell takes them apart: a space is escaped.
+            let escaped = flags.trim().replace("\\ ", "\u{0}");
+            let flags = escaped.split_whitespace();
+            compile.args(["-x", "none"]);
+            compile.args(flags.map(|flag| flag.replace('\u{0}', " ")));
+            succeed(&mut compile)?;
+            let mut run = Command::new(&program);
+            run.env("LD_LIBRARY_PATH", prefix.join("lib"));
+            let ran = succeed(&mut run)?;
+            let expected = format!(
+                "42 42\n7: hello, \n10: hello, you\n156: hello, {}\n\
+                 opcode 0x6300001d of device 1 was dropped: 0x1001: there is no handler for the opcode\n\
+                 100\n",
+                "x".repeat(149)
+            );
+            assert_eq!(ran.stdout, expected, "{compiler}, {library}");
+            assert_eq!(ran.stderr, "", "{compiler}, {library}");
+            let mut needed = Command::new("readelf");
+            let needed = succeed(needed.arg("-d").arg(&program))?.stdout;
+            let is_shared = library.ends_with(".so");
+            assert_eq!(needed.contains("[libgpurpc.so]"), is_shared, "{needed}");
+        }
+    }
+    Ok(())
+}
+
+/// Both libraries define what the header declares, and the shared one nothing else.
+#[test]
+fn symbols_are_those_of_the_header() -> Result<()> {
+    let built = built()?;
+    let header = std::fs::read_to_string(headers().join("gpurpc.h"))?;
+    let declared: BTreeSet<&str> = header
+        .lines()
+        .filter(|line| line.ends_with(");") && !line.starts_with("typedef"))
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .filter(|name| name.starts_with("gpurpc_"))
+        .collect();
+    assert!(declared.len() > 20, "{declared:?}");
+
+    let mut nm = Command::new("nm");
+    nm.args(["-D", "--defined-only", "--format=posix"]);
+    let listed = succeed(nm.arg(built.join("libgpurpc.so")))?.stdout;
+    let exported = names(&listed);
+    assert_eq!(exported, declared);
+
+    let mut nm = Command::new("nm");
+    nm.args(["-g", "--defined-only", "--format=posix"]);
+    let listed = succeed(nm.arg(built.join("libgpurpc.a")))?.stdout;
+    let ours = names(&listed);
+    let ours: BTreeSet<_> = ours
+        .into_iter()
+        .filter(|name| name.starts_with("gpurpc_") || name.starts_with("rpc_"))
+        .collect();
+    assert_eq!(ours, declared);
+    Ok(())
+}
+
+fn names(listed: &str) -> BTreeSet<&str> {
+    let lines = listed.lines().filter(|line| line.contains(' '));
+    lines.filter_map(|line| line.split(' ').next()).collect()
+}
+
+/// Each header by itself, as it is for code of the host.
+#[test]
+#[ignore = "needs clang: ./tests/run"]
+fn headers_stand_alone() -> Result<()> {
+    let dir = scratch()?;
+    for header in ["gpurpc.h", "gpurpc_client.h", "gpurpc_opcodes.h"] {
+        // Twice, and with the others.
+        let code = format!(
+            "#include <{header}>\n#include <{header}>\n#include <gpurpc.h>\n\
+             #include <gpurpc_client.h>\nint main(void) {{ return 0; }}\n"
+        );
+        let source = dir.path().join("source.c");
+        std::fs::write(&source, code)?;
+        for (compiler, of) in [
+            ("gcc", &["-std=c11", "-Wstrict-prototypes"][..]),
+            ("clang", &["-std=c11", "-Wstrict-prototypes"]),
+            ("g++", &["-std=c++17", "-x", "c++"]),
+            ("clang++", &["-std=c++17", "-x", "c++"]),
+        ] {
+            let mut compile = Command::new(compiler);
+            compile.args(of).args(STRICT).arg("-fsyntax-only");
+            compile.arg("-I").arg(headers()).arg(&source);
+            succeed(&mut compile)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang 19: ./tests/run"]
+fn clang_compiles_the_client_for_devices() -> Result<()> {
+    let dir = scratch()?;
+    let nvptx = ["-target-feature", "+ptx63"].map(|word| ["-Xclang", word]);
+    for (target, machine, sync) in [
+        ("nvptx64-nvidia-cuda", "-march=sm_70", "vote.sync.ballot"),
+        ("nvptx64-nvidia-cuda", "-march=sm_90", "vote.sync.ballot"),
+        ("amdgcn-amd-amdhsa", "-mcpu=gfx90a", "v_cmp_ne_u32"),
+        ("amdgcn-amd-amdhsa", "-mcpu=gfx1100", "v_cmp_ne_u32"),
+    ] {
+        for language in [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]] {
+            let out = dir.path().join("out.s");
+            let mut compile = Command::new("clang-19");
+            compile.args(language).args(STRICT);
+            compile.arg(format!("--target={target}")).arg(machine);
+            if target.starts_with("nvptx") {
+                compile.args(nvptx.as_flattened());
+            }
+            compile.args(["-nogpulib", "-ffreestanding", "-fconvergent-functions"]);
+            compile.args(["-O2", "-S", "-I"]).arg(headers());
+            compile.arg(repository().join("tests/programs/rpc-device.c"));
+            succeed(compile.arg("-o").arg(&out))?;
+            let code = std::fs::read_to_string(&out)?;
+            assert!(code.contains(sync), "{target} {machine}: {code}");
+        }
+    }
+    Ok(())
+}
+
+/// As a CUDA and as a HIP compiler, without the headers of either.
+#[test]
+#[ignore = "needs clang 19: ./tests/run"]
+fn clang_compiles_the_client_as_cuda_and_hip() -> Result<()> {
+    let dir = scratch()?;
+    let cuda = ["cuda", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib"];
+    let hip = ["hip", "--offload-arch=gfx90a", "-nogpuinc", "-nogpulib"];
+    for (words, sync) in [
+        (cuda, "@llvm.nvvm.vote.ballot.sync"),
+        (hip, "@llvm.amdgcn.icmp"),
+    ] {
+        let out = dir.path().join("out.ll");
+        let mut compile = Command::new("clang-19");
+        compile.arg("-x").args(words).args(STRICT);
+        compile.args(["--cuda-device-only", "-std=c++17", "-fgpu-rdc"]);
+        if words == cuda {
+            compile.args(["-Xclang", "-target-feature", "-Xclang", "+ptx63"]);
+        }
+        compile
+            .args(["-O2", "-S", "-emit-llvm", "-I"])
+            .arg(headers());
+        compile.arg(repository().join("tests/programs/rpc-device.c"));
+        succeed(compile.arg("-o").arg(&out))?;
+        let code = std::fs::read_to_string(&out)?;
+        assert!(code.contains(sync), "{words:?}: {code}");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs toolkit-12.4: ./tests/run"]
+fn nvcc_compiles_the_client() -> Result<()> {
+    let toolkit = component("toolkit-12.4")?;
+    let dir = scratch()?;
+    let source = dir.path().join("device.cu");
+    std::fs::copy(repository().join("tests/programs/rpc-device.c"), &source)?;
+    for machine in ["-arch=sm_60", "-arch=sm_70", "-arch=sm_90"] {
+        let mut compile = Command::new(toolkit.join("bin/nvcc"));
+        compile.args([machine, "-std=c++17", "-rdc=true", "-cubin", "-I"]);
+        compile
+            .arg(headers())
+            .arg("-I")
+            .arg(toolkit.join("include"));
+        compile.arg("-o").arg(dir.path().join("device.cubin"));
+        succeed(compile.arg(&source))?;
+    }
+    Ok(())
+}
