@@ -130,7 +130,7 @@ fn views_are_archives_to_nm_and_ar() {
             let expected = members(&request, view);
             let names = expected
                 .iter()
-                .map(|(member, _)| str::from_utf8(&member.name).unwrap());
+                .map(|(member, _)| std::str::from_utf8(&member.name).unwrap());
             let names: Vec<_> = carrier.iter().copied().chain(names).collect();
             let listed = run(Command::new("ar").arg("t").arg(&file));
             assert_eq!(listed.lines().collect::<Vec<_>>(), names);
