@@ -68,7 +68,13 @@ enum gpurpc_opcode {
     /* Renames a file. */
     GPURPC_OPCODE_RENAME = 0x6300001c,
     /* Runs a command. */
-    GPURPC_OPCODE_SYSTEM = 0x6300001d
+    GPURPC_OPCODE_SYSTEM = 0x6300001d,
+    /* LLVM's tests: adds one to a number. */
+    GPURPC_OPCODE_TEST_INCREMENT = 0x63008000,
+    /* LLVM's tests: sends and receives in all orders. */
+    GPURPC_OPCODE_TEST_INTERFACE = 0x63008001,
+    /* LLVM's tests: sends back what it receives. */
+    GPURPC_OPCODE_TEST_STREAM = 0x63008002
 };
 
 #endif
