@@ -18,6 +18,11 @@
 
 extern crate alloc;
 
+// The example of the README compiles.
+#[cfg(all(doctest, feature = "files"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub mod client;
 mod error;
 #[cfg(feature = "std")]
