@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use gpustub_rpc::client::{Client, HostLocks, Locks};
+use gpustub_rpc::client::{Client, HostLocks};
 use gpustub_rpc::host::Services;
 use gpustub_rpc::memory::{Region, Shared};
 use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
@@ -198,23 +198,6 @@ fn warp(llvm: Llvm, client: Theirs, thread: u64) {
     (llvm.free)(client, address);
 }
 
-/// Gives the processor away while it waits.
-struct Patient(HostLocks);
-
-impl Locks for Patient {
-    fn try_lock(&self, port: u32) -> bool {
-        self.0.try_lock(port)
-    }
-
-    fn unlock(&self, port: u32) {
-        self.0.unlock(port);
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-}
-
 #[test]
 #[ignore = "needs LLVM's sources of a suite that moves on: ./tests/run --all"]
 fn heavy_llvms_server_serves() -> Result<()> {
@@ -223,7 +206,7 @@ fn heavy_llvms_server_serves() -> Result<()> {
     for (ports, lanes) in layouts() {
         let layout = Layout::new(ports, lanes)?;
         let region = Region::zeroed(layout)?;
-        let client: Client<Shared, _> = Client::new(*region, Patient(HostLocks::new()));
+        let client: Client<Shared, _> = Client::new(*region, HostLocks::yielding());
         let start = region.start().as_ptr() as usize;
         thread::scope(|scope| {
             let server = scope.spawn(move || (llvm.serve)(ports, lanes, start as *mut c_void));

@@ -27,12 +27,28 @@ pub trait Locks {
 
 /// Locks in memory of the process.
 #[derive(Debug)]
-pub struct HostLocks(Vec<AtomicU32>);
+pub struct HostLocks {
+    ports: Vec<AtomicU32>,
+    relax: fn(),
+}
 
 impl HostLocks {
-    /// As many as the most ports that there can be.
+    /// For threads that keep their processor while they wait.
     pub fn new() -> Self {
-        Self((0..MAX_PORTS / 32).map(|_| AtomicU32::new(0)).collect())
+        Self {
+            // As many as the most ports that there can be.
+            ports: (0..MAX_PORTS / 32).map(|_| AtomicU32::new(0)).collect(),
+            relax: hint::spin_loop,
+        }
+    }
+
+    /// For threads that let others run while they wait, as there may be more of them than processors.
+    #[cfg(feature = "std")]
+    pub fn yielding() -> Self {
+        Self {
+            relax: std::thread::yield_now,
+            ..Self::new()
+        }
     }
 }
 
@@ -45,11 +61,15 @@ impl Default for HostLocks {
 impl Locks for HostLocks {
     fn try_lock(&self, port: u32) -> bool {
         let bit = 1 << (port % 32);
-        self.0[port as usize / 32].fetch_or(bit, Ordering::Acquire) & bit == 0
+        self.ports[port as usize / 32].fetch_or(bit, Ordering::Acquire) & bit == 0
     }
 
     fn unlock(&self, port: u32) {
-        self.0[port as usize / 32].fetch_and(!(1 << (port % 32)), Ordering::Release);
+        self.ports[port as usize / 32].fetch_and(!(1 << (port % 32)), Ordering::Release);
+    }
+
+    fn relax(&self) {
+        (self.relax)();
     }
 }
 

@@ -4,34 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use gpustub_rpc::client::{Client, HostLocks, Locks};
+use gpustub_rpc::client::{Client, HostLocks};
 use gpustub_rpc::memory::{Region, Shared};
 use gpustub_rpc::server::{Device, Handlers, Limits, Opcodes};
 use gpustub_rpc::{Error, Layout};
 
-/// Gives the processor away while it waits: there are more threads than processors.
-struct Patient(HostLocks);
-
-impl Locks for Patient {
-    fn try_lock(&self, port: u32) -> bool {
-        self.0.try_lock(port)
-    }
-
-    fn unlock(&self, port: u32) {
-        self.0.unlock(port);
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-}
-
 const INCREMENT: u32 = 0x6700_0001;
 const ECHO: u32 = 0x6700_0002;
 
-fn device(layout: Layout, handlers: Handlers) -> Result<(Device, Client<Shared, Patient>), Error> {
+fn device(
+    layout: Layout,
+    handlers: Handlers,
+) -> Result<(Device, Client<Shared, HostLocks>), Error> {
     let region = Region::zeroed(layout)?;
-    let client = Client::new(*region, Patient(HostLocks::new()));
+    let client = Client::new(*region, HostLocks::yielding());
     let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
     Ok((device, client))
 }

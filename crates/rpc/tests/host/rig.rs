@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use gpustub_rpc::client::{Call, Client, HostLocks, Locks};
+use gpustub_rpc::client::{Call, Client, HostLocks};
 use gpustub_rpc::host::Services;
 use gpustub_rpc::memory::{Region, Shared};
 use gpustub_rpc::server::{Device, Dropped, Handlers, Idle, Limits, Opcodes, Server};
@@ -20,24 +20,6 @@ pub const FAILED: u64 = u64::MAX;
 pub const STDIN: u64 = 1;
 pub const STDOUT: u64 = 2;
 pub const STDERR: u64 = 3;
-
-/// Gives the processor away while it waits.
-#[derive(Default)]
-pub struct Patient(HostLocks);
-
-impl Locks for Patient {
-    fn try_lock(&self, port: u32) -> bool {
-        self.0.try_lock(port)
-    }
-
-    fn unlock(&self, port: u32) {
-        self.0.unlock(port);
-    }
-
-    fn relax(&self) {
-        thread::yield_now();
-    }
-}
 
 /// What is written here can be looked at.
 #[derive(Clone, Default)]
@@ -84,7 +66,7 @@ pub fn masks(lanes: u32) -> Vec<u64> {
 }
 
 pub struct Program {
-    client: Client<Shared, Patient>,
+    client: Client<Shared, HostLocks>,
     faults: Arc<Mutex<Vec<Dropped>>>,
 }
 
@@ -106,7 +88,7 @@ pub fn run<T>(
             .push(fault.clone());
     });
     let region = Region::zeroed(Layout::new(64, lanes)?)?;
-    let client = Client::new(*region, Patient::default());
+    let client = Client::new(*region, HostLocks::yielding());
     server.add(Device::new(
         region,
         Arc::new(handlers),
@@ -140,7 +122,7 @@ pub fn with<T>(
 }
 
 impl Program {
-    pub fn open_call(&self, opcode: u32, mask: u64) -> Call<'_, Shared, Patient> {
+    pub fn open_call(&self, opcode: u32, mask: u64) -> Call<'_, Shared, HostLocks> {
         self.client.open(opcode, mask)
     }
 
@@ -264,7 +246,7 @@ fn texts(text: impl Fn(u32) -> String) -> Vec<Vec<u8>> {
     (0..64).map(text).collect()
 }
 
-pub fn send_words(call: &mut Call<'_, Shared, Patient>, words: impl Fn(u32) -> [u64; 3]) {
+pub fn send_words(call: &mut Call<'_, Shared, HostLocks>, words: impl Fn(u32) -> [u64; 3]) {
     call.send(|packets| {
         for lane in packets.lanes() {
             for (word, value) in words(lane).into_iter().enumerate() {
@@ -274,7 +256,7 @@ pub fn send_words(call: &mut Call<'_, Shared, Patient>, words: impl Fn(u32) -> [
     });
 }
 
-pub fn word(call: &mut Call<'_, Shared, Patient>) -> Of<u64> {
+pub fn word(call: &mut Call<'_, Shared, HostLocks>) -> Of<u64> {
     let read = call.recv(|packets| {
         let word = |lane| (lane, packets.word(lane, 0));
         packets.lanes().map(word).collect()
@@ -282,7 +264,7 @@ pub fn word(call: &mut Call<'_, Shared, Patient>) -> Of<u64> {
     read.expect("the call is open")
 }
 
-pub fn messages(call: &mut Call<'_, Shared, Patient>) -> Of<Vec<u8>> {
+pub fn messages(call: &mut Call<'_, Shared, HostLocks>) -> Of<Vec<u8>> {
     let mut got: Of<Vec<u8>> = call.lanes().map(|lane| (lane, Vec::new())).collect();
     call.recv_n(|lane, _, bytes| {
         got.entry(lane).or_default().extend(bytes);
@@ -291,7 +273,7 @@ pub fn messages(call: &mut Call<'_, Shared, Patient>) -> Of<Vec<u8>> {
 }
 
 /// Data, then its size.
-pub fn read_answer(call: &mut Call<'_, Shared, Patient>) -> Of<Vec<u8>> {
+pub fn read_answer(call: &mut Call<'_, Shared, HostLocks>) -> Of<Vec<u8>> {
     let data = messages(call);
     let sizes = word(call);
     for (lane, size) in sizes {
