@@ -107,3 +107,40 @@ fn calls_are_answered_once() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// 64 warps, each with calls whose answers only it can have got.
+fn many_calls(of_each: u64) -> Result<(), Error> {
+    let served = Arc::new(AtomicU64::new(0));
+    let mut handlers = Handlers::new();
+    let count = Arc::clone(&served);
+    handlers.reply(INCREMENT, move |packets| {
+        packets.set_word(0, 0, packets.word(0, 0) + 1);
+        count.fetch_add(1, Ordering::Relaxed);
+    })?;
+    let (device, client) = device(Layout::new(64, 1)?, handlers)?;
+    let next = AtomicU64::new(0);
+    let warp = || {
+        let thread = next.fetch_add(1, Ordering::Relaxed);
+        for n in 0..of_each {
+            let value = thread << 40 | n;
+            let mut call = client.open(INCREMENT, 1);
+            call.send(|packets| packets.set_word(0, 0, value));
+            let answer = call.recv(|packets| packets.word(0, 0));
+            assert_eq!(answer, Some(value + 1));
+        }
+    };
+    serve(device, warp, 64);
+    assert_eq!(served.load(Ordering::Relaxed), 64 * of_each);
+    Ok(())
+}
+
+#[test]
+fn a_million_calls_of_64_warps_are_answered_once() -> Result<(), Error> {
+    many_calls(15_625)
+}
+
+#[test]
+#[ignore = "takes minutes: ./tests/run --all"]
+fn heavy_64_million_calls_of_64_warps_are_answered_once() -> Result<(), Error> {
+    many_calls(1_000_000)
+}
