@@ -326,6 +326,8 @@ fn invariants_name_tests_that_exist() -> Result<()> {
                 "crates/check/tests",
                 "crates/core/tests",
                 "crates/object/tests",
+                "crates/rpc/tests",
+                "crates/rpc-c/tests",
                 ".",
             ]
             .iter()
