@@ -58,7 +58,9 @@ fn ours(ports: u32, port: u32, lanes: u32) -> Result<Vec<f64>> {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                device.poll();
+                if !device.poll() {
+                    std::hint::spin_loop();
+                }
             }
         });
         let times = calls(|value| {

@@ -114,8 +114,12 @@ impl Device {
         }
         for block in 0..self.quiet.len() {
             any |= self.look(block);
-            for recent in self.recent {
-                any |= self.look(recent);
+            let [last, before] = self.recent;
+            if last != block {
+                any |= self.look(last);
+            }
+            if before != block && before != last {
+                any |= self.look(before);
             }
         }
         any
