@@ -6,7 +6,8 @@ use std::process::Command;
 
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::succeed;
-use gpustub_tests::components::{component, target_dir};
+use gpustub_tests::components::target_dir;
+use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
 use gpustub_tests::{Result, repository, scratch};
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
@@ -209,22 +210,29 @@ fn clang_compiles_the_client_as_cuda_and_hip() -> Result<()> {
     Ok(())
 }
 
-#[test]
-#[ignore = "needs toolkit-12.4: ./tests/run"]
-fn nvcc_compiles_the_client() -> Result<()> {
-    let toolkit = component("toolkit-12.4")?;
+/// For each of these architectures.
+fn nvcc_compiles(toolkit: &Toolkit, machines: &[&str]) -> Result<()> {
     let dir = scratch()?;
     let source = dir.path().join("device.cu");
     std::fs::copy(repository().join("tests/programs/rpc-device.c"), &source)?;
-    for machine in ["-arch=sm_60", "-arch=sm_70", "-arch=sm_90"] {
-        let mut compile = Command::new(toolkit.join("bin/nvcc"));
+    for machine in machines {
+        let mut compile = toolkit.nvcc()?;
         compile.args([machine, "-std=c++17", "-rdc=true", "-cubin", "-I"]);
-        compile
-            .arg(headers())
-            .arg("-I")
-            .arg(toolkit.join("include"));
+        compile.arg(headers());
         compile.arg("-o").arg(dir.path().join("device.cubin"));
         succeed(compile.arg(&source))?;
     }
     Ok(())
+}
+
+#[test]
+#[ignore = "needs nvcc 13: ./tests/run"]
+fn nvcc_compiles_the_client() -> Result<()> {
+    nvcc_compiles(&TOOLKIT_13, &["-arch=sm_75", "-arch=sm_90"])
+}
+
+#[test]
+#[ignore = "needs nvcc 12: ./tests/run --all"]
+fn heavy_nvcc_12_compiles_the_client() -> Result<()> {
+    nvcc_compiles(&TOOLKIT_12, &["-arch=sm_60", "-arch=sm_70", "-arch=sm_90"])
 }
