@@ -105,3 +105,33 @@ pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
         all | (now.load(Ordering::Relaxed) ^ quiet)
     }) != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// At any place in a line of the cache, as mailboxes lie: each one counts, and nothing around them.
+    #[test]
+    fn each_mailbox_counts() {
+        for first in 0..16 {
+            let mut memory: Vec<u32> = (0..96).map(|at| at * 7).collect();
+            let mut quiet = [0; 64];
+            quiet.copy_from_slice(&memory[first..first + 64]);
+            let differs = |memory: &[u32]| {
+                // SAFETY: 64 mailboxes follow, and nobody writes them.
+                unsafe { differ(memory[first..first + 64].as_ptr(), &quiet) }
+            };
+            assert!(!differs(&memory));
+            for at in 0..memory.len() {
+                for bit in [1, 1 << 31] {
+                    memory[at] ^= bit;
+                    let among = (first..first + 64).contains(&at);
+                    assert_eq!(differs(&memory), among, "{at} of {first}");
+                    memory[at] ^= bit;
+                }
+            }
+        }
+    }
+}

@@ -165,6 +165,8 @@ impl Waiting {
         } else if self.looks <= self.idle.spins.saturating_add(self.idle.yields) {
             thread::yield_now();
         } else {
+            // Nothing can be waited for: a device writes memory, and has no means to wake a thread of the
+            // host. LLVM's offload runtime sleeps here, too, for 250 µs a turn (`RPC.cpp`).
             thread::sleep(self.sleep);
             self.sleep = (self.sleep * 2).min(self.idle.longest);
         }
