@@ -16,7 +16,8 @@
  * Threads. Functions with a server may be called by any thread at any time, but gpurpc_server_destroy.
  * Callbacks are called by threads that are in gpurpc_poll or gpurpc_serve; for one device by one of them
  * at a time, for several devices at the same time. They must not wait for anything, as all calls of
- * their device would: what a call waits for is queued, or done by gpurpc_work. They must not throw, nor call gpurpc_serve.
+ * their device would: what a call waits for is queued, or done by gpurpc_work. They must not throw, nor call
+ * gpurpc_serve.
  *
  * The device is not trusted: whatever it writes into the memory, the server lives, and what callbacks get
  * was copied before. The values that they get may be anything. */
@@ -60,7 +61,9 @@ enum gpurpc_status {
     /* A message of a lane has more bytes than are allowed. */
     GPURPC_STATUS_MESSAGE_SIZE = 0x100b,
     /* A callback called gpurpc_port_fail. */
-    GPURPC_STATUS_FAILED = 0x100c
+    GPURPC_STATUS_FAILED = 0x100c,
+    /* The root for files is no folder, or cannot be opened. */
+    GPURPC_STATUS_INVALID_ROOT = 0x100d
 };
 typedef int gpurpc_status_t;
 
@@ -125,6 +128,64 @@ typedef struct gpurpc_fault {
     const char *text;
 } gpurpc_fault_t;
 typedef void (*gpurpc_fault_callback_ty)(const gpurpc_fault_t *fault, void *data);
+
+/* Gives up to `size` bytes of standard input: how many there were, 0 at the end, -1 if it cannot. */
+typedef int64_t (*gpurpc_read_ty)(gpurpc_device_t device, void *bytes, uint64_t size, void *data);
+/* Takes `size` bytes of standard output, `stream` 1, or standard error output, 2: how many it took, -1 if it
+ * cannot. */
+typedef int64_t (*gpurpc_write_ty)(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data);
+/* A warp of the device's program ended the program, with a status. */
+typedef void (*gpurpc_exit_ty)(gpurpc_device_t device, int status, void *data);
+/* Tells of a device. */
+typedef void (*gpurpc_device_callback_ty)(gpurpc_device_t device, void *data);
+/* Gives the address on the device of `size` bytes of its memory, or 0. */
+typedef uint64_t (*gpurpc_malloc_ty)(gpurpc_device_t device, uint64_t size, void *data);
+/* Takes memory of the device back: an address that gpurpc_malloc_ty gave, once. */
+typedef void (*gpurpc_malloc_free_ty)(gpurpc_device_t device, uint64_t address, void *data);
+/* Runs a command, and gives its status. */
+typedef int (*gpurpc_system_ty)(gpurpc_device_t device, const char *command, void *data);
+/* Calls a function of the host: by what the device has for it, which may be any number, with a copy of its
+ * arguments, at a multiple of 16. Gives the result. */
+typedef uint64_t (*gpurpc_host_call_ty)(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data);
+
+/* What a program that is linked with LLVM's libc may have of the host. What is 0 is as it says. `exit` and
+ * `abort` must not wait for anything, as callbacks do not; the others may: threads of this library call them.
+ * `malloc` and `free` are called by one for each device, `read` and `write` by one for each stream, `system`
+ * and `host_call` by any number at the same time. */
+typedef struct gpurpc_libc_options {
+    /* sizeof(gpurpc_libc_options_t): a later version may have more members, for which 0 is as before. */
+    uint64_t struct_size;
+    /* Null: standard input of this process. */
+    gpurpc_read_ty read;
+    /* Null: standard output and standard error output of this process. */
+    gpurpc_write_ty write;
+    /* A folder: files below it can be opened, renamed and removed. Paths of the device's program are relative
+     * to it, and lead nowhere else, by `..` or links. It is looked at by gpurpc_register_libc and when a device is
+     * added. Null: there are no files. */
+    const char *root;
+    /* Null: the call is answered, and no more. This library never ends the process. */
+    gpurpc_exit_ty exit;
+    /* As `exit`. */
+    gpurpc_device_callback_ty abort;
+    /* With `free`, or neither. Null: malloc gives null. */
+    gpurpc_malloc_ty malloc;
+    gpurpc_malloc_free_ty free;
+    /* The command is whatever the device's program says. Null: system gives -1. */
+    gpurpc_system_ty system;
+    /* Null: the call is dropped. */
+    gpurpc_host_call_ty host_call;
+    /* Called once for each device when nothing of it uses `data` any more: it was removed, and what its calls
+     * waited for has returned. Null: nothing tells. */
+    gpurpc_device_callback_ty end;
+    /* For all of them. */
+    void *data;
+    /* The most files that are open at once, on each device. 0: 64. */
+    uint64_t file_limit;
+    /* The most bytes that a lane reads at once. 0: 16 MiB. */
+    uint64_t read_limit;
+    /* The most bytes that the lanes of a warp print by one printf. 0: 1 MiB. */
+    uint64_t print_limit;
+} gpurpc_libc_options_t;
 
 /* How a thread in gpurpc_serve waits that finds nothing to do. All zero, but struct_size, is the default. */
 typedef struct gpurpc_server_options {
@@ -192,6 +253,12 @@ gpurpc_status_t gpurpc_register_callback(gpurpc_server_t *server, uint32_t opcod
 /* Serves an opcode whose calls are one packet of each lane, and the same packets as the answer, as
  * gpurpc_recv_and_send alone does: `work` changes them. Nothing is allocated for such a call. */
 gpurpc_status_t gpurpc_register_reply(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
+
+/* Serves all opcodes of LLVM's libc, for each device by itself: streams and files, printf, memory, the end of
+ * the program, commands, functions of the host. Registered as callbacks are; GPURPC_STATUS_HANDLED_OPCODE if one of
+ * the opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in
+ * gpurpc_device_add. */
+gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
 /* Tells of each call that is dropped, once: its port is not served again, as nobody knows what its client
  * waits for. Registered as callbacks are; the last one counts. */

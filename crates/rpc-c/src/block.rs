@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use gpustub_rpc::server::{Budget, Fault, Reservation};
 
-/// Any type of C can lie at a multiple of it: `_Alignof(max_align_t)` of the machines that there are.
-const ALIGN: usize = 16;
+use crate::callback::ALIGN;
 
 /// Memory for the program, all zero in the beginning.
 pub struct Block {

@@ -1,6 +1,6 @@
 //! Functions of the program, and what is given to them.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use gpustub_rpc::memory::Memory;
 use gpustub_rpc::{PACKET_WORDS, Packets};
@@ -25,6 +25,36 @@ pub type SendNCallback =
 pub type PlainCallback = unsafe extern "C" fn(data: *mut c_void);
 /// `gpurpc_fault_callback_ty`.
 pub type FaultCallback = unsafe extern "C" fn(fault: *const CFault, data: *mut c_void);
+/// `gpurpc_read_ty`.
+pub type ReadCallback =
+    unsafe extern "C" fn(device: CDevice, bytes: *mut c_void, size: u64, data: *mut c_void) -> i64;
+/// `gpurpc_write_ty`.
+pub type WriteCallback = unsafe extern "C" fn(
+    device: CDevice,
+    stream: c_int,
+    bytes: *const c_void,
+    size: u64,
+    data: *mut c_void,
+) -> i64;
+/// `gpurpc_exit_ty`.
+pub type ExitCallback = unsafe extern "C" fn(device: CDevice, status: c_int, data: *mut c_void);
+/// `gpurpc_device_callback_ty`.
+pub type DeviceCallback = unsafe extern "C" fn(device: CDevice, data: *mut c_void);
+/// `gpurpc_malloc_ty`.
+pub type DeviceMalloc = unsafe extern "C" fn(device: CDevice, size: u64, data: *mut c_void) -> u64;
+/// `gpurpc_malloc_free_ty`.
+pub type DeviceFree = unsafe extern "C" fn(device: CDevice, address: u64, data: *mut c_void);
+/// `gpurpc_system_ty`.
+pub type SystemCallback =
+    unsafe extern "C" fn(device: CDevice, command: *const c_char, data: *mut c_void) -> c_int;
+/// `gpurpc_host_call_ty`.
+pub type HostCallCallback = unsafe extern "C" fn(
+    device: CDevice,
+    function: u64,
+    arguments: *mut c_void,
+    size: u64,
+    data: *mut c_void,
+) -> u64;
 
 /// `gpurpc_device_t`.
 #[repr(C)]
@@ -157,6 +187,84 @@ impl Callback<Free> {
         unsafe { (self.function)(memory, self.data) }
     }
 }
+
+impl Callback<ReadCallback> {
+    /// How many bytes there were; negative: none can be read.
+    pub fn read(&self, device: CDevice, into: &mut [u8]) -> i64 {
+        let (to, size) = (into.as_mut_ptr().cast(), into.len() as u64);
+        // SAFETY: the function is what the header says of it: it writes no more than there is room for.
+        unsafe { (self.function)(device, to, size, self.data) }
+    }
+}
+
+impl Callback<WriteCallback> {
+    /// How many bytes were written; negative: none can be.
+    pub fn write(&self, device: CDevice, stream: c_int, bytes: &[u8]) -> i64 {
+        let (from, size) = (bytes.as_ptr().cast(), bytes.len() as u64);
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, stream, from, size, self.data) }
+    }
+}
+
+impl Callback<ExitCallback> {
+    /// The program has ended.
+    pub fn exit(&self, device: CDevice, status: c_int) {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, status, self.data) }
+    }
+}
+
+impl Callback<DeviceCallback> {
+    /// Something happened to the device.
+    pub fn of(&self, device: CDevice) {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, self.data) }
+    }
+}
+
+impl Callback<DeviceMalloc> {
+    /// The address of new memory of the device, or 0.
+    pub fn malloc(&self, device: CDevice, size: u64) -> u64 {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, size, self.data) }
+    }
+}
+
+impl Callback<DeviceFree> {
+    /// Gives memory of the device back.
+    pub fn free_of(&self, device: CDevice, address: u64) {
+        // SAFETY: the function is what the header says of it; the address is one that it has given.
+        unsafe { (self.function)(device, address, self.data) }
+    }
+}
+
+impl Callback<SystemCallback> {
+    /// Runs a command.
+    pub fn run(&self, device: CDevice, command: &CStr) -> c_int {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, command.as_ptr(), self.data) }
+    }
+}
+
+impl Callback<HostCallCallback> {
+    /// Calls a function of the host. Its arguments are a struct for the program: they lie where any can.
+    pub fn call_host(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
+        let mut aligned = vec![Word([0; ALIGN]); arguments.len().div_ceil(ALIGN).max(1)];
+        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(ALIGN)) {
+            word.0[..bytes.len()].copy_from_slice(bytes);
+        }
+        let (start, size) = (aligned.as_mut_ptr().cast(), arguments.len() as u64);
+        // SAFETY: the function is what the header says of it; there are as many bytes.
+        unsafe { (self.function)(device, function, start, size, self.data) }
+    }
+}
+
+/// Any type of C can lie at a multiple of it: `_Alignof(max_align_t)` of the machines that there are.
+pub const ALIGN: usize = 16;
+
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Word([u8; ALIGN]);
 
 /// Bytes of the program, which stay as they are while they are sent.
 #[derive(Clone, Copy, Debug)]

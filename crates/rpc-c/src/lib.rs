@@ -12,6 +12,7 @@
 mod block;
 mod call;
 mod callback;
+mod libc;
 mod options;
 mod port;
 mod server;
@@ -25,9 +26,12 @@ use gpustub_rpc::{CLIENT_SIZE, Layout};
 pub use call::Call;
 use callback::Callback;
 pub use callback::{
-    Alloc, CBuffer, CDevice, CFault, FaultCallback, Free, OpcodeCallback, PlainCallback,
-    PortCallback, RecvNCallback, SendNCallback,
+    Alloc, CBuffer, CDevice, CFault, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback,
+    FaultCallback, Free, HostCallCallback, OpcodeCallback, PlainCallback, PortCallback,
+    ReadCallback, RecvNCallback, SendNCallback, SystemCallback, WriteCallback,
 };
+use libc::Libc;
+pub use libc::LibcOptions;
 pub use options::{DeviceOptions, ServerOptions};
 pub use port::*;
 use server::Handler;
@@ -135,6 +139,24 @@ pub unsafe extern "C" fn gpurpc_register_reply(
         // SAFETY: as the caller promises.
         let server = unsafe { at(server) }?;
         server.register(opcode, Handler::Reply(Callback::new(work, data)))
+    })
+}
+
+/// Serves the opcodes of LLVM's libc.
+///
+/// # Safety
+///
+/// [What holds for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_libc(
+    server: *mut Server,
+    options: *const LibcOptions,
+) -> c_int {
+    run(|| {
+        // SAFETY: as the caller promises.
+        let (server, options) = unsafe { (at(server)?, options::read(options)?) };
+        // SAFETY: as the caller promises.
+        server.register_libc(unsafe { Libc::new(&options) }?)
     })
 }
 

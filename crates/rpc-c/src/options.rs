@@ -126,7 +126,7 @@ pub unsafe fn read<T: Options>(from: *const T) -> Result<T, Status> {
 }
 
 /// A number, or what it is by default.
-fn given<T: Default + PartialEq>(value: T, default: T) -> T {
+pub(crate) fn given<T: Default + PartialEq>(value: T, default: T) -> T {
     if value == T::default() {
         default
     } else {

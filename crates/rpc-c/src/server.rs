@@ -6,14 +6,15 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gpustub_rpc::Layout;
 use gpustub_rpc::memory::{Region, Shared};
 use gpustub_rpc::server::{Device, DeviceId, Dropped, Handlers, Idle, Server as Serving};
-use gpustub_rpc::{Error, Layout};
 
 use crate::call;
 use crate::callback::{
     CDevice, CFault, Callback, FaultCallback, Free, OpcodeCallback, PortCallback,
 };
+use crate::libc::{self, Libc};
 use crate::options::DeviceOptions;
 use crate::status::Status;
 
@@ -31,6 +32,7 @@ pub struct Server {
 struct Registered {
     handlers: BTreeMap<u32, Handler>,
     fault: Option<Callback<FaultCallback>>,
+    libc: Option<Arc<Libc>>,
     /// There are devices: it is too late for more.
     is_used: bool,
 }
@@ -69,10 +71,22 @@ impl Server {
     /// Serves an opcode.
     pub fn register(&self, opcode: u32, handler: Handler) -> Result<(), Status> {
         let mut registered = self.open_registered()?;
-        if registered.handlers.contains_key(&opcode) {
+        let is_of_libc = registered.libc.is_some() && libc::OPCODES.contains(&opcode);
+        if is_of_libc || registered.handlers.contains_key(&opcode) {
             return Err(Status::HANDLED_OPCODE);
         }
         registered.handlers.insert(opcode, handler);
+        Ok(())
+    }
+
+    /// Serves the opcodes of LLVM's libc.
+    pub fn register_libc(&self, libc: Libc) -> Result<(), Status> {
+        let mut registered = self.open_registered()?;
+        let mut handled = registered.handlers.range(libc::OPCODES);
+        if registered.libc.is_some() || handled.next().is_some() {
+            return Err(Status::HANDLED_OPCODE);
+        }
+        registered.libc = Some(Arc::new(libc));
         Ok(())
     }
 
@@ -163,8 +177,11 @@ impl Server {
 }
 
 impl Registered {
-    fn handlers(self, device: CDevice) -> Result<Handlers, Error> {
+    fn handlers(self, device: CDevice) -> Result<Handlers, Status> {
         let mut handlers = Handlers::new();
+        if let Some(libc) = self.libc {
+            libc.services(device)?.register(&mut handlers)?;
+        }
         for (opcode, handler) in self.handlers {
             match handler {
                 Handler::Call(callback) => {

@@ -24,6 +24,7 @@ const NO_DEVICE: c_int = 0x1009;
 const BUSY: c_int = 0x100a;
 const MESSAGE_SIZE: c_int = 0x100b;
 const FAILED: c_int = 0x100c;
+const INVALID_ROOT: c_int = 0x100d;
 
 impl Status {
     pub const INVALID_ARGUMENT: Self = Self(INVALID_ARGUMENT);
@@ -33,6 +34,7 @@ impl Status {
     pub const TOO_LATE: Self = Self(TOO_LATE);
     pub const NO_DEVICE: Self = Self(NO_DEVICE);
     pub const BUSY: Self = Self(BUSY);
+    pub const INVALID_ROOT: Self = Self(INVALID_ROOT);
 
     /// Why a call was dropped.
     pub fn of_fault(fault: &Fault) -> Self {
@@ -86,6 +88,7 @@ pub fn text(status: c_int) -> &'static CStr {
         BUSY => c"a thread polls or serves",
         MESSAGE_SIZE => c"a message of a lane has more bytes than are allowed",
         FAILED => c"a callback let the call fail",
+        INVALID_ROOT => c"the root for files is no folder, or cannot be opened",
         _ => c"an error that has no number",
     }
 }

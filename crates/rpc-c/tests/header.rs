@@ -2,7 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 
-use gpurpc::{CBuffer, CDevice, CFault, DeviceOptions, ServerOptions};
+use gpurpc::{CBuffer, CDevice, CFault, DeviceOptions, LibcOptions, ServerOptions};
 
 const HEADER: &str = include_str!("../include/gpurpc.h");
 const OPCODES: &str = include_str!("../include/gpurpc_opcodes.h");
@@ -35,6 +35,7 @@ fn c_type(rust: &str) -> String {
         "usize" => "size_t",
         "u32" => "uint32_t",
         "u64" => "uint64_t",
+        "i64" => "int64_t",
         "Server" => "gpurpc_server_t",
         "Call" => "gpurpc_port_t",
         "CDevice" => "gpurpc_device_t",
@@ -42,6 +43,7 @@ fn c_type(rust: &str) -> String {
         "CFault" => "gpurpc_fault_t",
         "ServerOptions" => "gpurpc_server_options_t",
         "DeviceOptions" => "gpurpc_device_options_t",
+        "LibcOptions" => "gpurpc_libc_options_t",
         "Alloc" => "gpurpc_alloc_ty",
         "Free" => "gpurpc_free_ty",
         "OpcodeCallback" => "gpurpc_opcode_callback_ty",
@@ -50,6 +52,14 @@ fn c_type(rust: &str) -> String {
         "SendNCallback" => "gpurpc_send_n_callback_ty",
         "PlainCallback" => "gpurpc_callback_ty",
         "FaultCallback" => "gpurpc_fault_callback_ty",
+        "ReadCallback" => "gpurpc_read_ty",
+        "WriteCallback" => "gpurpc_write_ty",
+        "ExitCallback" => "gpurpc_exit_ty",
+        "DeviceCallback" => "gpurpc_device_callback_ty",
+        "DeviceMalloc" => "gpurpc_malloc_ty",
+        "DeviceFree" => "gpurpc_malloc_free_ty",
+        "SystemCallback" => "gpurpc_system_ty",
+        "HostCallCallback" => "gpurpc_host_call_ty",
         other => panic!("{other}: what is it in C?"),
     }
     .to_owned()
@@ -254,6 +264,25 @@ fn structs_have_the_same_members() {
         reserved,
         message_limit,
         memory_limit
+    );
+    same!(
+        LibcOptions,
+        "gpurpc_libc_options",
+        struct_size,
+        read,
+        write,
+        root,
+        exit,
+        abort,
+        malloc,
+        free,
+        system,
+        host_call,
+        end,
+        data,
+        file_limit,
+        read_limit,
+        print_limit
     );
     same!(
         CFault,
