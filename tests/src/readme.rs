@@ -1,7 +1,11 @@
 //! What READMEs promise.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
+use crate::cargo::{program, without_own_cargo};
+use crate::command::{path_with, succeed};
 use crate::{Result, repository};
 
 /// The commands in the `console` blocks of a page of this repository, with the lines that it promises of
@@ -21,4 +25,30 @@ pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
         }
     }
     Ok(found)
+}
+
+/// Runs commands one after another, in a folder: each prints just what is promised. Variables that are
+/// exported are there for those that follow.
+pub fn shows(
+    commands: &[(String, Vec<String>)],
+    folder: &Path,
+    variables: &[(&str, &str)],
+) -> Result<()> {
+    let subcommand = program("cargo-gpustub")?;
+    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
+    let mut exports = String::new();
+    for (command, expected) in commands {
+        let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
+        let mut bash = Command::new("bash");
+        without_own_cargo(bash.current_dir(folder));
+        bash.args(["-c", &format!("exec 2>&1; {exports}{line}")]);
+        bash.env("PATH", &path).envs(variables.iter().copied());
+        let ran = succeed(&mut bash)?;
+        let printed: Vec<&str> = ran.stdout.lines().collect();
+        assert_eq!(&printed, expected, "{command}");
+        if line.starts_with("export ") {
+            exports += &format!("{line}; ");
+        }
+    }
+    Ok(())
 }

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Command;
 
-use gpustub_tests::cargo::{program, without_own_cargo};
-use gpustub_tests::command::{path_with, succeed};
+use gpustub_tests::command::succeed;
 use gpustub_tests::components::target_dir;
-use gpustub_tests::readme::commands;
+use gpustub_tests::readme::{commands, shows};
 use gpustub_tests::{Result, repository, scratch};
+
+/// All that they depend on was compiled before.
+const OFFLINE: [(&str, &str); 1] = [("CARGO_NET_OFFLINE", "true")];
 
 #[test]
 fn readme_of_the_example_shows_what_happens() -> Result<()> {
@@ -33,7 +34,7 @@ fn readme_of_the_example_shows_what_happens() -> Result<()> {
 
     let commands = commands("examples/super-archive/README.md")?;
     assert_eq!(commands.len(), 10);
-    shows(&commands, &root)
+    shows(&commands, &root, &OFFLINE)
 }
 
 #[test]
@@ -41,22 +42,5 @@ fn the_page_about_them_shows_what_happens() -> Result<()> {
     let dir = scratch()?;
     let commands = commands("docs/archive.md")?;
     assert_eq!(commands.len(), 13);
-    shows(&commands, dir.path())
-}
-
-/// Runs commands one after another; each prints just what is promised.
-fn shows(commands: &[(String, Vec<String>)], folder: &Path) -> Result<()> {
-    let subcommand = program("cargo-gpustub")?;
-    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
-    for (command, expected) in commands {
-        let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
-        let mut bash = Command::new("bash");
-        without_own_cargo(bash.current_dir(folder));
-        bash.args(["-c", &format!("exec 2>&1; {line}")]);
-        bash.env("PATH", &path).env("CARGO_NET_OFFLINE", "true");
-        let ran = succeed(&mut bash)?;
-        let printed: Vec<&str> = ran.stdout.lines().collect();
-        assert_eq!(&printed, expected, "{command}");
-    }
-    Ok(())
+    shows(&commands, dir.path(), &OFFLINE)
 }

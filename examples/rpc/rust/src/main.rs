@@ -1,0 +1,90 @@
+//! As host.c, with the crate: the device's program is the same, in C.
+
+use std::error::Error;
+use std::ffi::{CString, c_char, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use gpustub_rpc::host::Services;
+use gpustub_rpc::memory::Region;
+use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
+use gpustub_rpc::{CLIENT_SIZE, Layout};
+
+const TAKE: u32 = (b'e' as u32) << 24 | 1;
+const HAND_IN: u32 = (b'e' as u32) << 24 | 2;
+const WARPS: u32 = 8;
+const LAST: u64 = 1000;
+
+/// `gpurpc_client_t`.
+#[repr(C, align(8))]
+struct Client([u8; CLIENT_SIZE]);
+
+unsafe extern "C" {
+    fn warp(client: *mut c_void);
+    fn print_file(client: *mut c_void, name: *const c_char);
+}
+
+/// Where the client lies, for the threads that are the device.
+#[derive(Clone, Copy)]
+struct OnDevice(*mut c_void);
+
+// SAFETY: what the device's program does with the client, any number of warps may do.
+unsafe impl Send for OnDevice {}
+
+impl OnDevice {
+    fn run_warp(self) {
+        // SAFETY: the client is filled in, and lies there as long as the device.
+        unsafe { warp(self.0) }
+    }
+
+    fn print(self, name: &CString) {
+        // SAFETY: as above; the name ends with zero.
+        unsafe { print_file(self.0, name.as_ptr()) }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args().nth(1).unwrap_or_else(|| "poem.txt".into());
+    let file = CString::new(file)?;
+    let (next, sum) = (AtomicU64::new(1), Arc::new(AtomicU64::new(0)));
+    let mut handlers = Handlers::new();
+    Services::new().files("files")?.register(&mut handlers)?;
+    handlers.reply(TAKE, move |packets| {
+        for lane in packets.lanes() {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            packets.set_word(lane, 0, if number <= LAST { number } else { 0 });
+        }
+    })?;
+    let sums = Arc::clone(&sum);
+    handlers.reply(HAND_IN, move |packets| {
+        for lane in packets.lanes() {
+            sums.fetch_add(packets.word(lane, 0), Ordering::Relaxed);
+        }
+    })?;
+
+    let layout = Layout::new(WARPS, 1)?;
+    let memory = Region::zeroed(layout)?;
+    let mut client = Client(layout.client(memory.start().as_ptr() as u64));
+    let client = OnDevice((&raw mut client).cast());
+    let server = Server::new(Idle::default());
+    server.add(Device::new(
+        memory,
+        Arc::new(handlers),
+        Limits::default(),
+        Opcodes::Wide,
+    ));
+    thread::scope(|scope| {
+        scope.spawn(|| server.serve());
+        client.print(&file);
+        let warps: Vec<_> = (0..WARPS)
+            .map(|_| scope.spawn(move || client.run_warp()))
+            .collect();
+        for warp in warps {
+            warp.join().expect("the device's program does not panic");
+        }
+        server.end();
+    });
+    println!("the sum up to {LAST} is {}", sum.load(Ordering::Relaxed));
+    Ok(())
+}

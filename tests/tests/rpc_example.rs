@@ -1,0 +1,67 @@
+//! A program of a device and its hosts, in C, C++ and Rust: built as the example's README says, by what was
+//! installed.
+
+use std::fs;
+use std::process::Command;
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::target_dir;
+use gpustub_tests::nvcc::TOOLKIT_13;
+use gpustub_tests::readme::{commands, shows};
+use gpustub_tests::{Result, repository, scratch};
+
+#[test]
+#[ignore = "needs pkg-config: ./tests/run"]
+fn readme_of_the_example_shows_what_happens() -> Result<()> {
+    let dir = scratch()?;
+    // A space would have to be escaped for the shell, which the README does not.
+    let root = dir.path().join("example");
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(repository().join("examples/rpc"));
+    succeed(copy.arg(&root))?;
+    let manifest = root.join("rust/Cargo.toml");
+    let text = fs::read_to_string(&manifest)?;
+    assert_eq!(text.matches("../../../").count(), 1);
+    let here = format!("{}/", repository().display());
+    fs::write(&manifest, text.replace("../../../", &here))?;
+
+    let mut commands = commands("examples/rpc/README.md")?;
+    assert_eq!(commands.len(), 9);
+    for (command, _) in &mut commands {
+        *command = command.replace("../../", &here);
+    }
+    // Most of what it depends on is compiled there.
+    let target = target_dir();
+    let target = target.to_str().ok_or("the folder's name is not UTF-8")?;
+    let variables = [("CARGO_TARGET_DIR", target), ("CARGO_PROFILE", "dev")];
+    shows(&commands, &root, &variables)
+}
+
+/// The device's program is one for GPUs, too. Without a GPU its host says so.
+#[test]
+#[ignore = "needs nvcc 13: ./tests/run"]
+fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
+    let dir = scratch()?;
+    let program = dir.path().join("on-gpu");
+    let mut build = cargo(&repository());
+    build.args(["build", "--quiet", "--package", "gpustub-rpc-c"]);
+    succeed(build.arg("--target-dir").arg(target_dir()))?;
+    let mut compile = TOOLKIT_13.nvcc()?;
+    compile.args(["-arch=sm_75", "-std=c++17", "-Werror", "all-warnings"]);
+    let headers = repository().join("crates/rpc-c/include");
+    compile.arg("-I").arg(headers).arg("-o").arg(&program);
+    let example = repository().join("examples/rpc");
+    compile.arg(example.join("cuda.cu"));
+    succeed(compile.arg(target_dir().join("debug/libgpurpc.a")))?;
+    let ran = run(Command::new(&program).current_dir(example))?;
+    let expected = if ran.status.success() {
+        ran.stdout.ends_with("the sum up to 1000 is 500500\n")
+    } else {
+        ran.stderr == "error: CUDA driver version is insufficient for CUDA runtime version\n"
+    };
+    match expected {
+        true => Ok(()),
+        false => Err(ran.error("neither a sum nor that there is no GPU")),
+    }
+}
