@@ -124,6 +124,30 @@ impl Server {
         self.stopping.store(true, Ordering::Release);
     }
 
+    /// How many calls are under way on all devices: begun, and neither ended nor dropped. Waits for threads
+    /// that serve to look around once.
+    pub fn open(&self) -> usize {
+        self.each(|device| device.open()).sum()
+    }
+
+    /// Serves what there is, as [`Self::poll`] does, and waits for other threads that serve to look around
+    /// once. Gives whether all that clients had asked for before this is answered.
+    pub fn settle(&self) -> bool {
+        // All of them, also if the first one has something to do.
+        let settled = self.each(|device| !device.poll() && device.open() == 0);
+        settled.fold(true, |all, settled| all & settled)
+    }
+
+    /// Does something with each device, once no other thread serves it.
+    fn each<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
+        // As in `poll`: the list is not kept locked while handlers run.
+        let devices = (0..).map_while(|at| self.device(at)).flatten();
+        devices.map(move |device| {
+            let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut device)
+        })
+    }
+
     /// Whether calls are under way, or another thread is serving.
     fn busy(&self) -> bool {
         let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
@@ -170,5 +194,63 @@ impl Waiting {
             thread::sleep(self.sleep);
             self.sleep = (self.sleep * 2).min(self.idle.longest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Layout;
+    use crate::client::{Client, HostLocks};
+    use crate::memory::Region;
+    use crate::server::{Handlers, Limits, Opcodes};
+
+    /// Without a thread that serves: whoever asks whether all is answered answers it.
+    #[test]
+    fn what_is_asked_is_settled_or_open() -> Result<(), Error> {
+        let mut handlers = Handlers::new();
+        handlers.reply(1, |_| {})?;
+        handlers.talk(2, |mut port| async move {
+            port.recv(|_| {}).await;
+            port.recv(|_| {}).await;
+            Ok(port)
+        })?;
+        let handlers = Arc::new(handlers);
+        let server = Server::new(Idle::default());
+        assert!(server.settle());
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let memory = Region::zeroed(Layout::new(2, 1)?)?;
+            clients.push(Client::new(*memory, HostLocks::new()));
+            let device = Device::new(
+                memory,
+                Arc::clone(&handlers),
+                Limits::default(),
+                Opcodes::Wide,
+            );
+            server.add(device);
+        }
+        assert!(server.settle());
+        for client in &clients {
+            let mut call = client.open(1, 1);
+            call.send(|_| {});
+            // There was something; then there is nothing.
+            assert_eq!((server.settle(), server.settle()), (false, true));
+            assert!(call.recv(|_| {}).is_some());
+        }
+        let mut calls: Vec<_> = clients.iter().map(|client| client.open(2, 1)).collect();
+        for (before, call) in calls.iter_mut().enumerate() {
+            call.send(|_| {});
+            assert_eq!((server.open(), server.settle()), (before, false));
+        }
+        assert_eq!((server.open(), server.settle()), (2, false));
+        for call in &mut calls {
+            call.send(|_| {});
+        }
+        assert_eq!(
+            (server.settle(), server.settle(), server.open()),
+            (false, true, 0)
+        );
+        Ok(())
     }
 }
