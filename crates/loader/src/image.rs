@@ -1,0 +1,138 @@
+//! What kind of image a file is.
+
+use crate::error::{Code, Error, Result};
+
+/// Who runs an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// CUDA's driver.
+    Cuda,
+    /// ROCm's HIP runtime.
+    Hip,
+}
+
+/// `e_machine` of ELF files (the ELF registry; LLVM's `BinaryFormat/ELF.h`).
+const EM_CUDA: u16 = 190;
+const EM_AMDGPU: u16 = 224;
+
+/// Where that is in a header, and the bytes before it that say that its bytes are in rising order.
+const MACHINE: std::ops::Range<usize> = 18..20;
+
+/// What files begin with.
+const ELF: &[u8] = b"\x7fELF";
+const FATBIN: &[u8] = &0xba55_ed50_u32.to_le_bytes();
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+const COMPRESSED_BUNDLE: &[u8] = b"CCOB";
+/// LLVM's `Object/OffloadBinary.h`.
+const OFFLOAD: &[u8] = b"\x10\xff\x10\xad";
+const BITCODE: [&[u8]; 2] = [b"BC\xc0\xde", b"\xde\xc0\x17\x0b"];
+
+impl Kind {
+    /// Who runs this image.
+    ///
+    /// # Errors
+    ///
+    /// If it is none that either runs as it is; `path` names it.
+    pub fn of(image: &[u8], path: &str) -> Result<Self> {
+        if image.starts_with(ELF) {
+            let machine = image.get(MACHINE).and_then(|bytes| bytes.first_chunk());
+            return match machine.map(|bytes| u16::from_le_bytes(*bytes)) {
+                Some(EM_CUDA) => Ok(Self::Cuda),
+                Some(EM_AMDGPU) => Ok(Self::Hip),
+                Some(machine) => Err(refused(path, &format!("an ELF file for machine {machine}"))
+                    .help("NVIDIA's GPUs are machine 190, AMD's 224; link the program for one of them")),
+                None => Err(refused(path, "an ELF file that ends in its header")),
+            };
+        }
+        if image.starts_with(FATBIN) || is_ptx(image) {
+            return Ok(Self::Cuda);
+        }
+        if image.starts_with(BUNDLE) || image.starts_with(COMPRESSED_BUNDLE) {
+            return Ok(Self::Hip);
+        }
+        if image.starts_with(OFFLOAD) {
+            return Err(refused(path, "a container of LLVM's")
+                .help("take the image of one GPU out of it: llvm-offload-binary (before LLVM 22: clang-offload-packager)"));
+        }
+        if BITCODE.iter().any(|magic| image.starts_with(magic)) {
+            return Err(refused(path, "LLVM bitcode")
+                .help("link it to an image first: clang --target=… -flto"));
+        }
+        Err(refused(path, "nothing that is known here")
+            .help("give a cubin, PTX, fatbin, AMDGPU code object or HIP bundle, or say who runs it: --runtime"))
+    }
+}
+
+fn refused(path: &str, what: &str) -> Error {
+    Error::new(
+        Code::NotRunnable,
+        format!("`{path}` is no GPU program: it is {what}"),
+    )
+}
+
+/// Whether this is PTX: text whose first directive is `.version` (PTX ISA, "PTX Module Directives").
+fn is_ptx(image: &[u8]) -> bool {
+    let mut rest = image;
+    loop {
+        rest = rest.trim_ascii_start();
+        let Some(comment) = rest.strip_prefix(b"//") else {
+            return rest.starts_with(b".version");
+        };
+        let Some(end) = comment.iter().position(|byte| *byte == b'\n') else {
+            return false;
+        };
+        rest = &comment[end..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elf(machine: u16) -> Vec<u8> {
+        let mut image = b"\x7fELF\x02\x01\x01".to_vec();
+        image.resize(18, 0);
+        image.extend(machine.to_le_bytes());
+        image
+    }
+
+    #[test]
+    fn images_are_known_by_their_beginning() {
+        let bundle = b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0";
+        for (image, kind) in [
+            (&elf(190)[..], Kind::Cuda),
+            (&elf(224), Kind::Hip),
+            (
+                b"// Generated\n//\n\n.version 7.0\n.target sm_70\n",
+                Kind::Cuda,
+            ),
+            (b".version 7.0", Kind::Cuda),
+            (b"\x50\xed\x55\xba\x01\0\x10\0", Kind::Cuda),
+            (bundle, Kind::Hip),
+            (b"CCOB\x02\0", Kind::Hip),
+        ] {
+            let text = String::from_utf8_lossy(image);
+            assert_eq!(Kind::of(image, "image").ok(), Some(kind), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn others_are_told_what_they_are() {
+        for (image, what) in [
+            (&elf(62)[..], "an ELF file for machine 62"),
+            (b"\x7fELF\x02", "an ELF file that ends in its header"),
+            (b"BC\xc0\xde\x35", "LLVM bitcode"),
+            (b"\x10\xff\x10\xad\x01", "a container of LLVM's"),
+            (b"// only a comment", "nothing that is known here"),
+            (b"#!/bin/sh\n", "nothing that is known here"),
+            (b"", "nothing that is known here"),
+        ] {
+            let error = Kind::of(image, "image").expect_err("no GPU program");
+            assert_eq!(
+                error.message,
+                format!("`image` is no GPU program: it is {what}")
+            );
+            assert_eq!(error.code, Code::NotRunnable);
+        }
+    }
+}

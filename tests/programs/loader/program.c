@@ -1,0 +1,221 @@
+/* A "GPU program" for fake-gpu.h: its kernels are those of LLVM's libc, and argv[1] says what they do.
+ *
+ * CLIENT: 1 the client itself (LLVM 20 and later), 2 a pointer to one, with opcodes of 16 bits (LLVM 19), 3 one of another
+ * size, 0 none. WITHOUT_START, ONLY_START: which kernels there are. */
+#include <sched.h>
+#define GPURPC_PAUSE() sched_yield()
+#include <gpurpc_client.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+unsigned (*fake_thread)(void);
+
+#if CLIENT == 2
+gpurpc_client_t *__llvm_libc_rpc_client;
+#define CLIENT_OF_HOST __llvm_libc_rpc_client
+/* The upper half is whatever was there. */
+#define NUMBER(opcode) (((opcode) & 0xffff) | 0xdead0000u)
+#elif CLIENT == 3
+char __llvm_rpc_client[544];
+#define CLIENT_OF_HOST ((gpurpc_client_t *)__llvm_rpc_client)
+#define NUMBER(opcode) (opcode)
+#elif CLIENT == 1
+gpurpc_client_t __llvm_rpc_client;
+#define CLIENT_OF_HOST (&__llvm_rpc_client)
+#define NUMBER(opcode) (opcode)
+#endif
+
+#if CLIENT != 0
+static gpurpc_call_t begin(unsigned opcode) { return gpurpc_client_open(CLIENT_OF_HOST, NUMBER(opcode)); }
+
+static uint64_t ask(unsigned opcode, uint64_t value)
+{
+    gpurpc_call_t call = begin(opcode);
+    gpurpc_call_fill(&call)->data[0] = value;
+    gpurpc_call_send(&call);
+    value = gpurpc_call_recv(&call)->data[0];
+    gpurpc_call_close(&call);
+    return value;
+}
+
+static void print(const char *text)
+{
+    gpurpc_call_t call = begin(GPURPC_OPCODE_WRITE_TO_STDOUT);
+    gpurpc_call_send_n(&call, text, strlen(text));
+    gpurpc_call_recv(&call);
+    gpurpc_call_close(&call);
+}
+
+/* EXIT and ABORT: asked, answered, done. The client does not wait for anything else. */
+static void end(unsigned opcode, int status)
+{
+    gpurpc_call_t call = begin(opcode);
+    gpurpc_call_send(&call);
+    gpurpc_call_recv(&call);
+    gpurpc_call_fill(&call)->data[0] = (uint64_t)status;
+    gpurpc_call_send(&call);
+    gpurpc_call_close(&call);
+}
+
+static uint64_t open_file(const char *path, const char *mode)
+{
+    gpurpc_call_t call = begin(GPURPC_OPCODE_OPEN_FILE);
+    gpurpc_call_send_n(&call, path, strlen(path) + 1);
+    gpurpc_buffer_t *packet = gpurpc_call_fill(&call);
+    memcpy(packet, mode, strlen(mode) + 1);
+    gpurpc_call_send(&call);
+    uint64_t file = gpurpc_call_recv(&call)->data[0];
+    gpurpc_call_close(&call);
+    return file;
+}
+
+static uint64_t read_file(uint64_t file, char *text, uint64_t room)
+{
+    gpurpc_call_t call = begin(GPURPC_OPCODE_READ_FROM_STREAM);
+    gpurpc_buffer_t *packet = gpurpc_call_fill(&call);
+    packet->data[0] = room;
+    packet->data[1] = file;
+    gpurpc_call_send(&call);
+    gpurpc_call_recv_n(&call, text, room);
+    uint64_t size = gpurpc_call_recv(&call)->data[0];
+    gpurpc_call_close(&call);
+    return size;
+}
+
+static void release(uint64_t address)
+{
+    gpurpc_call_t call = begin(GPURPC_OPCODE_FREE);
+    gpurpc_call_fill(&call)->data[0] = address;
+    gpurpc_call_send(&call);
+    gpurpc_call_close(&call);
+}
+
+static void show(int argc, char **argv, char **envp)
+{
+    for (int i = 1; i < argc; i++) {
+        print(i > 1 ? " " : "");
+        print(argv[i]);
+    }
+    print(argv[argc] ? "?" : "\n");
+    for (; *envp; envp++)
+        if (strncmp(*envp, "SHOWN=", 6) == 0)
+            print(*envp + 6);
+    print("\n");
+}
+
+/* What each thread does, many at once; its result is put together with those of the others by "or". */
+static int work(unsigned thread)
+{
+    for (uint64_t i = 0; i < 20; i++)
+        if (ask(GPURPC_OPCODE_TEST_INCREMENT, thread * 100 + i) != thread * 100 + i + 1)
+            return 1;
+    if (thread % 8 != 0)
+        return 0;
+    unsigned *memory = (unsigned *)(uintptr_t)ask(GPURPC_OPCODE_MALLOC, 64 * sizeof *memory);
+    if (!memory)
+        return 2;
+    for (unsigned i = 0; i < 64; i++)
+        memory[i] = thread + i;
+    /* Others allocate meanwhile. */
+    ask(GPURPC_OPCODE_TEST_INCREMENT, 0);
+    for (unsigned i = 0; i < 64; i++)
+        if (memory[i] != thread + i)
+            return 4;
+    release((uint64_t)(uintptr_t)memory);
+    return 0;
+}
+
+static int run(int argc, char **argv, char **envp)
+{
+    char text[64] = "";
+    const char *what = argc > 1 ? argv[1] : "";
+    unsigned thread = fake_thread();
+    if (strcmp(what, "work") == 0)
+        return work(thread);
+    if (strcmp(what, "show") == 0)
+        show(argc, argv, envp);
+    else if (strcmp(what, "read") == 0) {
+        uint64_t file = open_file(argv[2], "r");
+        if (!file)
+            return 5;
+        text[read_file(file, text, sizeof text - 1)] = 0;
+        print(text);
+    } else if (strcmp(what, "too-much") == 0)
+        return ask(GPURPC_OPCODE_MALLOC, UINT64_C(1) << 40) != 0;
+    else if (strcmp(what, "exit") == 0) {
+        /* All but one thread never end. */
+        while (thread != 0)
+            sched_yield();
+        end(GPURPC_OPCODE_EXIT, 42);
+        for (;;)
+            sched_yield();
+    } else if (strcmp(what, "exit-and-end") == 0)
+        end(GPURPC_OPCODE_EXIT, 43);
+    else if (strcmp(what, "abort") == 0)
+        end(GPURPC_OPCODE_ABORT, 0);
+    else if (strcmp(what, "unknown") == 0) {
+        gpurpc_call_t call = begin(GPURPC_OPCODE('u', 9));
+        gpurpc_call_send(&call);
+        gpurpc_call_close(&call);
+    } else if (strcmp(what, "hang-in-call") == 0)
+        read_file(1, text, sizeof text);
+    else if (strcmp(what, "hang") == 0)
+        for (;;)
+            sched_yield();
+    else if (argc > 1)
+        return atoi(what);
+    return 0;
+}
+#else
+static void print(const char *text) { (void)text; }
+static int run(int argc, char **argv, char **envp)
+{
+    (void)envp;
+    while (argc > 1 && strcmp(argv[1], "hang") == 0)
+        sched_yield();
+    return argc > 1 ? atoi(argv[1]) : 0;
+}
+#endif
+
+static int told;
+
+#ifndef ONLY_START
+static int is_told(char **envp)
+{
+    for (; *envp; envp++)
+        if (strcmp(*envp, "TOLD=1") == 0)
+            return 1;
+    return 0;
+}
+
+void _begin(int argc, char **argv, char **envp);
+void _begin(int argc, char **argv, char **envp)
+{
+    (void)argc;
+    (void)argv;
+    told = is_told(envp);
+    if (told)
+        print("_begin\n");
+}
+
+void _end(int result);
+void _end(int result)
+{
+    char text[] = "_end 0\n";
+    text[5] = (char)('0' + result % 10);
+    if (told)
+        print(text);
+}
+#endif
+
+#ifdef WITHOUT_START
+#define _start other
+#endif
+void _start(int argc, char **argv, char **envp, int *result);
+void _start(int argc, char **argv, char **envp, int *result)
+{
+    if (told)
+        print("_start\n");
+    __atomic_fetch_or(result, run(argc, argv, envp), __ATOMIC_RELAXED);
+}

@@ -1,0 +1,491 @@
+//! `gpustub-loader`, with drivers that there are not: no GPU is needed. What is shown is the loader's own work;
+//! what a real driver waits for, or a GPU sees of memory, is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use gpustub_tests::cargo::program;
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::nvcc::TOOLKIT_13;
+use gpustub_tests::{Result, repository, scratch};
+use serde::Deserialize;
+
+/// What is run, and what must come of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// The runtimes that it is for; by default both.
+    #[serde(default = "both")]
+    only: Vec<String>,
+    /// How the program is compiled: a macro.
+    #[serde(default = "client")]
+    variant: String,
+    /// Whether the loader is told the runtime.
+    #[serde(default = "yes")]
+    runtime: bool,
+    /// The loader's arguments. `IMAGE` is the program, `FOLDER` one with a file in it.
+    command: String,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    #[serde(default)]
+    stdout: String,
+    /// Parts of the standard error, in their order; nothing is written there if there are none.
+    #[serde(default)]
+    stderr: Vec<String>,
+    #[serde(default)]
+    code: i32,
+    /// All calls of the driver.
+    calls: Option<Vec<String>>,
+}
+
+fn both() -> Vec<String> {
+    ["cuda", "hip"].map(String::from).to_vec()
+}
+
+fn client() -> String {
+    "CLIENT=1".into()
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a driver is called, and its calls.
+struct Driver {
+    runtime: &'static str,
+    variable: &'static str,
+    source: &'static str,
+    soname: &'static str,
+    launch: &'static str,
+    query: &'static str,
+    allocate: &'static str,
+    free: &'static str,
+    /// What a thread says of the device that is its.
+    attach: &'static str,
+    read: &'static str,
+}
+
+const CUDA: Driver = Driver {
+    runtime: "cuda",
+    variable: "GPUSTUB_CUDA_PATH",
+    source: "fake-cuda.c",
+    soname: "libcuda.so.1",
+    launch: "cuLaunchKernel",
+    query: "cuStreamQuery",
+    allocate: "cuMemAllocAsync",
+    free: "cuMemFreeAsync",
+    attach: "cuCtxSetCurrent",
+    read: "cuMemcpyDtoH",
+};
+
+const HIP: Driver = Driver {
+    runtime: "hip",
+    variable: "GPUSTUB_HIP_PATH",
+    source: "fake-hip.c",
+    soname: "libamdhip64.so.6",
+    launch: "hipModuleLaunchKernel",
+    query: "hipStreamQuery",
+    allocate: "hipMallocAsync",
+    free: "hipFreeAsync",
+    attach: "hipSetDevice",
+    read: "hipMemcpyDtoH",
+};
+
+/// A folder with the fake drivers and programs, and a log.
+struct Bench {
+    dir: tempfile::TempDir,
+    loader: PathBuf,
+}
+
+fn sources() -> PathBuf {
+    repository().join("tests/programs/loader")
+}
+
+/// A shared library of one source.
+fn compile(source: &Path, to: &Path, words: &[&str]) -> Result<()> {
+    let mut compile = Command::new("cc");
+    compile.args([
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-fPIC",
+        "-shared",
+    ]);
+    compile.args(["-pthread", "-nostartfiles"]).args(words);
+    compile
+        .arg("-I")
+        .arg(repository().join("crates/rpc-c/include"));
+    succeed(compile.arg(source).arg("-o").arg(to)).map(drop)
+}
+
+impl Bench {
+    fn new() -> Result<Self> {
+        let dir = scratch()?;
+        fs::write(dir.path().join("greeting.txt"), "hello, device\n")?;
+        for driver in [CUDA, HIP] {
+            compile(
+                &sources().join(driver.source),
+                &dir.path().join(driver.soname),
+                &[],
+            )?;
+        }
+        let loader = program("gpustub-loader")?;
+        Ok(Self { dir, loader })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The program in a variant: compiled once.
+    fn image(&self, variant: &str) -> Result<PathBuf> {
+        let image = self.path(&format!("{variant}.so"));
+        if !image.exists() {
+            // Those without a client of their own have the usual one.
+            let define = format!("-D{variant}");
+            let client = if variant.starts_with("CLIENT") {
+                &define
+            } else {
+                "-DCLIENT=1"
+            };
+            compile(&sources().join("program.c"), &image, &[&define, client])?;
+        }
+        Ok(image)
+    }
+
+    /// The loader, with a driver and an empty log.
+    fn loader(&self, driver: &Driver) -> Result<Command> {
+        let log = self.path("log");
+        fs::write(&log, "")?;
+        let mut command = Command::new(&self.loader);
+        command
+            .env("FAKE_LOG", log)
+            .env(driver.variable, self.path(driver.soname));
+        Ok(command)
+    }
+
+    /// What the driver was called with.
+    fn calls(&self) -> Result<Vec<String>> {
+        let log = fs::read_to_string(self.path("log"))?;
+        Ok(log.lines().map(str::to_owned).collect())
+    }
+}
+
+fn expect(case: &Case, ran: &Ran, calls: &[String]) -> Result<()> {
+    if ran.status.code() != Some(case.code) {
+        return Err(ran.error(&format!("not the exit code {}", case.code)));
+    }
+    if ran.stdout != case.stdout {
+        return Err(ran.error(&format!("not the output {:?}", case.stdout)));
+    }
+    let mut rest = &ran.stderr[..];
+    for part in &case.stderr {
+        let at = rest.find(part);
+        let at = at.ok_or_else(|| ran.error(&format!("{part:?} is missing on standard error")))?;
+        rest = &rest[at + part.len()..];
+    }
+    if case.stderr.is_empty() && !rest.is_empty() {
+        return Err(ran.error("something on standard error"));
+    }
+    match &case.calls {
+        Some(expected) if expected != calls => {
+            Err(ran.error(&format!("calls {calls:?} instead of {expected:?}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn programs_run_as_each_case_says() -> Result<()> {
+    let text = fs::read_to_string(repository().join("tests/cases/loader.toml"))?;
+    let cases: BTreeMap<String, Case> = toml::from_str(&text)?;
+    assert!(cases.len() > 30, "{} cases", cases.len());
+    let bench = Bench::new()?;
+    let mut wrong = Vec::new();
+    for (name, case) in &cases {
+        for driver in [CUDA, HIP] {
+            if !case.only.iter().any(|only| only == driver.runtime) {
+                continue;
+            }
+            let mut command = bench.loader(&driver)?;
+            command.envs(&case.environment);
+            if case.runtime {
+                command.args(["--runtime", driver.runtime]);
+            }
+            // A case that hangs fails.
+            if !case.command.contains("--timeout 0") {
+                command.args(["--timeout", "300"]);
+            }
+            for word in case.command.split(' ') {
+                let word = word.replace("FOLDER", &bench.dir.path().to_string_lossy());
+                match &word[..] {
+                    "IMAGE" => command.arg(bench.image(&case.variant)?),
+                    word => command.arg(word),
+                };
+            }
+            let ran = run(&mut command)?;
+            if let Err(error) = expect(case, &ran, &bench.calls()?) {
+                wrong.push(format!("\"{name}\" on {}: {}", driver.runtime, error.0));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} are wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    Ok(())
+}
+
+/// A field of a recorded call: `stream` of `cuStreamQuery stream=1`.
+fn field<'a>(call: &'a str, name: &str) -> Option<&'a str> {
+    let mut words = call.split(' ').filter_map(|word| word.split_once('='));
+    words.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+fn function(call: &str) -> &str {
+    call.split(' ').next().unwrap_or(call)
+}
+
+/// A kernel that calls the host waits for it; a driver that waits for the kernel, in a call of the host's,
+/// waits for ever.
+#[test]
+fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
+    let bench = Bench::new()?;
+    for driver in [CUDA, HIP] {
+        let mut command = bench.loader(&driver)?;
+        command.args(["--runtime", driver.runtime, "--timeout", "300"]);
+        command.args(["--blocks", "8", "--threads", "32"]);
+        succeed(command.arg(bench.image("CLIENT=1")?).arg("work"))?;
+        let calls = bench.calls()?;
+        let of = |name: &str| calls.iter().filter(|call| function(call) == name).count();
+
+        let launches: Vec<usize> = (0..calls.len())
+            .filter(|at| function(&calls[*at]) == driver.launch)
+            .collect();
+        assert_eq!(launches.len(), 3, "{calls:#?}");
+        let kernels = launches
+            .iter()
+            .filter_map(|at| calls[*at].split(' ').nth(1));
+        assert_eq!(kernels.collect::<Vec<_>>(), ["_begin", "_start", "_end"]);
+        let shape = |at: usize| (field(&calls[at], "grid"), field(&calls[at], "block"));
+        assert_eq!(shape(launches[0]), (Some("1,1,1"), Some("1,1,1")));
+        assert_eq!(shape(launches[1]), (Some("8,1,1"), Some("32,1,1")));
+
+        // Before the first launch everything is there; after it, no call loads or allocates but for the
+        // program.
+        let late: BTreeSet<&str> = calls[launches[0]..]
+            .iter()
+            .map(|call| function(call))
+            .collect();
+        let allowed = [
+            driver.launch,
+            driver.query,
+            driver.allocate,
+            driver.free,
+            driver.attach,
+            driver.read,
+            "done",
+        ];
+        let others = late.iter().filter(|name| !allowed.contains(*name));
+        let others: Vec<_> = others.collect();
+        assert!(others.is_empty(), "after the first launch: {others:?}");
+        // While one runs, nothing is read either.
+        for launch in launches {
+            let running = calls[launch + 1..].iter().map(|call| function(call));
+            let mut running = running.take_while(|name| *name != "done");
+            assert!(running.all(|name| name != driver.read), "{calls:#?}");
+        }
+
+        // One allocation is the loader's own: the driver makes its pool by it.
+        assert_eq!((of(driver.allocate), of(driver.free)), (33, 33));
+        let streams = |name: &str| -> BTreeSet<_> {
+            let calls = calls.iter().filter(|call| function(call) == name);
+            calls.filter_map(|call| field(call, "stream")).collect()
+        };
+        assert_eq!(streams(driver.launch), ["1"].into());
+        assert_eq!(streams(driver.allocate), ["2"].into());
+        assert_eq!(streams(driver.free), ["2"].into());
+        // Neither waits for the other, nor for the default stream.
+        let created = calls.iter().filter(|call| call.contains("StreamCreate"));
+        let flags: Vec<_> = created.filter_map(|call| field(call, "flags")).collect();
+        assert_eq!(flags, ["1", "1"]);
+        // An address is given out when the driver has said that it is there.
+        for (at, call) in calls.iter().enumerate() {
+            if function(call) == driver.allocate {
+                let next = calls[at + 1..]
+                    .iter()
+                    .filter(|call| call.ends_with("stream=2"));
+                let next: Vec<_> = next.take(3).map(|call| function(call)).collect();
+                assert_eq!(next, [driver.query; 3], "after call {at}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A module or function that the driver loads when it is first used waits for kernels that run.
+#[test]
+fn cuda_loads_nothing_lazily() -> Result<()> {
+    let bench = Bench::new()?;
+    for (word, loads) in [("", 3), ("-DWITHOUT_FUNC_LOAD", 0)] {
+        let words: &[&str] = if word.is_empty() { &[] } else { &[word] };
+        compile(
+            &sources().join(CUDA.source),
+            &bench.path(CUDA.soname),
+            words,
+        )?;
+        let mut command = bench.loader(&CUDA)?;
+        command.env("CUDA_MODULE_LOADING", "LAZY");
+        command.args(["--runtime", "cuda", "--timeout", "300"]);
+        succeed(command.arg(bench.image("CLIENT=1")?))?;
+        let calls = bench.calls()?;
+        let init = calls.iter().find(|call| function(call) == "cuInit");
+        let init = init.and_then(|call| field(call, "CUDA_MODULE_LOADING"));
+        assert_eq!(init, Some("EAGER"));
+        // Of drivers before 12.4 there is no such call.
+        let loaded = calls.iter().filter(|call| function(call) == "cuFuncLoad");
+        assert_eq!(loaded.count(), loads);
+    }
+    Ok(())
+}
+
+/// The one who waits for input is told of, and does not keep the process.
+#[test]
+fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
+    let bench = Bench::new()?;
+    let mut command = bench.loader(&CUDA)?;
+    command.args(["--runtime", "cuda", "--timeout", "0.3"]);
+    command.arg(bench.image("CLIENT=1")?).arg("hang-in-call");
+    // Input that neither comes nor ends, for as long as the child is there.
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let input = child.stdin.take();
+    let ended = child.wait_with_output()?;
+    drop(input);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(124), "{said}");
+    let expected = "`_start` was still running after 0.3 s, with 1 call of the host open\n";
+    assert!(said.contains(expected), "{said}");
+    Ok(())
+}
+
+/// The program of the README.
+fn hello() -> PathBuf {
+    repository().join("crates/loader/programs/hello.c")
+}
+
+#[test]
+fn the_program_of_the_readme_says_hello() -> Result<()> {
+    let bench = Bench::new()?;
+    compile(&hello(), &bench.path("hello.so"), &["-Wpedantic"])?;
+    let mut command = bench.loader(&CUDA)?;
+    command.args(["--runtime", "cuda", "--timeout", "300", "--threads", "2"]);
+    let ran = succeed(command.arg(bench.path("hello.so")))?;
+    // A warp of the host has one lane.
+    assert_eq!(ran.stdout, "hello from lane 00\nhello from lane 00\n");
+    Ok(())
+}
+
+/// Compiles the program of the README by each of these commands, and shows it to the loader, which knows whose it
+/// is: a driver that there is not takes none.
+fn known(commands: impl IntoIterator<Item = Command>, name: &str, driver: &Driver) -> Result<()> {
+    let bench = Bench::new()?;
+    for mut compile in commands {
+        let image = bench.path(name);
+        compile
+            .arg("-I")
+            .arg(repository().join("crates/rpc-c/include"));
+        succeed(compile.arg("-o").arg(&image).arg(hello()))?;
+        let code = fs::read(&image)?;
+        let code = String::from_utf8_lossy(&code);
+        assert!(
+            code.contains("_start") && code.contains("__llvm_rpc_client"),
+            "{name}"
+        );
+        if name.ends_with(".ptx") {
+            assert!(code.contains(".visible .entry _start("), "{code}");
+            assert!(
+                code.contains(".visible .global .align 8 .b8 __llvm_rpc_client[552]"),
+                "{code}"
+            );
+        }
+        let ran = run(bench.loader(driver)?.arg(&image))?;
+        assert_eq!(ran.status.code(), Some(125), "{}", ran.stderr);
+        let calls = bench.calls()?;
+        assert!(
+            calls
+                .last()
+                .is_some_and(|call| call.contains("ModuleLoadData")),
+            "{calls:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang 19: ./tests/run"]
+fn clang_compiles_the_program_of_the_readme() -> Result<()> {
+    let clang = |words: &[&str]| {
+        [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]].map(|language| {
+            let mut clang = Command::new("clang-19");
+            clang
+                .args(language)
+                .args(["-Wall", "-Wextra", "-Werror", "-O2"])
+                .args(words);
+            clang.args(["-nogpulib", "-ffreestanding", "-fconvergent-functions"]);
+            clang
+        })
+    };
+    let ptx = ["-Xclang", "-target-feature", "-Xclang", "+ptx63", "-S"];
+    let nvptx = [&["--target=nvptx64-nvidia-cuda", "-march=sm_70"], &ptx[..]].concat();
+    known(clang(&nvptx), "hello.ptx", &CUDA)?;
+    let amdgcn = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a"];
+    known(clang(&amdgcn), "hello", &HIP)
+}
+
+#[test]
+#[ignore = "needs nvcc 13: ./tests/run"]
+fn nvcc_compiles_the_program_of_the_readme() -> Result<()> {
+    // Of a whole program, nvcc hides variables.
+    for (form, name) in [
+        (&["-ptx", "-rdc=true"][..], "hello.ptx"),
+        (&["-cubin"], "hello.cubin"),
+        (&["-fatbin"], "hello.fatbin"),
+    ] {
+        let mut nvcc = TOOLKIT_13.nvcc()?;
+        nvcc.args(["-x", "cu", "-arch=sm_75", "-std=c++17"])
+            .args(form);
+        known([nvcc], name, &CUDA)?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn the_loader_starts_where_there_is_no_driver() -> Result<()> {
+    let machine = Isolated::new()?;
+    machine.install(&program("gpustub-loader")?, "/bin/gpustub-loader")?;
+    for (image, library) in [
+        (&b".version 7.0\n"[..], "libcuda.so.1, "),
+        (b"CCOB", "libamdhip64.so.7, libamdhip64.so.6, "),
+    ] {
+        fs::write(machine.path("/tmp/image"), image)?;
+        let ran = machine.run_with("/bin/gpustub-loader", &["/tmp/image"], &[])?;
+        assert_eq!(ran.status.code(), Some(123), "{}", ran.stderr);
+        let expected = format!("error: no GPU driver found: {library}");
+        assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("not found\n  looked in: "),
+            "{}",
+            ran.stderr
+        );
+    }
+    Ok(())
+}
