@@ -334,7 +334,7 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
 #[test]
 fn cuda_loads_nothing_lazily() -> Result<()> {
     let bench = Bench::new()?;
-    for (word, loads) in [("", 3), ("-DWITHOUT_FUNC_LOAD", 0)] {
+    for (word, loads) in [("", 3), ("-DBEFORE_12_4", 0)] {
         let words: &[&str] = if word.is_empty() { &[] } else { &[word] };
         compile(
             &sources().join(CUDA.source),

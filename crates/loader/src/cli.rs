@@ -8,6 +8,7 @@ use clap::error::{Error, ErrorKind};
 use clap::{CommandFactory, Parser, ValueEnum};
 use gpustub_rpc::server;
 
+use crate::constructors::Constructors;
 use crate::image::Kind;
 
 const AFTER: &str = "\
@@ -49,6 +50,9 @@ pub struct Cli {
     /// How the program writes opcodes: in 16 bits (LLVM 19), or in 32 [default: what its client says]
     #[arg(long, value_name = "OPCODES")]
     pub opcodes: Option<Opcodes>,
+    /// Who runs global constructors and destructors [default: what the program is made for]
+    #[arg(long, value_name = "WHO")]
+    pub constructors: Option<Constructors>,
     /// The program, and its arguments
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "IMAGE [ARGUMENT]")]

@@ -63,6 +63,11 @@ impl Kernel {
         Ok(kernels)
     }
 
+    /// A kernel that is run by one thread, if the image has one of this name.
+    pub fn of_one_thread(gpu: &dyn Runtime, module: Handle, name: &CStr) -> Result<Option<Self>> {
+        Self::get(gpu, module, name, Shape::ONE, Takes::Arguments)
+    }
+
     fn get(
         gpu: &dyn Runtime,
         module: Handle,

@@ -6,6 +6,7 @@
 mod arguments;
 mod cli;
 mod client;
+mod constructors;
 mod environment;
 mod error;
 mod image;
@@ -80,6 +81,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
         ports: cli.ports,
         root: cli.root.as_deref(),
         opcodes: cli.opcodes.map(Into::into),
+        constructors: cli.constructors,
         timeout: cli.timeout,
     };
     run::run(&gpu, &program)

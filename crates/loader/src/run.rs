@@ -12,6 +12,7 @@ use gpustub_rpc::{Layout, MAX_PORTS};
 
 use crate::arguments::Vector;
 use crate::client::Client;
+use crate::constructors::{self, Constructors};
 use crate::error::{ABORTED, Code, Error, Result};
 use crate::kernel::{Arguments, Kernel};
 use crate::runtime::{Handle, HostMemory, Runtime, Shape};
@@ -43,6 +44,8 @@ pub struct Program<'a> {
     pub root: Option<&'a Path>,
     /// How its opcodes are written; by default what its client says.
     pub opcodes: Option<Opcodes>,
+    /// Who runs its global constructors; by default what the image says.
+    pub constructors: Option<Constructors>,
     /// How long it may run.
     pub timeout: Option<Duration>,
 }
@@ -80,7 +83,11 @@ struct Prepared {
 fn prepare(gpu: &Arc<dyn Runtime>, program: &Program<'_>) -> Result<Prepared> {
     let stream = gpu.stream()?;
     let module = gpu.load(program.image)?;
-    let kernels = Kernel::all(&**gpu, module, program.entry, program.shape)?;
+    let mut kernels = Kernel::all(&**gpu, module, program.entry, program.shape)?;
+    if program.entry.is_none() {
+        let told = program.constructors;
+        constructors::add(&**gpu, module, program.image, told, &mut kernels)?;
+    }
     let client = Client::find(&**gpu, module)?;
     let argv = visible(&**gpu, &program.arguments)?;
     let envp = visible(&**gpu, &program.environment)?;

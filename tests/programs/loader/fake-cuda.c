@@ -85,7 +85,15 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
     return kernel(module, name, function);
 }
 
-#ifndef WITHOUT_FUNC_LOAD
+#ifndef BEFORE_12_4
+int cuFuncGetParamInfo(void *function, size_t index, size_t *offset, size_t *size)
+{
+    struct kernel *kernel = function;
+    record("cuFuncGetParamInfo %s", kernel->name);
+    *offset = *size = 8 * index;
+    return index < (size_t)kernel->parameters ? OK : INVALID_VALUE;
+}
+
 int cuFuncLoad(void *function)
 {
     record("cuFuncLoad %s", ((struct kernel *)function)->name);

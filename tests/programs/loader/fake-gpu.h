@@ -159,7 +159,9 @@ static int kernel(void *module, const char *name, void **out)
         return NOT_FOUND;
     snprintf(found->name, sizeof found->name, "%s", name);
     *(void **)&found->run = function;
-    found->parameters = strcmp(name, "_end") == 0 ? 1 : strcmp(name, "_begin") == 0 ? 3 : 4;
+    found->parameters = strcmp(name, "_begin") == 0 ? 3 : strcmp(name, "_start") == 0 || !strchr(name, '_') ? 4 : 0;
+    if (strcmp(name, "_end") == 0)
+        found->parameters = dlsym(module, "end_takes_nothing") ? 0 : 1;
     *out = found;
     return OK;
 }

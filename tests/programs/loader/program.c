@@ -180,6 +180,48 @@ static int run(int argc, char **argv, char **envp)
 
 static int told;
 
+#ifdef CONSTRUCTORS
+/* As LLVM makes them for NVIDIA's GPUs: a variable for each, by its priority, arrays that the loader fills, and kernels
+ * that run them. CONSTRUCTORS: 1 those kernels run them, as since LLVM 22, 2 _begin and _end do, 3 nothing tells who. */
+typedef void action(void);
+static void first(void) { print("first\n"); }
+static void second(void) { print("second\n"); }
+static void last(void) { print("last\n"); }
+action *__init_array_object_second_a_c_0f_65535 = second;
+action *__init_array_object_first_b_c_0f_101 = first;
+action *__fini_array_object_last_a_c_0f_65535 = last;
+action **__init_array_start, **__init_array_end, **__fini_array_start, **__fini_array_end;
+
+static void init(void)
+{
+    for (action **each = __init_array_start; each != __init_array_end; each++)
+        (*each)();
+}
+
+static void fini(void)
+{
+    for (action **each = __fini_array_end; each != __fini_array_start; each--)
+        each[-1]();
+}
+
+#define KERNEL(name, does, symbol)                                                                                    \
+    void name(void) __asm__(symbol);                                                                                   \
+    void name(void) { does(); }
+KERNEL(cuda_init, init, "nvptx$device$init")
+KERNEL(cuda_fini, fini, "nvptx$device$fini")
+KERNEL(hip_init, init, "amdgcn.device.init")
+KERNEL(hip_fini, fini, "amdgcn.device.fini")
+
+/* What AMD's compiler says of _end: its arguments have 4 bytes, or are only those that the compiler adds. */
+extern const unsigned descriptor[16] __asm__("_end.kd");
+#if CONSTRUCTORS == 1
+int end_takes_nothing;
+const unsigned descriptor[16] = {[2] = 256};
+#elif CONSTRUCTORS == 2
+const unsigned descriptor[16] = {[2] = 4 + 4 + 256};
+#endif
+#endif
+
 #ifndef ONLY_START
 static int is_told(char **envp)
 {
@@ -194,6 +236,9 @@ void _begin(int argc, char **argv, char **envp)
 {
     (void)argc;
     (void)argv;
+#if defined(CONSTRUCTORS) && CONSTRUCTORS == 2
+    init();
+#endif
     told = is_told(envp);
     if (told)
         print("_begin\n");
@@ -206,6 +251,9 @@ void _end(int result)
     text[5] = (char)('0' + result % 10);
     if (told)
         print(text);
+#if defined(CONSTRUCTORS) && CONSTRUCTORS == 2
+    fini();
+#endif
 }
 #endif
 

@@ -17,6 +17,7 @@ const DRIVER: Driver = Driver {
 const OLDEST: (c_int, c_int) = (11, 2);
 
 // CUresult, CUdevice_attribute and so on (cuda.h).
+const INVALID_VALUE: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
 const NOT_FOUND: c_int = 500;
@@ -59,6 +60,12 @@ unsafe extern "C" {
         name: *const c_char,
     ) -> c_int;
     fn cuFuncLoad(function: *mut c_void) -> c_int;
+    fn cuFuncGetParamInfo(
+        function: *mut c_void,
+        index: usize,
+        offset: *mut usize,
+        size: *mut usize,
+    ) -> c_int;
     fn cuModuleGetGlobal_v2(
         address: *mut u64,
         size: *mut usize,
@@ -111,6 +118,8 @@ pub struct Cuda {
     lanes: u32,
     /// Whether functions are loaded by a call of their own (12.4).
     has_func_load: bool,
+    /// Whether it tells what kernels take (12.4).
+    has_param_info: bool,
 }
 
 impl Cuda {
@@ -154,6 +163,7 @@ impl Cuda {
             context: Handle(context),
             lanes,
             has_func_load: gpustub::has("cuda", "cuFuncLoad"),
+            has_param_info: gpustub::has("cuda", "cuFuncGetParamInfo"),
         };
         cuda.attach()?;
         let mut stack = 0;
@@ -234,6 +244,22 @@ impl Runtime for Cuda {
             check("cuFuncLoad", unsafe { cuFuncLoad(function) })?;
         }
         Ok(Some(Handle(function)))
+    }
+
+    fn takes_arguments(&self, function: Handle) -> Result<Option<bool>> {
+        if !self.has_param_info {
+            return Ok(None);
+        }
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: writes two numbers; it is a function of a module that is never unloaded.
+        match unsafe { cuFuncGetParamInfo(function.0, 0, &mut offset, &mut size) } {
+            INVALID_VALUE => Ok(Some(false)),
+            status => check("cuFuncGetParamInfo", status).map(|()| Some(true)),
+        }
+    }
+
+    fn constructor_kernels(&self) -> [&'static CStr; 2] {
+        [c"nvptx$device$init", c"nvptx$device$fini"]
     }
 
     fn global(&self, module: Handle, name: &CStr) -> Result<Option<Global>> {

@@ -173,6 +173,14 @@ impl Runtime for Hip {
         }
     }
 
+    fn takes_arguments(&self, _: Handle) -> Result<Option<bool>> {
+        Ok(None)
+    }
+
+    fn constructor_kernels(&self) -> [&'static CStr; 2] {
+        [c"amdgcn.device.init", c"amdgcn.device.fini"]
+    }
+
     fn global(&self, module: Handle, name: &CStr) -> Result<Option<Global>> {
         let (mut address, mut size) = (null_mut(), 0);
         // SAFETY: writes an address and a number; the module is never unloaded, the name is a C string.

@@ -73,6 +73,12 @@ pub trait Runtime: Send + Sync {
     /// A kernel, with all that it needs to be launched; nothing if the image has none of this name.
     fn function(&self, module: Handle, name: &CStr) -> Result<Option<Handle>>;
 
+    /// Whether a kernel takes arguments, if the driver tells.
+    fn takes_arguments(&self, function: Handle) -> Result<Option<bool>>;
+
+    /// The kernels that LLVM makes of global constructors and destructors.
+    fn constructor_kernels(&self) -> [&'static CStr; 2];
+
     /// A variable; nothing if the image has none of this name.
     fn global(&self, module: Handle, name: &CStr) -> Result<Option<Global>>;
 
