@@ -35,7 +35,8 @@ pub struct Cli {
     /// A folder whose files the program may use; without it, it has none
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Ends the process if the program has not ended by then; without it, it may run for ever
+    /// Ends the process if the program has not ended by then, from its first kernel on; without it, it may run
+    /// for ever
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
     /// How many calls of the host may be under way, 1 to 4096 [default: as many as threads, at least 64]

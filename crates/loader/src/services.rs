@@ -14,6 +14,9 @@ use gpustub_rpc::{Layout, opcode};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Handle, HostMemory, Runtime};
 
+/// Between two looks whether calls have ended that threads of their own answer.
+const LOOK: Duration = Duration::from_micros(50);
+
 /// What a program says of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -91,7 +94,7 @@ impl Services {
             if Instant::now() >= until {
                 return false;
             }
-            thread::yield_now();
+            thread::sleep(LOOK);
         }
         true
     }
@@ -153,7 +156,8 @@ fn handlers(
 /// Allocates memory of the device, and waits until it is there. Nothing if there is not as much.
 pub fn allocate(gpu: &dyn Runtime, size: u64, stream: Handle) -> Result<Option<u64>> {
     gpu.attach()?;
-    let address = gpu.allocate(size, stream)?;
+    // Of nothing, drivers allocate nothing.
+    let address = gpu.allocate(size.max(1), stream)?;
     wait(gpu, stream)?;
     Ok(address)
 }
@@ -180,9 +184,9 @@ fn warn(dropped: &Dropped) {
         ..
     } = dropped;
     let name = opcode::ALL.iter().find(|(_, number)| number == opcode);
-    let name = name.map_or("", |(name, _)| name);
+    let name = name.map_or(String::new(), |(name, _)| format!(" ({name})"));
     eprintln!(
         "warning: a call on port {port} is not served any more, and its warp may wait for ever: opcode \
-         {opcode:#x} {name}: {fault}"
+         {opcode:#x}{name}: {fault}"
     );
 }

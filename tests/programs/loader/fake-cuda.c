@@ -162,6 +162,8 @@ int cuStreamQuery(void *stream)
 int cuMemAllocAsync(uint64_t *address, size_t size, void *stream)
 {
     record("cuMemAllocAsync size=%zu stream=%d", size, number(stream));
+    if (size == 0)
+        return INVALID_VALUE;
     *address = (uintptr_t)(size > 1 << 20 ? NULL : allocate(size, stream));
     return *address ? OK : OUT_OF_MEMORY;
 }

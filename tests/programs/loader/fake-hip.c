@@ -114,6 +114,8 @@ int hipStreamQuery(void *stream)
 int hipMallocAsync(void **address, size_t size, void *stream)
 {
     record("hipMallocAsync size=%zu stream=%d", size, number(stream));
+    if (size == 0)
+        return INVALID_VALUE;
     *address = size > 1 << 20 ? NULL : allocate(size, stream);
     return *address ? OK : OUT_OF_MEMORY;
 }

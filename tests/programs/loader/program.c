@@ -154,8 +154,10 @@ static int run(int argc, char **argv, char **envp)
         end(GPURPC_OPCODE_EXIT, 43);
     else if (strcmp(what, "abort") == 0)
         end(GPURPC_OPCODE_ABORT, 0);
-    else if (strcmp(what, "unknown") == 0) {
-        gpurpc_call_t call = begin(GPURPC_OPCODE('u', 9));
+    else if (strcmp(what, "nothing") == 0)
+        release(ask(GPURPC_OPCODE_MALLOC, 0));
+    else if (strcmp(what, "unknown") == 0 || strcmp(what, "host-call") == 0) {
+        gpurpc_call_t call = begin(*what == 'u' ? GPURPC_OPCODE('u', 9) : GPURPC_OPCODE_HOST_CALL);
         gpurpc_call_send(&call);
         gpurpc_call_close(&call);
     } else if (strcmp(what, "hang-in-call") == 0)
