@@ -1,6 +1,6 @@
 //! Round trips of calls between threads of the host: our client and server, and LLVM's.
 //!
-//! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-rpc-22` (`./tests/run --all
+//! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run --all
 //! --components-only`).
 
 use std::ffi::c_void;
@@ -115,7 +115,7 @@ fn main() -> Result<()> {
     let library = dir.path().join("libllvm-rpc.so");
     let mut compiler = Command::new("c++");
     compiler.args(["-std=c++17", "-O2", "-fPIC", "-shared", "-I"]);
-    compiler.arg(component("llvm-rpc-22/libc/shared")?);
+    compiler.arg(component("llvm-libc-22/libc/shared")?);
     compiler.arg(repository().join("tests/programs/llvm-rpc.cpp"));
     succeed(compiler.arg("-o").arg(&library))?;
     // SAFETY: the library begins with no code of ours; the functions have these types in its source.

@@ -1,5 +1,5 @@
 // LLVM's own client and server of its libc's RPC, compiled for the host: a warp has one lane there. The
-// headers are LLVM's (component llvm-rpc-22); only what the test calls is here.
+// headers are LLVM's (component llvm-libc-22); only what the test calls is here.
 #include "rpc.h"
 #include "rpc_opcodes.h"
 

@@ -1,0 +1,16 @@
+// Runs warps: see warp.h.
+#ifndef WARP_RUN_H
+#define WARP_RUN_H
+
+#include <functional>
+#include <vector>
+
+#include "warp.h"
+
+namespace warp {
+// Runs a program on the lanes of some masks, each of which goes its own way from the beginning. The program
+// is called with the lane's number.
+void run(uint32_t lanes, const std::vector<uint64_t> &masks, std::function<void(uint32_t)> program);
+} // namespace warp
+
+#endif

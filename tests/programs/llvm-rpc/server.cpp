@@ -1,0 +1,147 @@
+// LLVM's server: server FILE PORTS LANES. Serves what its libc has, on the streams of this process and in its
+// folder, until a client exits. Of version 19 it is the library of that name, later the header that replaced it.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memory.h"
+
+#if LLVM_MAJOR == 19
+#include "llvmlibc_rpc_opcodes.h"
+#include "llvmlibc_rpc_server.h"
+
+namespace {
+void check(rpc_status_t status) {
+    if (status != RPC_STATUS_SUCCESS && status != RPC_STATUS_CONTINUE) {
+        std::fprintf(stderr, "LLVM's server: status %x\n", status);
+        std::exit(3);
+    }
+}
+
+using Callback = rpc_opcode_callback_ty;
+
+// Not by malloc: what a device says it frees is not always what there is.
+void *allocate(uint64_t size, void *) { return ::operator new(size); }
+
+const Callback increment = [](rpc_port_t port, void *) {
+    rpc_recv_and_send(
+        port, [](rpc_buffer_t *packet, void *) { packet->data[0] += 1; }, nullptr);
+};
+
+// What LLVM 19's own loader has for them.
+const Callback malloc_of_device = [](rpc_port_t port, void *) {
+    rpc_recv_and_send(
+        port,
+        [](rpc_buffer_t *packet, void *) {
+            packet->data[0] = reinterpret_cast<uint64_t>(std::malloc(packet->data[0]));
+        },
+        nullptr);
+};
+const Callback free_of_device = [](rpc_port_t port, void *) {
+    rpc_recv(
+        port, [](rpc_buffer_t *packet, void *) { std::free(reinterpret_cast<void *>(packet->data[0])); }, nullptr);
+};
+
+const Callback stream = [](rpc_port_t port, void *) {
+    std::vector<void *> bytes(port.lane_size);
+    std::vector<uint64_t> sizes(port.lane_size);
+    rpc_recv_n(port, bytes.data(), sizes.data(), allocate, nullptr);
+    rpc_send_n(port, bytes.data(), sizes.data());
+    for (void *one : bytes)
+        ::operator delete(one);
+};
+
+// Each lane has a count of its own.
+const Callback interface = [](rpc_port_t port, void *) {
+    struct Counts {
+        uint64_t end_with_recv = 0, at = 0, of[64] = {};
+    } counts;
+    auto first = [](rpc_buffer_t *packet, void *to) { static_cast<Counts *>(to)->end_with_recv = packet->data[0]; };
+    // The interface says no lanes, but goes through those that take part in rising order.
+    auto take = [](rpc_buffer_t *packet, void *to) {
+        auto counts = static_cast<Counts *>(to);
+        counts->of[counts->at++] = packet->data[0];
+    };
+    auto give = [](rpc_buffer_t *packet, void *from) {
+        auto counts = static_cast<Counts *>(from);
+        packet->data[0] = ++counts->of[counts->at++];
+    };
+    auto recv = [&] { counts.at = 0, rpc_recv(port, take, &counts); };
+    auto send = [&] { counts.at = 0, rpc_send(port, give, &counts); };
+    rpc_recv(port, first, &counts);
+    recv(), send(), recv(), send(), recv(), recv(), send(), send();
+    counts.end_with_recv ? recv() : send();
+};
+
+void serve(uint32_t ports, uint32_t lanes, void *buffer) {
+    rpc_device_t device;
+    check(rpc_server_init(
+        &device, ports, lanes, [](uint64_t, void *buffer) { return buffer; }, buffer));
+    const std::pair<uint16_t, Callback> callbacks[] = {
+        {RPC_MALLOC, malloc_of_device}, {RPC_FREE, free_of_device}, {1 << 15, increment},
+        {(1 << 15) + 1, interface},     {(1 << 15) + 2, stream},
+    };
+    for (auto [opcode, callback] : callbacks)
+        check(rpc_register_callback(device, opcode, callback, nullptr));
+    for (;;)
+        check(rpc_handle_server(device));
+}
+
+uint64_t size(uint32_t ports, uint32_t lanes) { return ports * (24 + uint64_t(64) * lanes); }
+} // namespace
+
+#else
+#include "shared/rpc_server.h"
+
+namespace {
+void serve(uint32_t ports, uint32_t lanes, void *buffer) {
+    rpc::Server server(ports, buffer);
+    for (uint32_t index = 0;;) {
+        auto port = server.try_open(lanes, index);
+        if (!port) {
+            index = 0;
+            continue;
+        }
+        index = port->get_index() + 1;
+        switch (port->get_opcode()) {
+        case LIBC_MALLOC:
+            port->recv_and_send([](rpc::Buffer *packet, uint32_t) {
+                packet->data[0] = reinterpret_cast<uint64_t>(std::malloc(packet->data[0]));
+            });
+            break;
+        case LIBC_FREE:
+            port->recv([](rpc::Buffer *packet, uint32_t) { std::free(reinterpret_cast<void *>(packet->data[0])); });
+            break;
+        case LIBC_TEST_INTERFACE: {
+            // LLVM's own has one count for all lanes: here each has its own.
+            std::vector<uint64_t> counts(lanes);
+            bool end_with_recv = false;
+            auto recv = [&] { port->recv([&](rpc::Buffer *packet, uint32_t id) { counts[id] = packet->data[0]; }); };
+            auto send = [&] { port->send([&](rpc::Buffer *packet, uint32_t id) { packet->data[0] = ++counts[id]; }); };
+            port->recv([&](rpc::Buffer *packet, uint32_t) { end_with_recv = packet->data[0]; });
+            recv(), send(), recv(), send(), recv(), recv(), send(), send();
+            end_with_recv ? recv() : send();
+            break;
+        }
+        default:
+            if (LIBC_NAMESPACE::shared::handle_libc_opcodes(*port, lanes) != rpc::RPC_SUCCESS) {
+                std::fprintf(stderr, "LLVM's server: opcode %x\n", port->get_opcode());
+                std::exit(3);
+            }
+        }
+        port->close();
+    }
+}
+
+uint64_t size(uint32_t ports, uint32_t lanes) { return rpc::Server::allocation_size(lanes, ports); }
+} // namespace
+#endif
+
+int main(int count, char **words) {
+    if (count != 4)
+        return 2;
+    // At an exit it does not flush.
+    std::setvbuf(stdout, nullptr, _IONBF, 0);
+    uint32_t ports = static_cast<uint32_t>(std::stoul(words[2])), lanes = static_cast<uint32_t>(std::stoul(words[3]));
+    serve(ports, lanes, memory(words[1], size(ports, lanes)));
+}

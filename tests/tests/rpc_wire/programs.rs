@@ -1,0 +1,119 @@
+//! LLVM's client and server as programs: `tests/programs/llvm-rpc`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::ptr::NonNull;
+
+use gpustub_rpc::Layout;
+use gpustub_rpc::memory::{Region, Shared};
+use gpustub_tests::command::succeed;
+use gpustub_tests::components::component;
+use gpustub_tests::{Result, repository};
+
+/// A release of LLVM. Its libc lies in the component `llvm-libc-` with its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Llvm(pub u32);
+
+/// The files of LLVM's libc for GPUs that the client is made of.
+const CLIENT: &[&str] = &[
+    "__support/OSUtil/gpu/exit",
+    "stdio/gpu/clearerr",
+    "stdio/gpu/fclose",
+    "stdio/gpu/feof",
+    "stdio/gpu/ferror",
+    "stdio/gpu/fflush",
+    "stdio/gpu/fgetc",
+    "stdio/gpu/fgets",
+    "stdio/gpu/fopen",
+    "stdio/gpu/fputc",
+    "stdio/gpu/fputs",
+    "stdio/gpu/fread",
+    "stdio/gpu/fseek",
+    "stdio/gpu/fwrite",
+    "stdio/gpu/puts",
+    "stdio/gpu/remove",
+    "stdio/gpu/ungetc",
+];
+/// And those that came after LLVM 19.
+const NEW: &[&str] = &["stdio/gpu/rename", "stdlib/gpu/system"];
+
+impl Llvm {
+    /// Whether opcodes have 16 bits.
+    pub fn is_narrow(self) -> bool {
+        self.0 == 19
+    }
+
+    fn libc(self) -> Result<PathBuf> {
+        component(&format!("llvm-libc-{}/libc", self.0))
+    }
+
+    fn compiler(self, libc: &Path) -> Command {
+        let mut compiler = Command::new("c++");
+        compiler.args(["-std=c++17", "-O1", "-pthread", "-DLIBC_NAMESPACE=wire"]);
+        compiler.arg(format!("-DLLVM_MAJOR={}", self.0));
+        compiler.arg("-I").arg(sources());
+        compiler.arg("-I").arg(sources().join("device"));
+        compiler.arg("-I").arg(libc);
+        compiler
+    }
+
+    /// Builds the program with LLVM's client.
+    pub fn client(self, dir: &Path) -> Result<PathBuf> {
+        let libc = self.libc()?;
+        let objects = dir.join("objects");
+        std::fs::create_dir_all(&objects)?;
+        let new = if self.is_narrow() { &[] } else { NEW };
+        let names = CLIENT.iter().chain(new);
+        let files = names.map(|name| libc.join("src").join(name).with_extension("cpp"));
+        let mut compiler = self.compiler(&libc);
+        // Warnings of LLVM's files are not ours.
+        compiler.args(["-include", "client.h", "-w", "-c"]);
+        succeed(compiler.current_dir(&objects).args(files))?;
+
+        let program = dir.join("client");
+        let mut compiler = self.compiler(&libc);
+        // Its headers are made for clang, and have attributes of its own.
+        compiler.args(["-Wall", "-Wextra", "-Werror", "-Wno-attributes"]);
+        compiler.arg("-o").arg(&program);
+        compiler.arg(sources().join("client.cpp"));
+        compiler.arg(sources().join("device/run.cpp"));
+        for object in std::fs::read_dir(&objects)? {
+            compiler.arg(object?.path());
+        }
+        succeed(&mut compiler)?;
+        Ok(program)
+    }
+
+    /// Builds the program with LLVM's server.
+    pub fn server(self, dir: &Path) -> Result<PathBuf> {
+        let program = dir.join("server");
+        let mut compiler = self.compiler(&self.libc()?);
+        // LLVM's own header has some that are never uninitialized.
+        compiler.args(["-Wall", "-Wextra", "-Werror", "-Wno-maybe-uninitialized"]);
+        compiler.arg("-o").arg(&program);
+        compiler.arg(sources().join("server.cpp"));
+        if self.is_narrow() {
+            let library = component("llvmlibc-19/usr/lib/llvm-19")?;
+            compiler.arg("-I").arg(library.join("include"));
+            compiler.arg(library.join("lib/libllvmlibc_rpc_server.a"));
+        }
+        succeed(&mut compiler)?;
+        Ok(program)
+    }
+}
+
+fn sources() -> PathBuf {
+    repository().join("tests/programs/llvm-rpc")
+}
+
+/// Memory that is a new file, all zero, of which other processes have maps too.
+pub fn mapped(path: &Path, layout: Layout) -> Result<Region> {
+    let file = std::fs::File::create_new(path)?;
+    file.set_len(layout.size() as u64)?;
+    let file = std::fs::File::options().read(true).write(true).open(path)?;
+    let map = memmap2::MmapOptions::new().map_raw(&file)?;
+    let start = NonNull::new(map.as_mut_ptr()).ok_or("a map at no address")?;
+    // SAFETY: the map is there until the region is released, and nothing else here uses it.
+    let memory = unsafe { Shared::new(start, map.len(), layout) }?;
+    Ok(Region::new(memory, move || drop(map)))
+}
