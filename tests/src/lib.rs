@@ -11,6 +11,7 @@
 
 pub mod bitcode;
 pub mod cargo;
+pub mod clang;
 pub mod command;
 pub mod components;
 pub mod elf;
