@@ -1,4 +1,5 @@
-//! Round trips of calls between threads of the host: our client and server, and LLVM's.
+//! Round trips of calls between threads of the host: our client and server, and LLVM's; what an idle server
+//! uses, and the first call after a second.
 //!
 //! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run --all
 //! --components-only`).
@@ -8,11 +9,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gpustub_rpc::client::{Client, HostLocks};
 use gpustub_rpc::memory::{Region, Shared};
-use gpustub_rpc::server::{Device, Handlers, Limits, Opcodes};
+use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
 use gpustub_rpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
@@ -44,15 +45,7 @@ struct Llvm {
 /// Nanoseconds of each of many calls, sorted.
 fn ours(ports: u32, port: u32, lanes: u32) -> Result<Vec<f64>> {
     let layout = Layout::new(ports, lanes)?;
-    let region = Region::zeroed(layout)?;
-    let client: Client<Shared, _> = Client::new(*region, HostLocks::new());
-    let mut handlers = Handlers::new();
-    handlers.reply(opcode::TEST_INCREMENT, |packets| {
-        for lane in packets.lanes() {
-            packets.set_word(lane, 0, packets.word(lane, 0) + 1);
-        }
-    })?;
-    let mut device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+    let (mut device, client) = device(layout)?;
     let ended = AtomicBool::new(false);
     let mask = layout.lane_mask();
     thread::scope(|scope| {
@@ -110,7 +103,119 @@ fn calls(mut call: impl FnMut(u64) -> u64) -> Vec<f64> {
     times
 }
 
+/// What a thread does that finds nothing to serve.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Ours,
+    /// As the thread of LLVM's offload runtime (`RPC.cpp`): it looks on for 25 µs, then sleeps for 250 µs
+    /// between two looks.
+    Offload,
+}
+
+/// A device whose calls add one, with a client.
+fn device(layout: Layout) -> Result<(Device, Client<Shared, HostLocks>)> {
+    let region = Region::zeroed(layout)?;
+    let client = Client::new(*region, HostLocks::new());
+    let mut handlers = Handlers::new();
+    handlers.reply(opcode::TEST_INCREMENT, |packets| {
+        for lane in packets.lanes() {
+            packets.set_word(lane, 0, packets.word(lane, 0) + 1);
+        }
+    })?;
+    let limits = Limits::default();
+    let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
+    Ok((device, client))
+}
+
+/// Lets a server of 64 ports idle for a second: microseconds of processor time that its thread has used then,
+/// and nanoseconds of the first call.
+fn after_a_second(policy: Policy) -> Result<(f64, f64)> {
+    let (mut device, client) = device(Layout::new(64, 1)?)?;
+    let call = |value| {
+        let mut call = client.open(opcode::TEST_INCREMENT, 1);
+        call.send(|packets| packets.set_word(0, 0, value));
+        let answer = call.recv(|packets| packets.word(0, 0));
+        assert_eq!(answer, Some(value + 1));
+    };
+    let (server, ended) = (Server::new(Idle::default()), AtomicBool::new(false));
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        let (server, ended) = (&server, &ended);
+        scope.spawn(move || {
+            // A failed send is one of a bench that has failed.
+            let _ = tell.send(std::fs::read_link("/proc/thread-self"));
+            if policy == Policy::Ours {
+                server.add(device);
+                return server.serve();
+            }
+            let mut last = Instant::now();
+            while !ended.load(Ordering::Relaxed) {
+                if device.poll() {
+                    last = Instant::now();
+                } else if last.elapsed() >= Duration::from_micros(25) {
+                    thread::sleep(Duration::from_micros(250));
+                }
+            }
+        });
+        let thread = std::path::Path::new("/proc").join(told.recv()??);
+        // Its first number: nanoseconds on a processor.
+        let used = || -> Result<f64> {
+            let text = std::fs::read_to_string(thread.join("schedstat"))?;
+            Ok(text.split(' ').next().unwrap_or_default().parse()?)
+        };
+        call(1);
+        let before = used()?;
+        thread::sleep(Duration::from_secs(1));
+        let idle = used()? - before;
+        let start = Instant::now();
+        call(2);
+        let first = start.elapsed().as_nanos() as f64;
+        server.end();
+        ended.store(true, Ordering::Relaxed);
+        Ok((idle / 1000.0, first))
+    })
+}
+
+/// Prints what idle servers use, and how long the first call after a second takes.
+fn idle() -> Result<()> {
+    const SECONDS: usize = 30;
+    let policies = [("ours", Policy::Ours), ("LLVM offload's", Policy::Offload)];
+    let mut all = [const { (Vec::new(), Vec::new()) }; 2];
+    for _ in 0..SECONDS {
+        for ((_, policy), (used, first)) in policies.iter().zip(&mut all) {
+            let (us, ns) = after_a_second(*policy)?;
+            used.push(us);
+            first.push(ns);
+        }
+    }
+    println!(
+        "\nan idle second, {SECONDS} in turn: us on a processor, then ns of the first call: p1 p50 p90 p99"
+    );
+    for ((name, _), (used, first)) in policies.iter().zip(&mut all) {
+        print!("{name:30}");
+        for values in [used, first] {
+            values.sort_by(f64::total_cmp);
+            for percent in [1, 50, 90, 99] {
+                print!(" {:8.0}", values[values.len() * percent / 100]);
+            }
+            print!("  ");
+        }
+        println!();
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
+    // One part by itself: `idle` or `calls`.
+    let only = std::env::args()
+        .nth(1)
+        .filter(|word| !word.starts_with('-'));
+    if only.as_deref() != Some("calls") {
+        idle()?;
+    }
+    if only.as_deref() == Some("idle") {
+        return Ok(());
+    }
     let dir = scratch()?;
     let library = dir.path().join("libllvm-rpc.so");
     let mut compiler = Command::new("c++");
