@@ -142,6 +142,21 @@ GPURPC_CLIENT_FN void gpurpc_sync(uint64_t mask) {
     __builtin_amdgcn_wave_barrier();
 }
 GPURPC_CLIENT_FN void gpurpc_pause(void) { __builtin_amdgcn_s_sleep(2); }
+#elif defined(__SPIRV__)
+#if !__has_builtin(__builtin_spirv_subgroup_ballot)
+#error "gpurpc_client.h: for SPIR-V it takes clang 22 or newer"
+#endif
+#define GPURPC_LANES (uint32_t)__builtin_spirv_subgroup_size()
+GPURPC_CLIENT_FN uint32_t gpurpc_lane(void) { return (uint32_t)__builtin_spirv_subgroup_local_invocation_id(); }
+GPURPC_CLIENT_FN uint64_t gpurpc_ballot(uint64_t mask, int what) {
+    /* Of 128 lanes, in four words. No device has more than 64. */
+    uint32_t __attribute__((ext_vector_type(4))) lanes = __builtin_spirv_subgroup_ballot(what != 0);
+    return mask & ((uint64_t)lanes[1] << 32 | lanes[0]);
+}
+GPURPC_CLIENT_FN uint64_t gpurpc_active(void) { return gpurpc_ballot(~UINT64_C(0), 1); }
+/* Nothing waits for the lanes of a subgroup alone, in clang: they are taken to run in lockstep, as LLVM's libc does. */
+GPURPC_CLIENT_FN void gpurpc_sync(uint64_t mask) { (void)mask; }
+GPURPC_CLIENT_FN void gpurpc_pause(void) {}
 #else
 #define GPURPC_LANES 1
 GPURPC_CLIENT_FN uint32_t gpurpc_lane(void) { return 0; }
