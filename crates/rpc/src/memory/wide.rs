@@ -7,10 +7,10 @@
 /// # Safety
 ///
 /// 64 mailboxes can be read at `inbox`.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
     let differ: u32;
-    // SAFETY: reads 256 bytes at each of both; SSE2 is part of the architecture.
+    // SAFETY: reads 256 bytes at each of both, with SSE2.
     unsafe {
         core::arch::asm!(
             "pcmpeqd {all}, {all}",
@@ -56,10 +56,10 @@ pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
 /// # Safety
 ///
 /// 64 mailboxes can be read at `inbox`.
-#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", not(miri)))]
 pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
     let differ: u64;
-    // SAFETY: reads 256 bytes at each of both; Advanced SIMD is part of the targets that Rust has.
+    // SAFETY: reads 256 bytes at each of both, with Advanced SIMD.
     unsafe {
         core::arch::asm!(
             "movi {all:v}.4s, #0",
@@ -95,7 +95,14 @@ pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
 /// # Safety
 ///
 /// 64 mailboxes can be read at `inbox`.
-#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+// Kernels are built without vector registers.
+#[cfg(any(
+    miri,
+    not(any(
+        all(target_arch = "x86_64", target_feature = "sse2"),
+        all(target_arch = "aarch64", target_feature = "neon")
+    ))
+))]
 pub unsafe fn differ(inbox: *const u32, quiet: &[u32; 64]) -> bool {
     use core::sync::atomic::{AtomicU32, Ordering};
     // SAFETY: as promised to this function; all other accesses are atomic too.
