@@ -122,13 +122,16 @@ mod tests {
     #[test]
     fn a_client_points_to_its_parts() -> Result<(), Error> {
         let client = Layout::new(64, 32)?.client(0x7000_0000_1000);
-        let words: [u64; 5] = std::array::from_fn(|word| {
-            let bytes = client[8 * word..].first_chunk();
+        // The number of ports is an `int` with padding behind it, whatever the byte order.
+        assert_eq!(client[..4], 64_u32.to_ne_bytes());
+        assert_eq!(client[4..8], [0; 4]);
+        let pointers: [u64; 4] = std::array::from_fn(|word| {
+            let bytes = client[8 + 8 * word..].first_chunk();
             u64::from_ne_bytes(*bytes.expect("a client has more words"))
         });
         let buffer = 0x7000_0000_1000;
-        let expected = [64, buffer, buffer + 256, buffer + 512, buffer + 1536];
-        assert_eq!(words, expected);
+        let expected = [buffer, buffer + 256, buffer + 512, buffer + 1536];
+        assert_eq!(pointers, expected);
         assert!(client[40..].iter().all(|byte| *byte == 0));
         Ok(())
     }

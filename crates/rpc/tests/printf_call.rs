@@ -111,8 +111,10 @@ fn print(lane: u32, packed: bool) -> Print {
         while !packed && arguments.len() % size != 0 {
             arguments.push(0);
         }
-        // As they lie in the memory of a little-endian device and host.
-        arguments.extend_from_slice(&value.to_le_bytes()[..*size]);
+        match size {
+            4 => arguments.extend_from_slice(&(*value as u32).to_ne_bytes()),
+            _ => arguments.extend_from_slice(&value.to_ne_bytes()),
+        }
     }
     Print {
         format,
@@ -155,7 +157,6 @@ fn talk(call: &mut Call<'_, Shared, Turns>, prints: &[Print]) -> BTreeMap<u32, u
     }
 }
 
-#[cfg(target_endian = "little")]
 #[test]
 fn each_lane_prints_its_own() -> Result<(), Error> {
     let (texts, faults) = (Texts::default(), Faults::default());
@@ -219,7 +220,7 @@ fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
     assert_eq!(fault("%s", &[1; 8], &[b'x'; STRINGS_LIMIT + 1])?, long);
     let text = other("printf: the text is longer than is allowed");
     assert_eq!(
-        fault("%*d", &[0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0], &[])?,
+        fault("%*d", &[i32::MAX.to_ne_bytes(), [0; 4]].concat(), &[])?,
         text
     );
     Ok(())

@@ -12,6 +12,7 @@ use super::handler::{Dropped, Handler, Handlers, Serving};
 use super::port::{Common, Port};
 use super::woken::{Woken, waker};
 use crate::memory::{Memory, Region, Side};
+use crate::opcode;
 use crate::packets::{Lanes, Packets};
 use crate::turn::Turns;
 
@@ -30,10 +31,14 @@ impl Opcodes {
     fn read(self, opcode: u32) -> u32 {
         match self {
             Self::Wide => opcode,
-            Self::Narrow => match opcode & 0xffff {
-                own @ 0x8000.. => own,
-                libc => u32::from(b'c') << 24 | libc,
-            },
+            Self::Narrow => {
+                // The first half in memory, whatever the byte order; the rest is padding.
+                let [a, b, ..] = opcode.to_ne_bytes();
+                match u32::from(u16::from_ne_bytes([a, b])) {
+                    own @ 0x8000.. => own,
+                    libc => opcode::LIBC | libc,
+                }
+            }
         }
     }
 }
@@ -234,5 +239,23 @@ impl Device {
 
     fn set_quiet(&mut self, port: u32, inbox: u32) {
         self.quiet[port as usize / 64][port as usize % 64] = inbox;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As clients of either kind store them; a narrow one leaves the upper bytes as they were.
+    #[test]
+    fn opcodes_are_read_as_they_were_written() {
+        let narrow = |opcode: u16| {
+            let [a, b] = opcode.to_ne_bytes();
+            Opcodes::Narrow.read(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
+        };
+        assert_eq!(narrow(6), opcode::READ_FROM_STREAM);
+        assert_eq!(narrow(0x8001), 0x8001);
+        let wide = opcode::READ_FROM_STREAM;
+        assert_eq!(Opcodes::Wide.read(wide), wide);
     }
 }

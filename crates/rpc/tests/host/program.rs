@@ -15,7 +15,7 @@ fn end<T: Debug>(
     program: &Program,
     (opcode, mask): (u32, u64),
     ended: &Receiver<T>,
-    status: impl Fn(u32) -> u64,
+    status: impl Fn(u32) -> i32,
 ) {
     let mut call = program.open_call(opcode, mask);
     call.send(|_| {});
@@ -23,7 +23,12 @@ fn end<T: Debug>(
     if let Ok(ended) = ended.try_recv() {
         panic!("ended by the first packet: {ended:?}");
     }
-    send_words(&mut call, |lane| [status(lane), 0, 0]);
+    // An `int` is the first half in memory, whatever the byte order; only that is the status.
+    let word = |lane| {
+        let [a, b, c, d] = status(lane).to_ne_bytes();
+        u64::from_ne_bytes([a, b, c, d, 0xde, 0xad, 0xbe, 0xef])
+    };
+    send_words(&mut call, |lane| [word(lane), 0, 0]);
 }
 
 #[test]
@@ -35,14 +40,11 @@ fn the_first_lane_says_the_status() -> Result {
         });
         with(lanes, services, |program| {
             for mask in masks(lanes) {
-                // Only four bytes are the status.
-                let status = |lane| 0xdead_beef_0000_0000 | u64::from(lane + 40);
+                let status = |lane| lane as i32 + 40;
                 end(program, (opcode::EXIT, mask), &statuses, status);
                 assert_eq!(statuses.recv()?, mask.trailing_zeros() as i32 + 40);
             }
-            end(program, (opcode::EXIT, 1), &statuses, |_| {
-                u64::from(u32::MAX)
-            });
+            end(program, (opcode::EXIT, 1), &statuses, |_| -1);
             assert_eq!(statuses.recv()?, -1);
             Ok(())
         })?;

@@ -10,16 +10,34 @@ fn size(text: &str, packed: bool) -> usize {
         .arguments_size()
 }
 
-/// Arguments of 8 bytes, as most have.
-fn printed(text: &str, arguments: &[u64], strings: &[&[u8]]) -> Result<String, Fault> {
-    let bytes: Vec<u8> = arguments.iter().flat_map(|a| a.to_ne_bytes()).collect();
-    let format = Format::parse(text.as_bytes(), false)?;
-    let printed = format.print(&bytes, strings, 5000)?;
+/// An argument, in the bytes that it has in a device's memory.
+enum Argument {
+    Int(u32),
+    Long(u64),
+}
+
+use Argument::{Int, Long};
+
+/// Arguments without padding: each is its own size, and in the byte order of this host.
+fn bytes(arguments: &[Argument]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for argument in arguments {
+        match argument {
+            Int(value) => bytes.extend(value.to_ne_bytes()),
+            Long(value) => bytes.extend(value.to_ne_bytes()),
+        }
+    }
+    bytes
+}
+
+fn printed(text: &str, arguments: &[Argument], strings: &[&[u8]]) -> Result<String, Fault> {
+    let format = Format::parse(text.as_bytes(), true)?;
+    let printed = format.print(&bytes(arguments), strings, 5000)?;
     Ok(String::from_utf8(printed).unwrap())
 }
 
 fn double(text: &str, value: f64) -> String {
-    printed(text, &[value.to_bits()], &[]).unwrap()
+    printed(text, &[Long(value.to_bits())], &[]).unwrap()
 }
 
 #[test]
@@ -112,8 +130,8 @@ fn writing_to_memory_is_refused() {
 #[test]
 fn strings_are_those_that_are_not_null() {
     let format = Format::parse(b"%s%*s%p%s", false).unwrap();
-    let words = [1_u64, 7, 0, 3, 4];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    // Padded: a pointer lies at a multiple of 8.
+    let bytes = bytes(&[Long(1), Int(7), Int(0), Long(0), Long(3), Long(4)]);
     assert_eq!(format.strings(&bytes), [1, 4]);
     assert_eq!(format.strings(&bytes[..39]), [1]);
     let texts: &[&[u8]] = &[b"first\0behind", b"last"];
@@ -137,7 +155,7 @@ fn what_is_not_known_is_printed_as_it_stands() {
     for text in ["%y", "100%", "%-05.3q", "%1$d", "%'d", "%m", "%S", "%5*d"] {
         assert_eq!(printed(text, &[], &[]).as_deref(), Ok(text));
     }
-    assert_eq!(printed("%*y|%x", &[7 << 32 | 5], &[]).unwrap(), "%*y|7");
+    assert_eq!(printed("%*y|%x", &[Int(5), Int(7)], &[]).unwrap(), "%*y|7");
 }
 
 #[test]
@@ -153,34 +171,41 @@ fn text_has_a_limit() {
         "%.99999999999999999999a",
         "%9999c",
     ] {
-        assert_eq!(printed(text, &[1], &[]), longer, "{text}");
+        // An argument of 8 bytes is enough for any of them.
+        assert_eq!(printed(text, &[Long(1)], &[]), longer, "{text}");
     }
     // None of these asks for so much text.
     assert_eq!(double("%.99999999999999999999g", 0.5), "0.5");
     let texts: &[&[u8]] = &[b"text"];
-    let printed_text = printed("%.99999999999999999999s", &[1], texts);
+    let printed_text = printed("%.99999999999999999999s", &[Long(1)], texts);
     assert_eq!(printed_text.as_deref(), Ok("text"));
-    let stars = u64::from(u32::MAX) << 32 | u64::from(i32::MIN as u32);
-    assert_eq!(printed("%*.*d", &[stars, 1], &[]), longer);
+    let stars = [Int(i32::MIN as u32), Int(u32::MAX), Int(1)];
+    assert_eq!(printed("%*.*d", &stars, &[]), longer);
     let exact = Format::parse(b"%3d", false).unwrap();
-    assert!(exact.print(&[1, 0, 0, 0], &[], 3).is_ok());
-    assert!(exact.print(&[1, 0, 0, 0], &[], 2).is_err());
+    assert!(exact.print(&bytes(&[Int(1)]), &[], 3).is_ok());
+    assert!(exact.print(&bytes(&[Int(1)]), &[], 2).is_err());
 }
 
 #[test]
 fn numbers() {
-    assert_eq!(printed("%#b %#B", &[5, 6], &[]).as_deref(), Ok("0b101 0"));
-    assert_eq!(printed("%hhd", &[0x1ff], &[]).as_deref(), Ok("-1"));
-    assert_eq!(printed("%+.0ld|", &[0], &[]).as_deref(), Ok("+|"));
-    assert_eq!(printed("%#.0lo|", &[0], &[]).as_deref(), Ok("0|"));
-    assert_eq!(printed("%#.3lo|", &[8], &[]).as_deref(), Ok("010|"));
-    assert_eq!(printed("%08.3ld|", &[5], &[]).as_deref(), Ok("     005|"));
     assert_eq!(
-        printed("%p %8p", &[1, 0], &[]).as_deref(),
+        printed("%#b %#B", &[Int(5), Int(0)], &[]).as_deref(),
+        Ok("0b101 0")
+    );
+    assert_eq!(printed("%hhd", &[Int(0x1ff)], &[]).as_deref(), Ok("-1"));
+    assert_eq!(printed("%+.0ld|", &[Long(0)], &[]).as_deref(), Ok("+|"));
+    assert_eq!(printed("%#.0lo|", &[Long(0)], &[]).as_deref(), Ok("0|"));
+    assert_eq!(printed("%#.3lo|", &[Long(8)], &[]).as_deref(), Ok("010|"));
+    assert_eq!(
+        printed("%08.3ld|", &[Long(5)], &[]).as_deref(),
+        Ok("     005|")
+    );
+    assert_eq!(
+        printed("%p %8p", &[Long(1), Long(0)], &[]).as_deref(),
         Ok("0x1    (nil)")
     );
-    let chars = 0xd800 << 32 | 0xe9;
-    assert_eq!(printed("%lc%lc", &[chars], &[]).as_deref(), Ok("é\u{fffd}"));
+    let chars = [Int(0xe9), Int(0xd800)];
+    assert_eq!(printed("%lc%lc", &chars, &[]).as_deref(), Ok("é\u{fffd}"));
     assert_eq!(double("%.0f", 2.5), "2");
     assert_eq!(double("%.0f", 3.5), "4");
     assert_eq!(double("%e", 0.0), "0.000000e+00");
