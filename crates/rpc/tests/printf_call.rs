@@ -42,7 +42,7 @@ type Texts = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
 type Faults = Arc<Mutex<Vec<Fault>>>;
 
 /// What was printed is put into `texts`.
-fn client(lanes: u32, texts: &Texts, faults: &Faults) -> Result<Ends, Error> {
+fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<Ends, Error> {
     let mut handlers = Handlers::new();
     for (opcode, packed) in [(PRINTF_TO_STDOUT, false), (PRINTF_TO_STDOUT_PACKED, true)] {
         let texts = Arc::clone(texts);
@@ -51,6 +51,8 @@ fn client(lanes: u32, texts: &Texts, faults: &Faults) -> Result<Ends, Error> {
             async move {
                 let received = printf::receive(&mut port, packed, STRINGS_LIMIT).await?;
                 let printed = received.texts(TEXT_LIMIT)?;
+                let text = |lane| Some((lane, printed.get(lane)?.to_vec()));
+                let printed: BTreeMap<_, _> = port.lanes().filter_map(text).collect();
                 let size = |lane| printed.get(&lane).map_or(-1, |text| text.len() as i32);
                 printf::finish(&mut port, size).await;
                 *texts.lock().unwrap() = printed;
@@ -62,7 +64,7 @@ fn client(lanes: u32, texts: &Texts, faults: &Faults) -> Result<Ends, Error> {
     handlers.on_fault(move |dropped| found.lock().unwrap().push(dropped.fault.clone()));
     let region = Region::zeroed(Layout::new(2, lanes)?)?;
     let memory = *region;
-    let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+    let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
     let device = Arc::new(Mutex::new(device));
     let turns = Turns {
         locks: HostLocks::new(),
@@ -165,7 +167,7 @@ fn each_lane_prints_its_own() -> Result<(), Error> {
         (32, &[0xffff_ffff, 1, 1 << 31, 0b1_0110, 0b1000, 0b10]),
         (64, &[u64::MAX, 0xf0f0 << 48]),
     ] {
-        let (client, _) = client(lanes, &texts, &faults)?;
+        let (client, _) = client(lanes, Limits::default(), &texts, &faults)?;
         for (opcode, packed) in [(PRINTF_TO_STDOUT, false), (PRINTF_TO_STDOUT_PACKED, true)] {
             let prints: Vec<_> = (0..64).map(|lane| print(lane, packed)).collect();
             for mask in masks {
@@ -187,30 +189,44 @@ fn each_lane_prints_its_own() -> Result<(), Error> {
     Ok(())
 }
 
-#[test]
-fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
-    let fault = |format: &str, arguments: &[u8], string: &[u8]| -> Result<_, Error> {
-        let (texts, faults) = (Texts::default(), Faults::default());
-        let (client, device) = client(1, &texts, &faults)?;
-        let mut call = client.open(PRINTF_TO_STDOUT, 1);
-        let served = || {
-            let mut device = device.lock().unwrap();
-            while device.poll() {}
-            faults.lock().unwrap().is_empty()
-        };
-        call.send_n(|_| format.as_bytes());
-        if served() {
-            call.recv(|_| ());
-            call.send_n(|_| arguments);
-        }
+/// Why a call of one lane is not served, which sends the same string so many times.
+fn faults_of(
+    limits: Limits,
+    format: &str,
+    arguments: &[u8],
+    string: &[u8],
+    strings: usize,
+) -> Result<Vec<Fault>, Error> {
+    let (texts, faults) = (Texts::default(), Faults::default());
+    let (client, device) = client(1, limits, &texts, &faults)?;
+    let mut call = client.open(PRINTF_TO_STDOUT, 1);
+    let served = || {
+        let mut device = device.lock().unwrap();
+        while device.poll() {}
+        faults.lock().unwrap().is_empty()
+    };
+    call.send_n(|_| format.as_bytes());
+    if served() {
+        call.recv(|_| ());
+        call.send_n(|_| arguments);
+    }
+    for _ in 0..strings {
         if served() {
             call.recv(|_| ());
             call.send_n(|_| string);
         }
-        served();
-        drop(call);
-        let found = faults.lock().unwrap().clone();
-        Ok(found)
+    }
+    served();
+    drop(call);
+    let found = faults.lock().unwrap().clone();
+    Ok(found)
+}
+
+#[test]
+fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
+    let limits = Limits::default();
+    let fault = |format: &str, arguments: &[u8], string: &[u8]| {
+        faults_of(limits, format, arguments, string, 1)
     };
     let other = |what| [Fault::Other(what)];
     assert_eq!(fault("%n", &[], &[])?, other("printf: %n is not allowed"));
@@ -223,5 +239,30 @@ fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
         fault("%*d", &[i32::MAX.to_ne_bytes(), [0; 4]].concat(), &[])?,
         text
     );
+    Ok(())
+}
+
+/// Strings that were received, and the text, count as messages do.
+#[test]
+fn what_is_kept_counts() -> Result<(), Error> {
+    let faults = |memory, format: &str, string: &[u8], strings| {
+        let limits = Limits {
+            memory,
+            ..Limits::default()
+        };
+        let arguments = [1_u64.to_ne_bytes(); 3].concat();
+        faults_of(limits, format, &arguments, string, strings)
+    };
+    let is_memory = |faults: &[Fault]| matches!(faults, [Fault::Memory { .. }]);
+    // Two of them fit, three do not, whatever becomes of the text.
+    let string = [b'x'; 1000];
+    let format = "%.0s%.0s%.0s";
+    assert!(is_memory(&faults(3000, format, &string, 3)?));
+    assert_eq!(faults(8000, format, &string, 3)?, []);
+    assert!(is_memory(&faults(3000, "%4000d", b"", 0)?));
+    assert_eq!(faults(8000, "%4000d", b"", 0)?, []);
+    // Addresses of strings, which were asked for by arguments that fit.
+    assert!(is_memory(&faults(12 + 24 + 23, format, b"", 3)?));
+    assert_eq!(faults(12 + 24 + 24 + 4, format, b"", 3)?, []);
     Ok(())
 }

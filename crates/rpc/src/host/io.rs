@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::data::Data;
 use super::files::Root;
-use super::lanes::{Words, answer, done, text, words};
+use super::lanes::{Words, answer, done, path, text, words};
 use super::pool::Pool;
 use super::stream::Stream;
 use super::streams::{STDERR, STDOUT, Streams};
@@ -199,7 +199,7 @@ async fn open(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let modes = modes.await;
     let mut opening = Vec::new();
     for (lane, mode) in modes {
-        let asked = text(paths.get(lane)).zip(text(Some(&mode)));
+        let asked = path(paths.get(lane)).zip(text(Some(&mode)));
         let Some((path, mode)) = asked else { continue };
         let (Some(root), Some(slot)) = (io.root.clone(), io.streams.slot()) else {
             continue;
@@ -234,7 +234,7 @@ async fn remove(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let paths = port.recv_n().await?;
     let lanes = port.lanes();
     let remove = move |root: &Root, lane| {
-        let path = text(paths.get(lane));
+        let path = path(paths.get(lane));
         path.is_some_and(|path| root.remove(path))
     };
     let answers = with_root(&io, lanes, remove).await?;
@@ -247,7 +247,7 @@ async fn rename(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let new = port.recv_n().await?;
     let lanes = port.lanes();
     let rename = move |root: &Root, lane| {
-        let paths: Option<(&CStr, &CStr)> = text(old.get(lane)).zip(text(new.get(lane)));
+        let paths: Option<(&CStr, &CStr)> = path(old.get(lane)).zip(path(new.get(lane)));
         paths.is_some_and(|(old, new)| root.rename(old, new))
     };
     let answers = with_root(&io, lanes, rename).await?;

@@ -37,6 +37,15 @@ pub(crate) fn done(done: bool) -> u64 {
     signed(if done { 0 } else { -1 })
 }
 
+/// Bytes of a path: Linux takes no longer ones (`PATH_MAX`). What looks one up takes memory for each of its
+/// parts, which does not count.
+const PATH: usize = 4096;
+
+/// The path of a message, if there is a NUL behind it, and it is not too long for any host.
+pub(crate) fn path(message: Option<&[u8]>) -> Option<&CStr> {
+    text(message).filter(|path| path.count_bytes() < PATH)
+}
+
 /// The text of a message, if there is a NUL behind it.
 pub(crate) fn text(message: Option<&[u8]>) -> Option<&CStr> {
     CStr::from_bytes_until_nul(message?).ok()

@@ -38,7 +38,7 @@ async fn print(mut port: Port, io: Arc<Io>, to: Option<u64>, packed: bool) -> Re
     // A format can ask for more time than it has bytes.
     let texts = io.pool.run(move || received.texts(limit)).await??;
     let write = move |lane, stream: &mut Stream| {
-        let text = texts.get(&lane).map_or(&[][..], Vec::as_slice);
+        let text = texts.get(lane).unwrap_or_default();
         match stream.write(text) {
             count if count < text.len() as u64 => signed(-1),
             count => count,

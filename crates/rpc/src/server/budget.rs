@@ -10,7 +10,8 @@ use super::Fault;
 pub struct Limits {
     /// Bytes of one message of one lane.
     pub message: usize,
-    /// Bytes of all messages of all calls of a device.
+    /// Bytes of all messages of all calls of a device, and of what is made from them. What each call takes
+    /// beside that does not depend on what a client says: some kilobytes.
     pub memory: usize,
 }
 

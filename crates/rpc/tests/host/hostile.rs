@@ -75,6 +75,26 @@ fn without_a_folder_there_is_no_file() -> Result {
     Ok(())
 }
 
+/// A long path, of many parts, is none: what looks it up would hold more than was counted.
+#[cfg(feature = "files")]
+#[test]
+fn paths_are_bounded() -> Result {
+    let folder = tempfile::tempdir()?;
+    with(1, quiet().files(folder.path())?, |program| {
+        let path = |parts: usize| "./".repeat(parts) + "f";
+        assert_ne!(program.open(&path(2047), "w"), 0);
+        assert_eq!(program.open(&path(2048), "r"), 0);
+        for (opcode, paths) in [(opcode::REMOVE, 1), (opcode::RENAME, 2)] {
+            let long = |_| path(2048);
+            let long: [&dyn Fn(u32) -> String; 2] = [&long, &long];
+            assert_eq!(program.messages(opcode, 1, &long[..paths])[&0], FAILED);
+        }
+        let removed = program.messages(opcode::REMOVE, 1, &[&|_| path(2047)]);
+        assert_eq!(removed[&0], 0);
+        Ok(())
+    })
+}
+
 /// A size costs nothing before so much was read.
 #[test]
 fn sizes_cost_nothing() -> Result {

@@ -1,44 +1,26 @@
 //! What a device and the host say to each other for a `printf`.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::{IntoIter, Vec};
+use alloc::sync::Arc;
+use alloc::vec::IntoIter;
 
-use super::Format;
+use super::counted::Counted;
+use super::{Format, until_nul};
 use crate::packets::Lanes;
-use crate::server::{Fault, Messages, Port};
+use crate::server::{Budget, Fault, Messages, Port};
 
 /// All that the lanes of a call print, before it is printed: which may be done by another thread.
+///
+/// It counts as messages do ([`Limits::memory`](crate::server::Limits::memory)), as does the text.
 #[derive(Debug)]
 pub struct Received {
     lanes: Lanes,
     packed: bool,
     formats: Messages,
     arguments: Messages,
-    strings: BTreeMap<u32, Strings>,
-}
-
-/// Strings of a lane.
-#[derive(Default, Debug)]
-struct Strings {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Strings {
-    fn push(&mut self, string: &[u8]) {
-        self.bytes.extend_from_slice(string);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn slices(&self) -> Vec<&[u8]> {
-        let mut start = 0;
-        let slices = self.ends.iter().map(|end| {
-            let string = &self.bytes[start..*end];
-            start = *end;
-            string
-        });
-        slices.collect()
-    }
+    /// Of each lane, one behind the other, each with a NUL.
+    strings: BTreeMap<u32, Counted>,
+    budget: Arc<Budget>,
 }
 
 /// Receives formats, arguments and strings: all that comes before [`finish`]. A stream that is printed to was
@@ -62,11 +44,14 @@ pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Rece
     })
     .await;
     let arguments = port.recv_n().await?;
+    let budget = port.budget();
+    let mut reserved = budget.none();
     let mut addresses = BTreeMap::new();
     for lane in port.lanes() {
         let bytes = arguments.get(lane).unwrap_or_default();
-        let of_lane = format(&formats, lane, packed)?.strings(bytes);
-        addresses.insert(lane, of_lane.into_iter());
+        let format = format(&formats, lane, packed)?;
+        reserved.grow(size_of::<u64>() * format.most_strings(bytes))?;
+        addresses.insert(lane, format.strings(bytes).into_iter());
     }
     let strings = strings(port, addresses, limit).await?;
     Ok(Received {
@@ -75,6 +60,7 @@ pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Rece
         formats,
         arguments,
         strings,
+        budget,
     })
 }
 
@@ -84,8 +70,9 @@ async fn strings(
     port: &mut Port,
     mut addresses: BTreeMap<u32, IntoIter<u64>>,
     limit: usize,
-) -> Result<BTreeMap<u32, Strings>, Fault> {
-    let mut strings: BTreeMap<u32, Strings> = BTreeMap::new();
+) -> Result<BTreeMap<u32, Counted>, Fault> {
+    let budget = port.budget();
+    let mut strings = BTreeMap::new();
     let mut left = limit;
     loop {
         let next = addresses
@@ -107,7 +94,11 @@ async fn strings(
             let string = messages.get(lane).unwrap_or_default();
             let rest = left.checked_sub(string.len());
             left = rest.ok_or(Fault::Other("printf: strings are longer than is allowed"))?;
-            strings.entry(lane).or_default().push(string);
+            let strings = strings
+                .entry(lane)
+                .or_insert_with(|| Counted::new(Some(budget.none())));
+            strings.put(until_nul(string))?;
+            strings.put(&[0])?;
         }
     }
 }
@@ -129,19 +120,33 @@ impl Received {
     ///
     /// # Errors
     ///
-    /// If arguments are missing, or that is more than `limit` bytes of all lanes together.
-    pub fn texts(&self, limit: usize) -> Result<BTreeMap<u32, Vec<u8>>, Fault> {
+    /// If arguments are missing, that is more than `limit` bytes of all lanes together, or more than all
+    /// calls of the device may hold.
+    pub fn texts(&self, limit: usize) -> Result<Texts, Fault> {
         let mut texts = BTreeMap::new();
         let mut left = limit;
         for lane in self.lanes {
             let format = format(&self.formats, lane, self.packed)?;
             let arguments = self.arguments.get(lane).unwrap_or_default();
-            let strings = self.strings.get(&lane).map(Strings::slices);
-            let text = format.print(arguments, &strings.unwrap_or_default(), left)?;
-            left -= text.len();
+            let strings = self.strings.get(&lane).map_or(&[][..], Counted::bytes);
+            let strings = strings.split_inclusive(|byte| *byte == 0);
+            let empty = Counted::new(Some(self.budget.none()));
+            let text = format.print_to(empty, arguments, strings, left)?;
+            left -= text.bytes().len();
             texts.insert(lane, text);
         }
-        Ok(texts)
+        Ok(Texts(texts))
+    }
+}
+
+/// What lanes print.
+#[derive(Debug)]
+pub struct Texts(BTreeMap<u32, Counted>);
+
+impl Texts {
+    /// The text of a lane, if it takes part.
+    pub fn get(&self, lane: u32) -> Option<&[u8]> {
+        self.0.get(&lane).map(Counted::bytes)
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod arguments;
 mod call;
+mod counted;
 mod float;
 mod integer;
 mod output;
@@ -25,7 +26,8 @@ mod tests;
 use alloc::vec::Vec;
 
 use self::arguments::{Arguments, Places};
-pub use self::call::{Received, finish, receive};
+pub use self::call::{Received, Texts, finish, receive};
+use self::counted::Counted;
 use self::output::{Field, Output};
 use self::parse::{Conversion, Count, Kind, Piece, Pieces};
 use crate::server::Fault;
@@ -36,6 +38,8 @@ pub struct Format<'t> {
     text: &'t [u8],
     packed: bool,
     arguments_size: usize,
+    /// How many conversions print a string.
+    strings: usize,
 }
 
 impl<'t> Format<'t> {
@@ -48,6 +52,7 @@ impl<'t> Format<'t> {
     pub fn parse(text: &'t [u8], packed: bool) -> Result<Self, Fault> {
         let text = until_nul(text);
         let mut places = Places::new(packed);
+        let mut strings = 0;
         for piece in Pieces(text) {
             let Piece::Conversion(conversion) = piece else {
                 continue;
@@ -63,11 +68,13 @@ impl<'t> Format<'t> {
                 places.next(4);
             }
             conversion.value_size().map(|size| places.next(size));
+            strings += usize::from(conversion.kind() == Kind::String);
         }
         Ok(Self {
             text,
             packed,
             arguments_size: places.end(),
+            strings,
         })
     }
 
@@ -76,11 +83,16 @@ impl<'t> Format<'t> {
         self.arguments_size
     }
 
+    /// How many addresses [`Self::strings`] gives at most: each is an argument of 8 bytes.
+    fn most_strings(&self, arguments: &[u8]) -> usize {
+        self.strings.min(arguments.len() / 8)
+    }
+
     /// The addresses, on the device, of the arguments of `%s` that are not null, in order. If there are
     /// too few arguments, of those that there are; [`Self::print`] finds it.
     pub fn strings(&self, arguments: &[u8]) -> Vec<u64> {
+        let mut strings = Vec::with_capacity(self.most_strings(arguments));
         let mut arguments = Arguments::new(arguments, self.packed);
-        let mut strings = Vec::new();
         for piece in Pieces(self.text) {
             let Piece::Conversion(conversion) = piece else {
                 continue;
@@ -108,9 +120,21 @@ impl<'t> Format<'t> {
         strings: &[&[u8]],
         limit: usize,
     ) -> Result<Vec<u8>, Fault> {
+        let strings = strings.iter().copied();
+        let text = self.print_to(Counted::new(None), arguments, strings, limit)?;
+        Ok(text.into_bytes())
+    }
+
+    /// As [`Self::print`], into what is empty yet.
+    fn print_to<'s>(
+        &self,
+        empty: Counted,
+        arguments: &[u8],
+        mut strings: impl Iterator<Item = &'s [u8]>,
+        limit: usize,
+    ) -> Result<Counted, Fault> {
         let mut arguments = Arguments::new(arguments, self.packed);
-        let mut strings = strings.iter();
-        let mut output = Output::new(limit);
+        let mut output = Output::new(empty, limit);
         for piece in Pieces(self.text) {
             match piece {
                 Piece::Text(text) => output.text(text)?,
@@ -127,7 +151,7 @@ impl<'t> Format<'t> {
                 }
             }
         }
-        Ok(output.into_bytes())
+        Ok(output.into_text())
     }
 }
 

@@ -1,41 +1,38 @@
 //! Where text goes to, and how it is brought to a width.
 
-use alloc::vec::Vec;
-
+use super::counted::Counted;
 use super::parse::Flags;
 use crate::server::Fault;
 
 /// Text of a limited size.
 #[derive(Debug)]
 pub struct Output {
-    bytes: Vec<u8>,
+    text: Counted,
     limit: usize,
 }
 
 impl Output {
-    pub fn new(limit: usize) -> Self {
-        let bytes = Vec::new();
-        Self { bytes, limit }
+    pub fn new(empty: Counted, limit: usize) -> Self {
+        let text = empty;
+        Self { text, limit }
     }
 
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub fn into_text(self) -> Counted {
+        self.text
     }
 
     pub fn text(&mut self, text: &[u8]) -> Result<(), Fault> {
-        self.room(text.len())?;
-        self.bytes.extend_from_slice(text);
-        Ok(())
+        self.check(text.len())?;
+        self.text.put(text)
     }
 
     pub fn fill(&mut self, byte: u8, count: usize) -> Result<(), Fault> {
-        self.room(count)?;
-        self.bytes.resize(self.bytes.len() + count, byte);
-        Ok(())
+        self.check(count)?;
+        self.text.fill(byte, count)
     }
 
-    fn room(&self, more: usize) -> Result<(), Fault> {
-        let size = self.bytes.len().checked_add(more);
+    fn check(&self, more: usize) -> Result<(), Fault> {
+        let size = self.text.bytes().len().checked_add(more);
         match size.filter(|size| *size <= self.limit) {
             Some(_) => Ok(()),
             None => Err(Fault::Other("printf: the text is longer than is allowed")),
