@@ -86,6 +86,11 @@ impl<M: Memory, L: Locks> Client<M, L> {
         Self { memory, locks }
     }
 
+    /// The locks of the ports.
+    pub fn locks(&self) -> &L {
+        &self.locks
+    }
+
     /// Takes a port for the lanes of a mask, and begins a call; the first port that is free. The call
     /// ends when the port is dropped.
     pub fn try_open(&self, opcode: u32, mask: u64) -> Option<Call<'_, M, L>> {

@@ -106,6 +106,12 @@ impl Device {
         self.open
     }
 
+    /// How many ports are not served any more, each because of a fault that was reported.
+    pub fn dropped(&self) -> usize {
+        let dropped = |session: &&Session| matches!(session, Session::Dropped);
+        self.sessions.iter().filter(dropped).count()
+    }
+
     /// Serves what there is, once around all ports. Gives whether there was anything.
     ///
     /// Each port is looked at once, and those near the ones that had something to do last more often, so
@@ -172,7 +178,7 @@ impl Device {
                         let outbox = turns.close(&**memory);
                         self.ended(port, outbox);
                     }
-                    Err(fault) => self.dropped(port, opcode, fault),
+                    Err(fault) => self.drop_port(port, opcode, fault),
                 }
             }
             Some(Handler::Talk(serve)) => {
@@ -183,10 +189,10 @@ impl Device {
                         self.open += 1;
                         self.go_on(port);
                     }
-                    Err(fault) => self.dropped(port, opcode, fault),
+                    Err(fault) => self.drop_port(port, opcode, fault),
                 }
             }
-            None => self.dropped(port, opcode, Fault::UnknownOpcode),
+            None => self.drop_port(port, opcode, Fault::UnknownOpcode),
         }
     }
 
@@ -216,7 +222,7 @@ impl Device {
             }
             Ok(Poll::Ready(Err(fault))) | Err(fault) => {
                 self.open -= 1;
-                self.dropped(port, opcode, fault);
+                self.drop_port(port, opcode, fault);
             }
         }
     }
@@ -226,7 +232,7 @@ impl Device {
         self.set_quiet(port, outbox);
     }
 
-    fn dropped(&mut self, port: u32, opcode: u32, fault: Fault) {
+    fn drop_port(&mut self, port: u32, opcode: u32, fault: Fault) {
         self.sessions[port as usize] = Session::Dropped;
         let inbox = self.common.memory.inbox(Side::Server, port);
         self.set_quiet(port, inbox);

@@ -1,10 +1,14 @@
 //! What must hold of any bytes: the body of fuzz targets and of the tests with hostile input.
 
+mod hostile;
+mod script;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::host::printf::Format;
 use crate::server::Fault;
+pub use hostile::{Survived, hostile};
 
 /// Prints a format that ends with the first byte that is 0. What follows is taken for its arguments,
 /// as often as it takes, and for each string. Panics if something does that must not be, whatever
