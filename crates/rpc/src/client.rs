@@ -86,6 +86,11 @@ impl<M: Memory, L: Locks> Client<M, L> {
         Self { memory, locks }
     }
 
+    /// The memory.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+
     /// The locks of the ports.
     pub fn locks(&self) -> &L {
         &self.locks
