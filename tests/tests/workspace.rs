@@ -289,6 +289,7 @@ fn scripts_are_bash_and_executable() -> Result<()> {
         "tests/minimum-rust",
         "tests/other-hosts",
         "tests/run",
+        "tests/sanitizer",
     ] {
         let script = repository().join(script);
         succeed(Command::new("bash").arg("-n").arg(&script))?;

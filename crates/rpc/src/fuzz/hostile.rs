@@ -1,20 +1,19 @@
 //! A client that does anything to its ports, and one on another port of the device that is served as ever.
 
 use std::cell::RefCell;
-use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::script::{
-    BUDGET, ECHO, Fill, HONEST, HOSTILE, Input, Memory as Amount, PORTS, Script, Setting, Step,
+    BUDGET, ECHO, Fill, HONEST, HOSTILE, Memory as Amount, PORTS, Script, Setting, Step,
 };
+use super::services::{Kept, own, services};
 use crate::client::{Call, Client, HostLocks, Locks};
-use crate::host::{self, Services};
 use crate::memory::{Memory, Region, Shared, Side};
-use crate::server::{Budget, Device, Dropped, Fault, Handlers, Limits, Opcodes};
+use crate::server::{Device, Dropped, Fault, Handlers, Limits, Opcodes};
 use crate::{Error, Layout, PACKET_WORDS, Packets, opcode};
 
 /// What a device has lived through.
@@ -94,16 +93,6 @@ fn noise(memory: &Shared, seed: u64, ended: &AtomicBool) {
     }
 }
 
-/// Gives nothing, and ends when the sender is gone.
-struct Silent(Receiver<()>);
-
-impl Read for Silent {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        let _ = self.0.recv();
-        Ok(0)
-    }
-}
-
 /// Polls the device while it waits.
 struct Polling {
     locks: HostLocks,
@@ -149,7 +138,7 @@ struct Rig {
     /// The standard input ends with it.
     input: Option<Sender<()>>,
     released: Receiver<()>,
-    budget: Arc<Mutex<Option<Arc<Budget>>>>,
+    budget: Kept,
 }
 
 /// What the honest client sends.
@@ -429,80 +418,4 @@ fn check(call: &mut Call<'_, Shared, Polling>, right: impl Fn(u32, u64) -> bool)
         answers.find(|(lane, answer)| !right(*lane, *answer))
     });
     assert_eq!(wrong, Some(None), "a wrong answer of an honest call");
-}
-
-/// All services of the host. Gives what keeps the standard input open.
-fn services(
-    setting: Setting,
-    root: Option<&Path>,
-    limits: Limits,
-    handlers: &mut Handlers,
-) -> Result<Option<Sender<()>>, Error> {
-    let (open, silent) = channel();
-    let (allocated, freed) = (AtomicU64::new(1), AtomicU64::new(1));
-    let services = Services::new()
-        .stdout(io::sink())
-        .stderr(io::sink())
-        .on_exit(|_| ())
-        .on_abort(|| ())
-        .memory(
-            move |size| match size {
-                0..4096 => 64 * allocated.fetch_add(1, Ordering::Relaxed),
-                _ => 0,
-            },
-            move |_| {
-                freed.fetch_add(1, Ordering::Relaxed);
-            },
-        )
-        .system(|command| command.to_bytes().len() as i32)
-        .host_call(|function, arguments| {
-            arguments.reverse();
-            function
-        })
-        .limits(host::Limits {
-            files: 4,
-            read: limits.message,
-            print: 4096,
-        });
-    let services = match setting.input {
-        Input::Empty => services.stdin(io::empty()),
-        Input::Text => services.stdin(&b"some text\nand more\n\nof it"[..]),
-        Input::Silent => services.stdin(Silent(silent)),
-    };
-    #[cfg(feature = "files")]
-    let services = match root {
-        Some(root) => services.files(root).expect("the folder is there"),
-        None => services,
-    };
-    #[cfg(not(feature = "files"))]
-    let _ = root;
-    services.register(handlers)?;
-    Ok(Some(open))
-}
-
-/// The driver's own services, by their numbers for either kind of client. Gives where the budget is put.
-fn own(handlers: &mut Handlers) -> Result<Arc<Mutex<Option<Arc<Budget>>>>, Error> {
-    let budget = Arc::new(Mutex::new(None));
-    for narrow in [false, true] {
-        let number = |opcode: u32| match narrow {
-            true => 0x8000 | opcode & 0xffff,
-            false => opcode,
-        };
-        handlers.talk(number(ECHO), |mut port| async move {
-            let messages = port.recv_n().await?;
-            port.send_n(|lane| messages.get(lane).unwrap_or_default())
-                .await;
-            Ok(port)
-        })?;
-        let place = Arc::clone(&budget);
-        handlers.talk(number(BUDGET), move |mut port| {
-            let place = Arc::clone(&place);
-            async move {
-                port.recv(|_| ()).await;
-                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(port.budget());
-                Ok(port)
-            }
-        })?;
-    }
-    Ok(budget)
 }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod script;
+mod services;
 
 use alloc::vec;
 use alloc::vec::Vec;

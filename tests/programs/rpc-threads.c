@@ -1,0 +1,133 @@
+/* Threads of the host as clients, and threads that serve them. For ThreadSanitizer: tests/sanitizer. */
+#include <sched.h>
+
+#define GPURPC_PAUSE() sched_yield()
+#include <gpurpc.h>
+#include <gpurpc_client.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(what)                                                     \
+    do {                                                                \
+        if (!(what)) {                                                  \
+            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what);  \
+            exit(1);                                                    \
+        }                                                               \
+    } while (0)
+#define OK(what) CHECK((what) == GPURPC_STATUS_SUCCESS)
+
+enum { ADD = GPURPC_OPCODE('t', 1), ECHO = GPURPC_OPCODE('t', 2) };
+enum { CLIENTS = 4, CALLS = 300, PORTS = 3 };
+
+static gpurpc_server_t *server;
+static gpurpc_client_t client;
+
+static void add(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
+    (void)lane;
+    (void)data;
+    buffer->data[0] += buffer->data[7];
+}
+
+/* A message, and the same one back. */
+
+struct message {
+    gpurpc_port_t *port;
+    void *bytes;
+    uint64_t size;
+};
+
+static const void *give(uint32_t lane, uint64_t *size, void *data) {
+    struct message *message = (struct message *)data;
+    (void)lane;
+    *size = message->size;
+    return message->bytes;
+}
+
+static void take(void *const *messages, const uint64_t *sizes, void *data) {
+    struct message *message = (struct message *)data;
+    message->size = sizes[0];
+    message->bytes = gpurpc_port_alloc(message->port, sizes[0] + 1);
+    CHECK(message->bytes != NULL);
+    memcpy(message->bytes, messages[0], sizes[0]);
+    OK(gpurpc_send_n(message->port, give, message));
+}
+
+static void echo(gpurpc_port_t *port, void *data) {
+    struct message *message = (struct message *)gpurpc_port_alloc(port, sizeof *message);
+    (void)data;
+    CHECK(message != NULL);
+    message->port = port;
+    OK(gpurpc_recv_n(port, take, message));
+}
+
+static void *ask(void *data) {
+    uint64_t id = (uint64_t)(uintptr_t)data, n;
+    for (n = 0; n < CALLS; n++) {
+        uint64_t value = id << 32 | n, size;
+        unsigned char text[200], back[200];
+        gpurpc_call_t call = gpurpc_client_open(&client, ADD);
+        gpurpc_buffer_t *packet = gpurpc_call_fill(&call);
+        packet->data[0] = value;
+        packet->data[7] = 5;
+        gpurpc_call_send(&call);
+        CHECK(gpurpc_call_recv(&call)->data[0] == value + 5);
+        gpurpc_call_close(&call);
+
+        call = gpurpc_client_open(&client, ECHO);
+        size = value % sizeof text;
+        memset(text, (int)value, sizeof text);
+        gpurpc_call_send_n(&call, text, size);
+        CHECK(gpurpc_call_recv_n(&call, back, sizeof back) == size);
+        CHECK(memcmp(text, back, size) == 0);
+        gpurpc_call_close(&call);
+
+        /* A call that nobody waits for. */
+        call = gpurpc_client_open(&client, ADD);
+        gpurpc_call_fill(&call)->data[0] = value;
+        gpurpc_call_send(&call);
+        gpurpc_call_close(&call);
+    }
+    return NULL;
+}
+
+static void *serve(void *data) {
+    (void)data;
+    OK(gpurpc_serve(server));
+    return NULL;
+}
+
+int main(void) {
+    gpurpc_device_options_t options;
+    gpurpc_device_t device;
+    pthread_t servers[2], clients[CLIENTS];
+    void *buffer = NULL;
+    uint64_t size = 0;
+    uintptr_t id;
+
+    OK(gpurpc_server_create(NULL, &server));
+    OK(gpurpc_register_reply(server, ADD, add, NULL));
+    OK(gpurpc_register_callback(server, ECHO, echo, NULL));
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.ports = PORTS;
+    options.lanes = 1;
+    OK(gpurpc_device_add(server, &options, &device));
+    OK(gpurpc_device_buffer(server, device, &buffer, &size));
+    OK(gpurpc_client_fill(&client, sizeof client, (uint64_t)(uintptr_t)buffer, PORTS));
+    for (id = 0; id < 2; id++)
+        CHECK(pthread_create(&servers[id], NULL, serve, NULL) == 0);
+    for (id = 0; id < CLIENTS; id++)
+        CHECK(pthread_create(&clients[id], NULL, ask, (void *)id) == 0);
+    for (id = 0; id < CLIENTS; id++)
+        CHECK(pthread_join(clients[id], NULL) == 0);
+    OK(gpurpc_end(server));
+    for (id = 0; id < 2; id++)
+        CHECK(pthread_join(servers[id], NULL) == 0);
+    OK(gpurpc_device_remove(server, device));
+    OK(gpurpc_server_destroy(server));
+    printf("%d calls\n", 3 * CLIENTS * CALLS);
+    return 0;
+}
