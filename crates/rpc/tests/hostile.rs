@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use gpustub_rpc::fuzz::hostile;
+use gpustub_rpc::fuzz::{hostile, script_of};
 
 /// Counts the bytes of the process, and the most that there were.
 struct Counting;
@@ -69,20 +69,6 @@ fn first_seed() -> u64 {
     given.map_or(0, |seed| seed.parse().expect("a seed is a number"))
 }
 
-/// As many bytes as this says, of which each seed has its own.
-fn script(seed: u64) -> Vec<u8> {
-    // SplitMix64.
-    let mut state = seed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
-    let size = 50 + next() as usize % 1500;
-    (0..size).map(|_| next() as u8).collect()
-}
-
 fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let first = first_seed();
@@ -90,7 +76,7 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
     for seed in first..first + count {
         let _say = Say(seed);
         let folder = tempfile::tempdir()?;
-        let data = script(seed);
+        let data = script_of(seed);
         let before = NOW.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);
         let survived = hostile(&data, Some(folder.path()), storm);

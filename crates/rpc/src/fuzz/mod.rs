@@ -45,3 +45,35 @@ pub fn printf(data: &[u8]) -> bool {
     });
     printed.iter().any(Option::is_some)
 }
+
+/// Bytes for [`hostile`], of which each seed has its own.
+#[doc(hidden)]
+pub fn script_of(seed: u64) -> Vec<u8> {
+    // SplitMix64.
+    let mut state = seed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let size = 50 + next() as usize % 1500;
+    (0..size).map(|_| next() as u8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::script::HOSTILE;
+    use super::*;
+    use crate::memory::changing::changing;
+
+    /// What the server reads twice differs: the client writes it in between.
+    #[test]
+    fn nothing_is_believed_twice() {
+        for seed in 0..60 {
+            // Shown if it fails.
+            println!("seed {seed}");
+            changing(&HOSTILE, seed, || hostile(&script_of(seed), None, false));
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Memory that both sides read and write.
 
+#[cfg(all(test, feature = "std"))]
+pub(crate) mod changing;
 mod region;
 mod shared;
 mod wide;

@@ -65,6 +65,14 @@ impl Shared {
         unsafe { self.start.add(offset).cast().as_ref() }
     }
 
+    fn read(&self, port: u32, word: &AtomicU64) -> u64 {
+        let value = word.load(Ordering::Relaxed);
+        #[cfg(all(test, feature = "std"))]
+        super::changing::was_read(port, word);
+        let _ = port;
+        value
+    }
+
     fn header(&self, port: u32, word: usize) -> &AtomicU64 {
         assert!(port < self.layout.ports());
         self.word_at(self.layout.header(port) + 8 * word)
@@ -95,12 +103,12 @@ impl Memory for Shared {
     }
 
     fn mask(&self, port: u32) -> u64 {
-        self.header(port, 0).load(Ordering::Relaxed)
+        self.read(port, self.header(port, 0))
     }
 
     fn opcode(&self, port: u32) -> u32 {
         // The opcode is the first half in memory, whatever the byte order; the rest is padding.
-        let [a, b, c, d, ..] = self.header(port, 1).load(Ordering::Relaxed).to_ne_bytes();
+        let [a, b, c, d, ..] = self.read(port, self.header(port, 1)).to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     }
 
@@ -112,7 +120,7 @@ impl Memory for Shared {
     }
 
     fn word(&self, port: u32, lane: u32, word: usize) -> u64 {
-        self.packet(port, lane, word).load(Ordering::Relaxed)
+        self.read(port, self.packet(port, lane, word))
     }
 
     fn set_word(&self, port: u32, lane: u32, word: usize, value: u64) {
