@@ -63,7 +63,7 @@ fn warps_of_64_lanes() -> Result<(), Error> {
 #[ignore = "takes minutes: ./tests/run --all"]
 fn heavy_warps() -> Result<(), Error> {
     for lanes in [1, 32, 64] {
-        play(lanes, 120, 1000)?;
+        play(lanes, 30, 500)?;
     }
     Ok(())
 }
