@@ -127,10 +127,12 @@ fn device(layout: Layout) -> Result<(Device, Client<Shared, HostLocks>)> {
     Ok((device, client))
 }
 
-/// Lets a server of 64 ports idle for a second: microseconds of processor time that its thread has used then,
+/// Lets a server of 64 ports idle for a while: microseconds of processor time that its thread has used then,
 /// and nanoseconds of the first call.
-fn after_a_second(policy: Policy) -> Result<(f64, f64)> {
+fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
     let (mut device, client) = device(Layout::new(64, 1)?)?;
+    // A device does not take the processor on which the server's thread was.
+    let client = Client::new(*client.memory(), HostLocks::yielding());
     let call = |value| {
         let mut call = client.open(opcode::TEST_INCREMENT, 1);
         call.send(|packets| packets.set_word(0, 0, value));
@@ -165,7 +167,7 @@ fn after_a_second(policy: Policy) -> Result<(f64, f64)> {
         };
         call(1);
         let before = used()?;
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(pause);
         let idle = used()? - before;
         let start = Instant::now();
         call(2);
@@ -176,31 +178,33 @@ fn after_a_second(policy: Policy) -> Result<(f64, f64)> {
     })
 }
 
-/// Prints what idle servers use, and how long the first call after a second takes.
+/// Prints what idle servers use, and how long the first call after a pause takes.
 fn idle() -> Result<()> {
-    const SECONDS: usize = 30;
+    const TIMES: usize = 30;
     let policies = [("ours", Policy::Ours), ("LLVM offload's", Policy::Offload)];
-    let mut all = [const { (Vec::new(), Vec::new()) }; 2];
-    for _ in 0..SECONDS {
-        for ((_, policy), (used, first)) in policies.iter().zip(&mut all) {
-            let (us, ns) = after_a_second(*policy)?;
-            used.push(us);
-            first.push(ns);
-        }
-    }
     println!(
-        "\nan idle second, {SECONDS} in turn: us on a processor, then ns of the first call: p1 p50 p90 p99"
+        "\na pause, {TIMES} times in turn: us on a processor, then ns of the first call: p1 p50 p90 p99"
     );
-    for ((name, _), (used, first)) in policies.iter().zip(&mut all) {
-        print!("{name:30}");
-        for values in [used, first] {
-            values.sort_by(f64::total_cmp);
-            for percent in [1, 50, 90, 99] {
-                print!(" {:8.0}", values[values.len() * percent / 100]);
+    for pause in [1, 10, 1000].map(Duration::from_millis) {
+        let mut all = [const { (Vec::new(), Vec::new()) }; 2];
+        for _ in 0..TIMES {
+            for ((_, policy), (used, first)) in policies.iter().zip(&mut all) {
+                let (us, ns) = after(pause, *policy)?;
+                used.push(us);
+                first.push(ns);
             }
-            print!("  ");
         }
-        println!();
+        for ((name, _), (used, first)) in policies.iter().zip(&mut all) {
+            print!("{:30}", format!("{pause:?}, {name}"));
+            for values in [used, first] {
+                values.sort_by(f64::total_cmp);
+                for percent in [1, 50, 90, 99] {
+                    print!(" {:8.0}", values[values.len() * percent / 100]);
+                }
+                print!("  ");
+            }
+            println!();
+        }
     }
     Ok(())
 }

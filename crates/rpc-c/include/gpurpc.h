@@ -195,7 +195,8 @@ typedef struct gpurpc_server_options {
     uint32_t spins;
     /* How often it looks around then while it lets other threads run. 0: 200. */
     uint32_t yields;
-    /* The longest sleep between two looks then, in nanoseconds. 0: 50000. */
+    /* The longest sleep between two looks then, in nanoseconds. 0: 250000. Sleeps begin short, and each is an
+     * eighth of the time since the first. */
     uint64_t longest_sleep;
 } gpurpc_server_options_t;
 

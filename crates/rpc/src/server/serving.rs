@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Device;
 use crate::Error;
@@ -11,7 +11,7 @@ use crate::Error;
 /// How a thread waits that finds nothing to do.
 ///
 /// It looks on for a while, as the next call is most often near; then it gives the processor away to
-/// others that can run; then it sleeps, longer each time.
+/// others that can run; then it sleeps, each time for an eighth of the time since its first sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
     /// How often it looks around in a row.
@@ -27,7 +27,7 @@ impl Default for Idle {
         Self {
             spins: 2000,
             yields: 200,
-            longest: Duration::from_micros(50),
+            longest: Duration::from_micros(250),
         }
     }
 }
@@ -166,11 +166,15 @@ impl Server {
     }
 }
 
+/// The first sleep. Hosts round up to about 50 µs.
+const SHORTEST: Duration = Duration::from_micros(1);
+
 /// A thread that waits, longer each time.
 struct Waiting {
     idle: Idle,
     looks: u32,
-    sleep: Duration,
+    /// When it slept for the first time.
+    since: Option<Instant>,
 }
 
 impl Waiting {
@@ -178,7 +182,7 @@ impl Waiting {
         Self {
             idle,
             looks: 0,
-            sleep: Duration::from_micros(1),
+            since: None,
         }
     }
 
@@ -191,8 +195,11 @@ impl Waiting {
         } else {
             // Nothing can be waited for: a device writes memory, and has no means to wake a thread of the
             // host. LLVM's offload runtime sleeps here, too, for 250 µs a turn (`RPC.cpp`).
-            thread::sleep(self.sleep);
-            self.sleep = (self.sleep * 2).min(self.idle.longest);
+            // A part of the pause: after a short one the first call comes soon, and a long one costs as little
+            // as the longest sleep allows.
+            let since = *self.since.get_or_insert_with(Instant::now);
+            let sleep = since.elapsed() / 8;
+            thread::sleep(sleep.clamp(SHORTEST.min(self.idle.longest), self.idle.longest));
         }
     }
 }
