@@ -185,6 +185,9 @@ typedef struct gpurpc_libc_options {
     uint64_t read_limit;
     /* The most bytes that the lanes of a warp print by one printf. 0: 1 MiB. */
     uint64_t print_limit;
+    /* The most allocations that `malloc` has made and `free` has not got yet, on each device; more give null. 0:
+     * 1048576. */
+    uint64_t allocation_limit;
 } gpurpc_libc_options_t;
 
 /* How a thread in gpurpc_serve waits that finds nothing to do. All zero, but struct_size, is the default. */

@@ -51,6 +51,8 @@ pub struct LibcOptions {
     pub read_limit: u64,
     /// Bytes that a warp prints at once.
     pub print_limit: u64,
+    /// Allocations of the device that were not freed.
+    pub allocation_limit: u64,
 }
 
 // SAFETY: as declared; a function is any address or none.
@@ -71,6 +73,7 @@ unsafe impl Options for LibcOptions {
         file_limit: 0,
         read_limit: 0,
         print_limit: 0,
+        allocation_limit: 0,
     };
     const FIRST: usize = size_of::<Self>();
 }
@@ -136,6 +139,7 @@ impl Libc {
                 files: given(number(options.file_limit), default.files),
                 read: given(number(options.read_limit), default.read),
                 print: given(number(options.print_limit), default.print),
+                allocations: given(number(options.allocation_limit), default.allocations),
             },
         })
     }

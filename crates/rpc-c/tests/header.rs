@@ -282,7 +282,8 @@ fn structs_have_the_same_members() {
         data,
         file_limit,
         read_limit,
-        print_limit
+        print_limit,
+        allocation_limit
     );
     same!(
         CFault,

@@ -157,6 +157,7 @@ fn none() -> LibcOptions {
         file_limit: 0,
         read_limit: 0,
         print_limit: 0,
+        allocation_limit: 0,
     }
 }
 
@@ -206,6 +207,7 @@ fn each_service_is_a_function_of_the_program() {
     let root = CString::new(folder.path().to_str().expect("in UTF-8")).expect("without zero");
     let libc = LibcOptions {
         root: root.as_ptr(),
+        allocation_limit: 1,
         ..all(host)
     };
     assert_eq!(register(&server, &libc), SUCCESS);
@@ -233,6 +235,8 @@ fn each_service_is_a_function_of_the_program() {
     hears("write 2 2 fails");
     assert_eq!(ask(opcode::MALLOC, &[24]), 0x7018);
     hears("malloc 2 24");
+    // One at a time, as the options say.
+    assert_eq!(ask(opcode::MALLOC, &[24]), 0);
     let mut call = client.open(opcode::FREE, 1);
     words(&mut call, &[0x7018]);
     drop(call);

@@ -56,6 +56,7 @@ pub fn services(
             files: 4,
             read: limits.message,
             print: 4096,
+            allocations: 1000,
         });
     let services = match setting.input {
         Input::Empty => services.stdin(io::empty()),

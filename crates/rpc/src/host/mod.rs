@@ -66,6 +66,9 @@ pub struct Limits {
     /// Bytes that all lanes of a warp print by one `printf`; those of a call that would print more are not
     /// printed, and its port is not served any more.
     pub print: usize,
+    /// What the program has allocated and not freed, in numbers: the host remembers each address. More gives
+    /// a null pointer.
+    pub allocations: usize,
 }
 
 impl Default for Limits {
@@ -74,6 +77,7 @@ impl Default for Limits {
             files: 64,
             read: 16 << 20,
             print: 1 << 20,
+            allocations: 1 << 20,
         }
     }
 }
@@ -216,7 +220,7 @@ impl Services {
         });
         handlers.reply(opcode::NOOP, |_| {})?;
         program::ends(self.on_exit, self.on_abort, handlers)?;
-        program::memory(self.memory, handlers)?;
+        program::memory(self.memory, self.limits.allocations, handlers)?;
         program::calls(self.system, self.host_call, &pool, handlers)?;
         print::register(&io, handlers)?;
         io::register(&io, handlers)

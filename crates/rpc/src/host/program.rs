@@ -81,9 +81,9 @@ impl Allocator {
         }
     }
 
-    async fn alloc(&self, asked: Words) -> Result<BTreeMap<u32, u64>, Fault> {
+    async fn alloc(&self, asked: Words, most: usize) -> Result<BTreeMap<u32, u64>, Fault> {
         let calls = Arc::clone(&self.calls);
-        let alloc = move |(lane, [size, ..]): (u32, [u64; 3])| (lane, calls.alloc(size));
+        let alloc = move |(lane, [size, ..]): (u32, [u64; 3])| (lane, calls.alloc(size, most));
         let alloc = move || asked.into_iter().map(alloc).collect();
         self.strand.run(alloc).await
     }
@@ -96,7 +96,11 @@ impl Allocator {
 }
 
 impl Calls {
-    fn alloc(&self, size: u64) -> u64 {
+    fn alloc(&self, size: u64, most: usize) -> u64 {
+        // This is the only thread that adds one.
+        if self.live(|live| live.len()) >= most {
+            return 0;
+        }
         let address = (self.alloc)(size);
         if address != 0 {
             self.live(|live| live.insert(address));
@@ -116,7 +120,11 @@ impl Calls {
 }
 
 /// `malloc` and `free`. Without functions for them there is no memory.
-pub(crate) fn memory(allocator: Option<Allocator>, handlers: &mut Handlers) -> Result<(), Error> {
+pub(crate) fn memory(
+    allocator: Option<Allocator>,
+    most: usize,
+    handlers: &mut Handlers,
+) -> Result<(), Error> {
     let allocator = allocator.map(Arc::new);
     let other = allocator.clone();
     handlers.talk(opcode::MALLOC, move |mut port| {
@@ -124,7 +132,7 @@ pub(crate) fn memory(allocator: Option<Allocator>, handlers: &mut Handlers) -> R
         async move {
             let asked = port.recv(words).await;
             let addresses = match allocator {
-                Some(allocator) => allocator.alloc(asked).await?,
+                Some(allocator) => allocator.alloc(asked, most).await?,
                 None => BTreeMap::new(),
             };
             answer(&mut port, &addresses, 0).await;

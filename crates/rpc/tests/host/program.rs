@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-use gpustub_rpc::opcode;
 use gpustub_rpc::server::{Fault, Idle, Limits, Server};
+use gpustub_rpc::{host, opcode};
 
 use crate::rig::{FAILED, Of, Program, Result, masks, of, quiet, run, send_words, with, word};
 
@@ -101,6 +101,35 @@ fn an_exit_of_no_lane_is_dropped() -> Result {
         let dropped = program.fault();
         assert_eq!(dropped.opcode, opcode::EXIT);
         assert!(matches!(dropped.fault, Fault::Other(_)), "{dropped:?}");
+        Ok(())
+    })
+}
+
+/// The host remembers each: a program cannot make it remember more.
+#[test]
+fn allocations_are_counted() -> Result {
+    let next = AtomicU64::new(0x1000);
+    let services = quiet()
+        .memory(move |_| next.fetch_add(16, Ordering::Relaxed), |_| {})
+        .limits(host::Limits {
+            allocations: 40,
+            ..host::Limits::default()
+        });
+    with(32, services, |program| {
+        let all = u64::from(u32::MAX);
+        let allocate = |mask| {
+            let addresses = program.ask(opcode::MALLOC, mask, |_| [8, 0, 0]);
+            addresses
+                .into_values()
+                .filter(|address| *address != 0)
+                .count()
+        };
+        assert_eq!([allocate(all), allocate(all), allocate(all)], [32, 8, 0]);
+        let mut call = program.open_call(opcode::FREE, 1);
+        send_words(&mut call, |_| [0x1000, 0, 0]);
+        call.recv(|_| ());
+        drop(call);
+        assert_eq!([allocate(all), allocate(all)], [1, 0]);
         Ok(())
     })
 }
