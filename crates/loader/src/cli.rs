@@ -21,6 +21,7 @@ failed, 126 the image cannot be run, 127 no such image, 134 the program has abor
 /// Runs a GPU program, with host services: what it prints, reads and allocates
 #[derive(Debug, Parser)]
 #[command(name = "gpustub-loader", version, after_help = AFTER)]
+#[command(override_usage = "gpustub-loader [OPTIONS] IMAGE [ARGUMENT]...")]
 pub struct Cli {
     /// Blocks (work groups) of the program
     #[arg(long, value_name = "X[,Y[,Z]]", default_value = "1", value_parser = dimensions)]
@@ -71,7 +72,10 @@ impl Cli {
         // All that follows the image is the program's, options of ours too; what comes before it is not.
         match cli.command.first() {
             Some(image) if image.as_encoded_bytes().starts_with(b"-") => {
-                let message = format!("unexpected argument '{}'", image.to_string_lossy());
+                let message = format!(
+                    "unexpected argument '{}'; an image of that name is ./{0}",
+                    image.to_string_lossy()
+                );
                 Err(Self::command().error(ErrorKind::UnknownArgument, message))
             }
             _ => Ok(cli),

@@ -58,6 +58,10 @@ impl Kind {
             return Err(refused(path, "LLVM bitcode")
                 .help("link it to an image first: clang --target=… -flto"));
         }
+        if image.is_empty() {
+            return Err(refused(path, "an empty file")
+                .help("the build that should have written it may have failed"));
+        }
         Err(refused(path, "nothing that is known here")
             .help("give a cubin, PTX, fatbin, AMDGPU code object or HIP bundle, or say who runs it: --runtime"))
     }
@@ -125,7 +129,7 @@ mod tests {
             (b"\x10\xff\x10\xad\x01", "a container of LLVM's"),
             (b"// only a comment", "nothing that is known here"),
             (b"#!/bin/sh\n", "nothing that is known here"),
-            (b"", "nothing that is known here"),
+            (b"", "an empty file"),
         ] {
             let error = Kind::of(image, "image").expect_err("no GPU program");
             assert_eq!(

@@ -10,6 +10,7 @@ const DRIVER: Driver = Driver {
     library: "cuda",
     vendor: "CUDA",
     missing: "install NVIDIA's driver; a container has it if it is started with GPUs (`--gpus all`)",
+    hidden: "`nvidia-smi` lists devices; CUDA_VISIBLE_DEVICES hides them, and a container has those it was started with",
     newer: "install NVIDIA's driver 460 or newer",
 };
 
@@ -133,14 +134,10 @@ impl Cuda {
         })?;
         // 1000 * major + 10 * minor
         DRIVER.at_least((version / 1000, version % 1000 / 10), OLDEST)?;
-        let status = cuInit(0);
-        if status == NO_DEVICE {
-            return Err(DRIVER
-                .device(0, 0)
-                .err()
-                .unwrap_or_else(|| error("cuInit", status)));
+        match cuInit(0) {
+            NO_DEVICE => return Err(DRIVER.no_device()),
+            status => check("cuInit", status)?,
         }
-        check("cuInit", status)?;
         let (mut count, mut device) = (0, 0);
         // SAFETY: writes one number.
         check("cuDeviceGetCount", unsafe { cuDeviceGetCount(&mut count) })?;

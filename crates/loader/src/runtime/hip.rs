@@ -10,6 +10,8 @@ const DRIVER: Driver = Driver {
     library: "hip",
     vendor: "HIP",
     missing: "install ROCm's HIP runtime, and AMD's driver; a container needs /dev/kfd and /dev/dri",
+    hidden: "`rocminfo` lists devices; HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES hide them, as does a /dev/kfd \
+             that this user may not open",
     newer: "install ROCm 5.2 or newer",
 };
 
@@ -19,6 +21,8 @@ const OLDEST: (c_int, c_int) = (5, 2);
 // hipError_t, hipDeviceAttribute_t and so on (hip_runtime_api.h; the same from 5.2 to 7.2).
 const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
+/// What `hipInit` of 5.2 says where there is no device; it takes no number of one.
+const INVALID_DEVICE: c_int = 101;
 const NOT_FOUND: c_int = 500;
 const NOT_READY: c_int = 600;
 const WARP_SIZE: c_int = 87;
@@ -109,14 +113,10 @@ impl Hip {
         })?;
         // 10'000'000 * major + 100'000 * minor + patch
         DRIVER.at_least((version / 10_000_000, version / 100_000 % 100), OLDEST)?;
-        let status = hipInit(0);
-        if status == NO_DEVICE {
-            return Err(DRIVER
-                .device(0, 0)
-                .err()
-                .unwrap_or_else(|| error("hipInit", status)));
+        match hipInit(0) {
+            NO_DEVICE | INVALID_DEVICE => return Err(DRIVER.no_device()),
+            status => check("hipInit", status)?,
         }
-        check("hipInit", status)?;
         let mut count = 0;
         // SAFETY: writes one number.
         match unsafe { hipGetDeviceCount(&mut count) } {

@@ -138,6 +138,8 @@ struct Driver {
     vendor: &'static str,
     /// What to do where there is none.
     missing: &'static str,
+    /// What to do where it finds no device.
+    hidden: &'static str,
     /// What to do where it is too old.
     newer: &'static str,
 }
@@ -171,12 +173,18 @@ impl Driver {
         Err(Error::new(Code::NoGpu, message).help(self.newer))
     }
 
+    /// There is no device.
+    fn no_device(&self) -> Error {
+        let message = format!("the driver finds no {} device", self.vendor);
+        Error::new(Code::NoGpu, message).help(self.hidden)
+    }
+
     /// A number of a device that there is.
     fn device(&self, wanted: u32, count: c_int) -> Result<c_int> {
         let device = c_int::try_from(wanted).ok();
         device.filter(|device| *device < count).ok_or_else(|| {
             let message = match count {
-                ..=0 => format!("the driver finds no {} device", self.vendor),
+                ..=0 => return self.no_device(),
                 1 => format!(
                     "there is no {} device {wanted}: the only one is 0",
                     self.vendor

@@ -181,8 +181,8 @@ pub(crate) fn calls(
     handlers.talk(opcode::HOST_CALL, move |mut port| {
         let (host_call, pool) = (host_call.clone(), Arc::clone(&threads));
         async move {
-            let refused = "the client calls a function of the host, which has none for it: give one to \
-                           host::Services::host_call";
+            let refused = "the client calls a function of the host, which has none for it: `host_call` of the \
+                           services gives one";
             let call = host_call.ok_or(Fault::Other(refused))?;
             let mut arguments = port.recv_n().await?;
             let functions = port.recv(words).await;
