@@ -55,12 +55,18 @@ fn c_and_cpp_serve_clients() -> Result<()> {
         tell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
         tell.args(words).args(["--cflags", "--libs", "gpurpc"]);
         let flags = succeed(&mut tell)?.stdout;
-        for (compiler, of) in [
+        let mut compilers = vec![
             ("gcc", &["-std=c11", "-Wstrict-prototypes"][..]),
             ("clang", &["-std=c11", "-Wstrict-prototypes"]),
             ("g++", &["-std=c++17", "-x", "c++"]),
             ("clang++", &["-std=c++17", "-x", "c++"]),
-        ] {
+        ];
+        if library.ends_with(".a") {
+            // All of the program, libc too.
+            compilers.push(("gcc", &["-std=c11", "-static"]));
+            compilers.push(("clang++", &["-std=c++17", "-static", "-x", "c++"]));
+        }
+        for (compiler, of) in compilers {
             let program = dir.path().join("program");
             let mut compile = Command::new(compiler);
             compile.args(of).args(STRICT).arg("-pthread");

@@ -42,7 +42,7 @@ enum gpurpc_status {
     GPURPC_STATUS_UNHANDLED_OPCODE = 0x1001,
     /* A warp has 1, 32 or 64 lanes. */
     GPURPC_STATUS_INVALID_LANE_SIZE = 0x1002,
-    /* A null pointer, a number that means nothing, or a struct_size that cannot be. */
+    /* A null pointer, or a number that means nothing, such as one in a member that this version does not know. */
     GPURPC_STATUS_INVALID_ARGUMENT = 0x1003,
     /* A client has 1 to 4096 ports. */
     GPURPC_STATUS_INVALID_PORT_COUNT = 0x1004,
@@ -63,7 +63,9 @@ enum gpurpc_status {
     /* A callback called gpurpc_port_fail. */
     GPURPC_STATUS_FAILED = 0x100c,
     /* The root for files is no folder, or cannot be opened. */
-    GPURPC_STATUS_INVALID_ROOT = 0x100d
+    GPURPC_STATUS_INVALID_ROOT = 0x100d,
+    /* The first member of options is not sizeof of their struct: it was not set. */
+    GPURPC_STATUS_STRUCT_SIZE = 0x100e
 };
 typedef int gpurpc_status_t;
 
@@ -287,7 +289,8 @@ gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t de
  * gpurpc_client_t of gpurpc_client.h. The program copies it to the device before its first call; for LLVM's
  * libc into the object that the symbol __llvm_rpc_client names, or the one that __llvm_libc_rpc_client points
  * to (LLVM 19). `buffer` is the memory of gpurpc_device_buffer as the device sees it. A client is filled in
- * once for each memory: it holds the locks of its ports. GPURPC_STATUS_INVALID_MEMORY if `size` is less. */
+ * once for each memory: it holds the locks of its ports. GPURPC_STATUS_INVALID_MEMORY if `size` is less, or
+ * `buffer` is 0 or no multiple of 8. */
 gpurpc_status_t gpurpc_client_fill(void *client, size_t size, uint64_t buffer, uint32_t ports);
 
 /* Serves what there is to serve now, once around all devices that no other thread serves, and puts 1

@@ -270,7 +270,9 @@ pub unsafe extern "C" fn gpurpc_client_fill(
 ) -> c_int {
     run(|| {
         let place = place(client.cast::<[u8; CLIENT_SIZE]>())?;
-        if size < CLIENT_SIZE {
+        // No device has such memory: it would find out in its first call.
+        let no_memory = buffer == 0 || buffer % align_of::<u64>() as u64 != 0;
+        if size < CLIENT_SIZE || no_memory {
             return Err(Status::INVALID_MEMORY);
         }
         // A client says nothing of lanes.

@@ -109,7 +109,7 @@ pub unsafe fn read<T: Options>(from: *const T) -> Result<T, Status> {
     // No struct is as large as that: it was not filled in.
     let size = usize::try_from(size).ok().filter(|size| *size <= 4096);
     let size = size.filter(|size| *size >= T::FIRST);
-    let size = size.ok_or(Status::INVALID_ARGUMENT)?;
+    let size = size.ok_or(Status::STRUCT_SIZE)?;
     let known = size.min(size_of::<T>());
     // SAFETY: as the caller promises.
     let rest = unsafe { std::slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };

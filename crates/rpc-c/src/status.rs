@@ -25,6 +25,7 @@ const BUSY: c_int = 0x100a;
 const MESSAGE_SIZE: c_int = 0x100b;
 const FAILED: c_int = 0x100c;
 const INVALID_ROOT: c_int = 0x100d;
+const STRUCT_SIZE: c_int = 0x100e;
 
 impl Status {
     pub const INVALID_ARGUMENT: Self = Self(INVALID_ARGUMENT);
@@ -35,6 +36,7 @@ impl Status {
     pub const NO_DEVICE: Self = Self(NO_DEVICE);
     pub const BUSY: Self = Self(BUSY);
     pub const INVALID_ROOT: Self = Self(INVALID_ROOT);
+    pub const STRUCT_SIZE: Self = Self(STRUCT_SIZE);
 
     /// Why a call was dropped.
     pub fn of_fault(fault: &Fault) -> Self {
@@ -76,19 +78,18 @@ pub fn text(status: c_int) -> &'static CStr {
         SUCCESS => c"all is well",
         UNHANDLED_OPCODE => c"no callback is registered for the opcode",
         INVALID_LANE_SIZE => c"a warp has 1, 32 or 64 lanes",
-        INVALID_ARGUMENT => {
-            c"a pointer is null, a number means nothing, or struct_size is not that of the struct"
-        }
+        INVALID_ARGUMENT => c"a pointer is null, or a number means nothing",
         INVALID_PORT_COUNT => c"a client has 1 to 4096 ports",
         INVALID_MEMORY => c"the memory is too small, or lies at no multiple of 8",
         OUT_OF_MEMORY => c"there is no more memory, or the device's calls hold as much as they may",
-        HANDLED_OPCODE => c"the opcode has a callback",
+        HANDLED_OPCODE => c"the opcode has a callback already",
         TOO_LATE => c"callbacks are registered before the first device is added",
         NO_DEVICE => c"the device was removed, or is one of another server",
-        BUSY => c"a thread polls or serves",
+        BUSY => c"a thread polls or serves: let it return first, by gpurpc_end or gpurpc_stop",
         MESSAGE_SIZE => c"a message of a lane has more bytes than are allowed",
         FAILED => c"a callback let the call fail",
         INVALID_ROOT => c"the root for files is no folder, or cannot be opened",
+        STRUCT_SIZE => c"struct_size of the options is not the sizeof of their struct",
         _ => c"an error that has no number",
     }
 }

@@ -10,7 +10,7 @@ use gpurpc::*;
 use gpustub_rpc::Layout;
 use support::{
     CALL, HANDLED_OPCODE, INVALID_ARGUMENT, INVALID_LANE_SIZE, INVALID_MEMORY, INVALID_PORT_COUNT,
-    NO_DEVICE, OUT_OF_MEMORY, SUCCESS, Server, TOO_LATE, options,
+    NO_DEVICE, OUT_OF_MEMORY, STRUCT_SIZE, SUCCESS, Server, TOO_LATE, options,
 };
 
 unsafe extern "C" fn nothing(_: *mut Call, _: *mut c_void) {}
@@ -40,7 +40,7 @@ fn order_and_arguments_are_checked() {
         ..options(1, 1)
     };
     for size in [0, 8, size_of::<DeviceOptions>() as u64 - 8, u64::MAX] {
-        assert_eq!(server.add(&newer(size)), Err(INVALID_ARGUMENT), "{size}");
+        assert_eq!(server.add(&newer(size)), Err(STRUCT_SIZE), "{size}");
     }
     let unknown = DeviceOptions {
         opcodes: 2,
@@ -225,11 +225,16 @@ fn null_is_an_argument_too() {
 #[test]
 fn a_client_is_filled_in() {
     let mut client = [0xff_u8; 560];
-    let fill = |client: &mut [u8; 560], size, ports| {
+    let fill_with = |client: &mut [u8; 560], size, buffer, ports| {
         // SAFETY: there are as many bytes.
-        unsafe { gpurpc_client_fill(client.as_mut_ptr().cast(), size, 1 << 40, ports) }
+        unsafe { gpurpc_client_fill(client.as_mut_ptr().cast(), size, buffer, ports) }
     };
+    let fill = |client: &mut [u8; 560], size, ports| fill_with(client, size, 1 << 40, ports);
     assert_eq!(fill(&mut client, 551, 64), INVALID_MEMORY);
+    for buffer in [0, 4, (1 << 40) + 1] {
+        let status = fill_with(&mut client, 560, buffer, 64);
+        assert_eq!(status, INVALID_MEMORY, "{buffer:#x}");
+    }
     assert_eq!(fill(&mut client, 560, 0), INVALID_PORT_COUNT);
     assert_eq!(client, [0xff; 560]);
     assert_eq!(fill(&mut client, 560, 64), SUCCESS);

@@ -21,6 +21,7 @@ pub const HANDLED_OPCODE: c_int = 0x1007;
 pub const TOO_LATE: c_int = 0x1008;
 pub const NO_DEVICE: c_int = 0x1009;
 pub const BUSY: c_int = 0x100a;
+pub const STRUCT_SIZE: c_int = 0x100e;
 
 pub const CALL: u32 = 0x7900_0001;
 
