@@ -12,7 +12,6 @@
 //! - [`opcode`]: the numbers of services.
 //! - `host` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
 //! - [`client`]: the other end, for threads of the host.
-//! - `host`: what a host does for programs on a device. With the feature `std`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

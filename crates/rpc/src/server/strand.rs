@@ -14,6 +14,38 @@ use super::Fault;
 ///
 /// The thread begins with the first job. It ends with the last one after the strand was dropped; nobody
 /// waits for a job that blocks for ever.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gpustub_rpc::server::{Handlers, Strand};
+///
+/// # fn main() -> Result<(), gpustub_rpc::Error> {
+/// let mut handlers = Handlers::new();
+/// // One for all calls, which are done in their order; a strand of each call makes a thread for each.
+/// let strand = Arc::new(Strand::default());
+/// handlers.talk(0x7800_0002, move |mut port| {
+///     let strand = Arc::clone(&strand);
+///     async move {
+///         let (lanes, texts) = (port.lanes(), port.recv_n().await?);
+///         let sizes = strand.run(move || {
+///             // What may take its time, such as a file, is asked here.
+///             let size = |lane| texts.get(lane).map_or(0, <[u8]>::len);
+///             lanes.map(|lane| (lane, size(lane) as u64)).collect::<Vec<_>>()
+///         });
+///         let sizes = sizes.await?;
+///         port.send(|packets| {
+///             for (lane, size) in sizes {
+///                 packets.set_word(lane, 0, size);
+///             }
+///         })
+///         .await;
+///         Ok(port)
+///     }
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct Strand {
     jobs: Mutex<Option<Sender<Job>>>,
