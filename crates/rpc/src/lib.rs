@@ -16,6 +16,9 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
+// Tests of this crate that lie beside those with its public items have the same names for them.
+#[cfg(all(test, feature = "std"))]
+extern crate self as gpustub_rpc;
 
 // The example of the README compiles.
 #[cfg(all(doctest, feature = "files"))]
@@ -24,9 +27,6 @@ mod readme {}
 
 pub mod client;
 mod error;
-#[cfg(feature = "std")]
-#[doc(hidden)]
-pub mod fuzz;
 #[cfg(feature = "std")]
 pub mod host;
 mod layout;

@@ -1,5 +1,8 @@
 #![no_main]
 
+#[path = "../../../crates/rpc/tests/printf_hostile/play.rs"]
+mod play;
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    gpustub_rpc::fuzz::printf(data);
+    play::printf(data);
 });

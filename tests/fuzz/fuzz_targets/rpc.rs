@@ -1,5 +1,9 @@
 #![no_main]
 
+#[allow(dead_code, reason = "what seeds and results are for is for the tests")]
+#[path = "../../../crates/rpc/tests/hostile/play/mod.rs"]
+mod play;
+
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -10,5 +14,5 @@ static ROOT: LazyLock<PathBuf> =
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let _ = std::fs::remove_dir_all(&*ROOT);
     std::fs::create_dir(&*ROOT).expect("there is a place for files");
-    gpustub_rpc::fuzz::hostile(data, Some(&ROOT), false);
+    play::hostile(data, Some(&ROOT), false);
 });

@@ -34,3 +34,19 @@ pub fn was_read(port: u32, word: &AtomicU64) {
         }
     }
 }
+
+#[path = "../../tests/hostile/play/mod.rs"]
+mod play;
+
+/// What the server reads twice differs: the client writes it in between.
+#[test]
+fn nothing_is_believed_twice() {
+    for seed in 0..60 {
+        // Shown if it fails.
+        println!("seed {seed}");
+        let data = play::script_of(seed);
+        changing(&play::script::HOSTILE, seed, || {
+            play::hostile(&data, None, false)
+        });
+    }
+}

@@ -11,10 +11,10 @@ use super::script::{
     BUDGET, ECHO, Fill, HONEST, HOSTILE, Memory as Amount, PORTS, Script, Setting, Step,
 };
 use super::services::{Kept, own, services};
-use crate::client::{Call, Client, HostLocks, Locks};
-use crate::memory::{Memory, Region, Shared, Side};
-use crate::server::{Device, Dropped, Fault, Handlers, Limits, Opcodes};
-use crate::{Error, Layout, PACKET_WORDS, Packets, opcode};
+use gpustub_rpc::client::{Call, Client, HostLocks, Locks};
+use gpustub_rpc::memory::{Memory, Region, Shared, Side};
+use gpustub_rpc::server::{Device, Dropped, Fault, Handlers, Limits, Opcodes};
+use gpustub_rpc::{Error, Layout, PACKET_WORDS, Packets, opcode};
 
 /// What a device has lived through.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -33,7 +33,6 @@ pub struct Survived {
 ///
 /// Panics unless the other client of the device has right answers, ports are dropped only with a fault that
 /// is reported, and all memory is given back in the end.
-#[doc(hidden)]
 pub fn hostile(data: &[u8], root: Option<&Path>, storm: bool) -> Survived {
     let (setting, script) = Script::new(data);
     let rig = Rig::new(setting, root).expect("the sizes are allowed");
@@ -209,14 +208,19 @@ impl Rig {
     }
 
     fn fill(&self, port: u32, fill: &Fill) {
-        let mut packets = Packets::new(&self.memory, port, u64::MAX);
-        for lane in packets.lanes() {
+        for lane in 0..self.memory.layout().lanes() {
             if let Some((number, differ)) = fill.number {
                 let more = if differ { u64::from(lane) * 7 } else { 0 };
-                packets.set_word(lane, 0, number.wrapping_add(more));
+                self.memory
+                    .set_word(port, lane, 0, number.wrapping_add(more));
             }
-            if let Some((word, text)) = &fill.text {
-                packets.write(lane, *word, text);
+            if let Some((first, text)) = &fill.text {
+                for (word, part) in (*first..PACKET_WORDS).zip(text.chunks(8)) {
+                    let mut bytes = [0; 8];
+                    bytes[..part.len()].copy_from_slice(part);
+                    let value = u64::from_ne_bytes(bytes);
+                    self.memory.set_word(port, lane, word, value);
+                }
             }
         }
     }

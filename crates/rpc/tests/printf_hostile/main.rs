@@ -1,10 +1,13 @@
 //! Formats and arguments that are anything.
 #![cfg(feature = "std")]
 
-use gpustub_rpc::fuzz::printf;
+mod play;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use play::printf;
 
 /// Most bytes are of a meaning in a format.
 fn format() -> impl Strategy<Value = Vec<u8>> {

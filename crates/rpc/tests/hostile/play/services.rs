@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::script::{BUDGET, ECHO, Input, Setting};
-use crate::Error;
-use crate::host::{self, Services};
-use crate::server::{Budget, Handlers, Limits};
+use gpustub_rpc::Error;
+use gpustub_rpc::host::{self, Services};
+use gpustub_rpc::server::{Budget, Handlers, Limits};
 
 /// Where the budget of a device is put.
 pub type Kept = Arc<Mutex<Option<Arc<Budget>>>>;

@@ -1,6 +1,8 @@
 //! Clients that do anything: the server lives, serves the others, and holds no more than it may.
 #![cfg(feature = "std")]
 
+mod play;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
 use std::error::Error;
@@ -8,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use gpustub_rpc::fuzz::{hostile, script_of};
+use play::{hostile, script_of};
 
 /// Counts the bytes of the process, and the most that there were.
 struct Counting;

@@ -1,8 +1,6 @@
 //! What a hostile client does, read from any bytes.
 
-use alloc::vec::Vec;
-
-use crate::opcode;
+use gpustub_rpc::opcode;
 
 /// Opcodes of the driver's own services.
 pub const ECHO: u32 = opcode::OWN | 1;
@@ -171,7 +169,7 @@ impl<'d> Script<'d> {
     }
 
     fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        core::array::from_fn(|_| self.byte())
+        std::array::from_fn(|_| self.byte())
     }
 
     fn number(&mut self) -> u64 {
