@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::memory::{Region, Shared};
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
 use gpustub_rpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
@@ -83,7 +83,7 @@ fn llvms(llvm: &Llvm, ports: u32) -> Result<Vec<f64>> {
         scope.spawn(move || serve(ports, 1, start as *mut c_void));
         let times = calls(|value| (llvm.increment)(client, value));
         // Ends the server: a call that it does not know.
-        let ours: Client<Shared, _> = Client::new(*region, HostLocks::new());
+        let ours: Client<Region, _> = Client::new(region.clone(), HostLocks::new());
         ours.open(opcode::NOOP, 1).send(|_| {});
         times
     });
@@ -113,9 +113,9 @@ enum Policy {
 }
 
 /// A device whose calls add one, with a client.
-fn device(layout: Layout) -> Result<(Device, Client<Shared, HostLocks>)> {
+fn device(layout: Layout) -> Result<(Device, Client<Region, HostLocks>)> {
     let region = Region::zeroed(layout)?;
-    let client = Client::new(*region, HostLocks::new());
+    let client = Client::new(region.clone(), HostLocks::new());
     let mut handlers = Handlers::new();
     handlers.reply(opcode::TEST_INCREMENT, |packets| {
         for lane in packets.lanes() {
@@ -132,7 +132,7 @@ fn device(layout: Layout) -> Result<(Device, Client<Shared, HostLocks>)> {
 fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
     let (mut device, client) = device(Layout::new(64, 1)?)?;
     // A device does not take the processor on which the server's thread was.
-    let client = Client::new(*client.memory(), HostLocks::yielding());
+    let client = Client::new(client.memory().clone(), HostLocks::yielding());
     let call = |value| {
         let mut call = client.open(opcode::TEST_INCREMENT, 1);
         call.send(|packets| packets.set_word(0, 0, value));

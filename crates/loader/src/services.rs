@@ -61,7 +61,7 @@ impl Services {
         } = *wires;
         // SAFETY: the memory is never freed, and nothing else here touches it from now on.
         let shared = unsafe { Shared::new(memory.host(), memory.size(), layout) };
-        let region = Region::new(shared.map_err(refused)?, || {});
+        let region = Region::new(shared.map_err(refused)?, |_| {});
         let server = Arc::new(Server::new(Idle::default()));
         server.add(Device::new(
             region,

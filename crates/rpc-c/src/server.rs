@@ -50,10 +50,9 @@ struct Devices {
     by_handle: BTreeMap<u64, Entry>,
 }
 
-#[derive(Clone, Copy)]
 struct Entry {
     id: DeviceId,
-    memory: Shared,
+    memory: Region,
     size: usize,
 }
 
@@ -109,7 +108,7 @@ impl Server {
         let layout = Layout::new(options.ports, options.lanes)?;
         let opcodes = options.opcodes()?;
         let memory = region(options, layout)?;
-        let entry = (*memory, layout.size());
+        let entry = (memory.clone(), layout.size());
         let registered = {
             let mut registered = lock(&self.registered);
             registered.is_used = true;
@@ -225,7 +224,7 @@ fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
             let given = usize::try_from(options.memory_size).unwrap_or(usize::MAX);
             // SAFETY: the header says what the memory is, and for how long.
             let memory = unsafe { Shared::new(memory.cast(), given, layout) }?;
-            Ok(Region::new(memory, move || release(memory, free)))
+            Ok(Region::new(memory, move |start| release(start, free)))
         }
         (None, Some(alloc)) => {
             let start = alloc.alloc(size as u64);
@@ -239,15 +238,15 @@ fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
             })?;
             // SAFETY: as many bytes were asked for, and nothing else knows of them yet.
             unsafe { start.cast::<u8>().write_bytes(0, size) };
-            Ok(Region::new(memory, move || release(memory, free)))
+            Ok(Region::new(memory, move |start| release(start, free)))
         }
         (None, None) => Ok(Region::zeroed(layout)?),
     }
 }
 
-fn release(memory: Shared, free: Option<Callback<Free>>) {
+fn release(start: NonNull<u8>, free: Option<Callback<Free>>) {
     if let Some(free) = free {
-        free.free(memory.start().as_ptr().cast::<c_void>());
+        free.free(start.as_ptr().cast::<c_void>());
     }
 }
 

@@ -58,7 +58,7 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
             theirs.set(at, theirs.get(at) + 5);
         })?;
         let region = Region::zeroed(Layout::new(ports as u32, 1)?)?;
-        let client = Client::new(*region, HostLocks::yielding());
+        let client = Client::new(region.clone(), HostLocks::yielding());
         let limits = Limits::default();
         let mut device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
         let (next, ended) = (AtomicU64::new(0), AtomicBool::new(false));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use gpustub_rpc::client::{Call, Client, HostLocks, Locks};
 use gpustub_rpc::host::printf;
-use gpustub_rpc::memory::{Region, Shared};
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::opcode::{PRINTF_TO_STDOUT, PRINTF_TO_STDOUT_PACKED};
 use gpustub_rpc::server::{Device, Fault, Handlers, Limits, Opcodes};
 use gpustub_rpc::{Error, Layout};
@@ -37,7 +37,7 @@ impl Locks for Turns {
 const STRINGS_LIMIT: usize = 4000;
 const TEXT_LIMIT: usize = 5000;
 
-type Ends = (Client<Shared, Turns>, Arc<Mutex<Device>>);
+type Ends = (Client<Region, Turns>, Arc<Mutex<Device>>);
 type Texts = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
 type Faults = Arc<Mutex<Vec<Fault>>>;
 
@@ -63,7 +63,7 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
     let found = Arc::clone(faults);
     handlers.on_fault(move |dropped| found.lock().unwrap().push(dropped.fault.clone()));
     let region = Region::zeroed(Layout::new(2, lanes)?)?;
-    let memory = *region;
+    let memory = region.clone();
     let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
     let device = Arc::new(Mutex::new(device));
     let turns = Turns {
@@ -126,7 +126,7 @@ fn print(lane: u32, packed: bool) -> Print {
 }
 
 /// Tells each lane's result.
-fn talk(call: &mut Call<'_, Shared, Turns>, prints: &[Print]) -> BTreeMap<u32, u64> {
+fn talk(call: &mut Call<'_, Region, Turns>, prints: &[Print]) -> BTreeMap<u32, u64> {
     let of = |lane: u32| &prints[lane as usize];
     call.send_n(|lane| of(lane).format.as_bytes());
     call.recv(|packets| {

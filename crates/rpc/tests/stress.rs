@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::memory::{Region, Shared};
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::server::{Device, Handlers, Limits, Opcodes};
 use gpustub_rpc::{Error, Layout};
 
@@ -15,9 +15,9 @@ const ECHO: u32 = 0x6700_0002;
 fn device(
     layout: Layout,
     handlers: Handlers,
-) -> Result<(Device, Client<Shared, HostLocks>), Error> {
+) -> Result<(Device, Client<Region, HostLocks>), Error> {
     let region = Region::zeroed(layout)?;
-    let client = Client::new(*region, HostLocks::yielding());
+    let client = Client::new(region.clone(), HostLocks::yielding());
     let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
     Ok((device, client))
 }

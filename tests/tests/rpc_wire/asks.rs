@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
 use gpustub_rpc::client::{Call, Client, HostLocks, Locks};
-use gpustub_rpc::memory::Shared;
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::{Lanes, Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
@@ -58,12 +58,12 @@ impl Locks for Waiting<'_> {
     }
 }
 
-type OneCall<'c> = Call<'c, Shared, Waiting<'c>>;
+type OneCall<'c> = Call<'c, Region, Waiting<'c>>;
 
 /// A program: what it asks for, lanes of a mask ask together.
 struct Program<'p> {
     llvm: Llvm,
-    client: Client<Shared, Waiting<'p>>,
+    client: Client<Region, Waiting<'p>>,
     mask: u64,
 }
 
@@ -358,7 +358,7 @@ fn one_program(llvm: Llvm, server: &Path, dir: &Path, layout: Layout, mask: u64)
     };
     let program = Program {
         llvm,
-        client: Client::new(*region, locks),
+        client: Client::new(region.clone(), locks),
         mask: mask & layout.lane_mask(),
     };
     program.all();

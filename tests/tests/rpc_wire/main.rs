@@ -13,7 +13,7 @@ use std::thread;
 
 use gpustub_rpc::client::{Client, HostLocks};
 use gpustub_rpc::host::Services;
-use gpustub_rpc::memory::{Region, Shared};
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
 use gpustub_rpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
@@ -211,7 +211,7 @@ fn heavy_llvms_server_serves() -> Result<()> {
     for (ports, lanes) in layouts() {
         let layout = Layout::new(ports, lanes)?;
         let region = Region::zeroed(layout)?;
-        let client: Client<Shared, _> = Client::new(*region, HostLocks::yielding());
+        let client: Client<Region, _> = Client::new(region.clone(), HostLocks::yielding());
         let start = region.start().as_ptr() as usize;
         thread::scope(|scope| {
             let server = scope.spawn(move || (llvm.serve)(ports, lanes, start as *mut c_void));

@@ -115,5 +115,5 @@ pub fn mapped(path: &Path, layout: Layout) -> Result<Region> {
     let start = NonNull::new(map.as_mut_ptr()).ok_or("a map at no address")?;
     // SAFETY: the map is there until the region is released, and nothing else here uses it.
     let memory = unsafe { Shared::new(start, map.len(), layout) }?;
-    Ok(Region::new(memory, move || drop(map)))
+    Ok(Region::new(memory, move |_| drop(map)))
 }

@@ -6,6 +6,8 @@ mod region;
 mod shared;
 mod wide;
 
+use core::ops::Deref;
+
 use crate::Layout;
 pub use region::Region;
 pub use shared::Shared;
@@ -52,6 +54,49 @@ pub trait Memory {
             let changed = self.inbox(Side::Server, port) != *quiet;
             bits | u64::from(changed) << (port - first)
         })
+    }
+}
+
+/// Memory that is somewhere else: of a [`Region`], or lent.
+impl<P: Deref<Target: Memory>> Memory for P {
+    fn layout(&self) -> Layout {
+        (**self).layout()
+    }
+
+    fn inbox(&self, side: Side, port: u32) -> u32 {
+        (**self).inbox(side, port)
+    }
+
+    fn outbox(&self, side: Side, port: u32) -> u32 {
+        (**self).outbox(side, port)
+    }
+
+    fn set_outbox(&self, side: Side, port: u32, value: u32) {
+        (**self).set_outbox(side, port, value);
+    }
+
+    fn mask(&self, port: u32) -> u64 {
+        (**self).mask(port)
+    }
+
+    fn opcode(&self, port: u32) -> u32 {
+        (**self).opcode(port)
+    }
+
+    fn set_header(&self, port: u32, mask: u64, opcode: u32) {
+        (**self).set_header(port, mask, opcode);
+    }
+
+    fn word(&self, port: u32, lane: u32, word: usize) -> u64 {
+        (**self).word(port, lane, word)
+    }
+
+    fn set_word(&self, port: u32, lane: u32, word: usize, value: u64) {
+        (**self).set_word(port, lane, word, value);
+    }
+
+    fn changed(&self, first: u32, quiet: &[u32; 64]) -> u64 {
+        (**self).changed(first, quiet)
     }
 }
 

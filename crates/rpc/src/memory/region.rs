@@ -2,6 +2,7 @@
 
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -9,20 +10,32 @@ use core::ptr::NonNull;
 use super::Shared;
 use crate::{Error, Layout};
 
-/// Memory of a device, and what gives it back.
+/// Memory of a device, and what gives it back. A clone of it is the same memory, which is there until the last
+/// one is dropped.
 ///
 /// A device keeps it for as long as one of its calls is there, which may be longer than the device.
 pub struct Region {
+    /// Here too, as each access is by it.
     memory: Shared,
-    release: Option<Box<dyn FnOnce() + Send + Sync>>,
+    owner: Arc<Owner>,
 }
 
+struct Owner {
+    memory: Shared,
+    release: Option<Release>,
+}
+
+type Release = Box<dyn FnOnce(NonNull<u8>) + Send + Sync>;
+
 impl Region {
-    /// Memory, and what is to be done once nobody uses it.
-    pub fn new(memory: Shared, release: impl FnOnce() + Send + Sync + 'static) -> Self {
+    /// Memory, and what is to be done once nobody uses it: it is told where the memory begins.
+    pub fn new(memory: Shared, release: impl FnOnce(NonNull<u8>) + Send + Sync + 'static) -> Self {
         Self {
-            memory,
-            release: Some(Box::new(release)),
+            memory: memory.again(),
+            owner: Arc::new(Owner {
+                memory,
+                release: Some(Box::new(release)),
+            }),
         }
     }
 
@@ -43,8 +56,17 @@ impl Region {
         // SAFETY: the memory is there until it is released below, and nothing else knows of it.
         let memory = unsafe { Shared::new(start, size, layout) }?;
         // SAFETY: allocated above, by the same layout; nobody uses it any more.
-        let release = move |memory: Shared| unsafe { dealloc(memory.start().as_ptr(), of) };
-        Ok(Self::new(memory, move || release(memory)))
+        let release = move |start: NonNull<u8>| unsafe { dealloc(start.as_ptr(), of) };
+        Ok(Self::new(memory, release))
+    }
+}
+
+impl Clone for Region {
+    fn clone(&self) -> Self {
+        Self {
+            memory: self.memory.again(),
+            owner: Arc::clone(&self.owner),
+        }
     }
 }
 
@@ -56,10 +78,10 @@ impl Deref for Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
-            release();
+            release(self.memory.start());
         }
     }
 }
@@ -67,5 +89,33 @@ impl Drop for Region {
 impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.memory.fmt(f)
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::memory::{Memory, Side};
+
+    #[test]
+    fn memory_is_given_back_with_its_last_user() -> Result<(), Error> {
+        let zeroed = Region::zeroed(Layout::new(1, 1)?)?;
+        let (release, released) = channel();
+        let region = Region::new(zeroed.again(), move |start| {
+            drop(zeroed);
+            release
+                .send(start.as_ptr().addr())
+                .expect("it is waited for");
+        });
+        let start = region.start().as_ptr().addr();
+        let client = region.clone();
+        drop(region);
+        assert!(released.try_recv().is_err());
+        client.set_outbox(Side::Client, 0, 1);
+        drop(client);
+        assert_eq!(released.try_recv(), Ok(start));
+        Ok(())
     }
 }

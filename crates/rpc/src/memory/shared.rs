@@ -8,7 +8,8 @@ use crate::layout::PACKET_WORDS;
 use crate::{Error, Layout};
 
 /// Memory at an address, as a device sees it too.
-#[derive(Clone, Copy, Debug)]
+// No `Clone`: a copy of what a `Region` lends would outlive its memory.
+#[derive(Debug)]
 pub struct Shared {
     start: NonNull<u8>,
     layout: Layout,
@@ -29,13 +30,18 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The memory stays readable and writable for as long as this value, a copy of it or a server with
-    /// it is there. Nothing in this process makes references to it, or touches it but by atomic accesses.
+    /// The memory stays readable and writable for as long as this value is there, or a [`Region`](super::Region)
+    /// that was made of it. Nothing in this process makes references to it, or touches it but by atomic accesses.
     pub unsafe fn new(start: NonNull<u8>, size: usize, layout: Layout) -> Result<Self, Error> {
         if size < layout.size() || start.cast::<u64>().as_ptr() as usize % 8 != 0 {
             return Err(Error::Memory(size));
         }
         Ok(Self { start, layout })
+    }
+
+    /// The same memory: for who keeps both.
+    pub(super) fn again(&self) -> Self {
+        Self { ..*self }
     }
 
     /// Where it begins.

@@ -228,7 +228,7 @@ mod tests {
         let mut clients = Vec::new();
         for _ in 0..2 {
             let memory = Region::zeroed(Layout::new(2, 1)?)?;
-            clients.push(Client::new(*memory, HostLocks::new()));
+            clients.push(Client::new(memory.clone(), HostLocks::new()));
             let device = Device::new(
                 memory,
                 Arc::clone(&handlers),

@@ -8,7 +8,7 @@ use std::thread;
 
 use gpustub_rpc::client::{Call, Client, HostLocks};
 use gpustub_rpc::host::Services;
-use gpustub_rpc::memory::{Region, Shared};
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::server::{Device, Dropped, Handlers, Idle, Limits, Opcodes, Server};
 use gpustub_rpc::{Lanes, Layout, PACKET_WORDS, opcode};
 
@@ -66,7 +66,7 @@ pub fn masks(lanes: u32) -> Vec<u64> {
 }
 
 pub struct Program {
-    client: Client<Shared, HostLocks>,
+    client: Client<Region, HostLocks>,
     faults: Arc<Mutex<Vec<Dropped>>>,
 }
 
@@ -88,7 +88,7 @@ pub fn run<T>(
             .push(fault.clone());
     });
     let region = Region::zeroed(Layout::new(64, lanes)?)?;
-    let client = Client::new(*region, HostLocks::yielding());
+    let client = Client::new(region.clone(), HostLocks::yielding());
     server.add(Device::new(
         region,
         Arc::new(handlers),
@@ -122,7 +122,7 @@ pub fn with<T>(
 }
 
 impl Program {
-    pub fn open_call(&self, opcode: u32, mask: u64) -> Call<'_, Shared, HostLocks> {
+    pub fn open_call(&self, opcode: u32, mask: u64) -> Call<'_, Region, HostLocks> {
         self.client.open(opcode, mask)
     }
 
@@ -246,7 +246,7 @@ fn texts(text: impl Fn(u32) -> String) -> Vec<Vec<u8>> {
     (0..64).map(text).collect()
 }
 
-pub fn send_words(call: &mut Call<'_, Shared, HostLocks>, words: impl Fn(u32) -> [u64; 3]) {
+pub fn send_words(call: &mut Call<'_, Region, HostLocks>, words: impl Fn(u32) -> [u64; 3]) {
     call.send(|packets| {
         for lane in packets.lanes() {
             for (word, value) in words(lane).into_iter().enumerate() {
@@ -256,7 +256,7 @@ pub fn send_words(call: &mut Call<'_, Shared, HostLocks>, words: impl Fn(u32) ->
     });
 }
 
-pub fn word(call: &mut Call<'_, Shared, HostLocks>) -> Of<u64> {
+pub fn word(call: &mut Call<'_, Region, HostLocks>) -> Of<u64> {
     let read = call.recv(|packets| {
         let word = |lane| (lane, packets.word(lane, 0));
         packets.lanes().map(word).collect()
@@ -264,7 +264,7 @@ pub fn word(call: &mut Call<'_, Shared, HostLocks>) -> Of<u64> {
     read.expect("the call is open")
 }
 
-pub fn messages(call: &mut Call<'_, Shared, HostLocks>) -> Of<Vec<u8>> {
+pub fn messages(call: &mut Call<'_, Region, HostLocks>) -> Of<Vec<u8>> {
     let mut got: Of<Vec<u8>> = call.lanes().map(|lane| (lane, Vec::new())).collect();
     call.recv_n(|lane, _, bytes| {
         got.entry(lane).or_default().extend(bytes);
@@ -273,7 +273,7 @@ pub fn messages(call: &mut Call<'_, Shared, HostLocks>) -> Of<Vec<u8>> {
 }
 
 /// Data, then its size.
-pub fn read_answer(call: &mut Call<'_, Shared, HostLocks>) -> Of<Vec<u8>> {
+pub fn read_answer(call: &mut Call<'_, Region, HostLocks>) -> Of<Vec<u8>> {
     let data = messages(call);
     let sizes = word(call);
     for (lane, size) in sizes {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use gpustub_rpc::client::{Call, Client, HostLocks};
-use gpustub_rpc::memory::{Region, Shared};
+use gpustub_rpc::memory::Region;
 use gpustub_rpc::server::{Device, Handlers, Limits, Opcodes};
 use gpustub_rpc::{Error, Layout};
 
@@ -21,14 +21,14 @@ pub const NOTE: u32 = 0x6700_0003;
 /// Three numbers, one after the other; their sum after each.
 pub const SUMS: u32 = 0x6700_0004;
 
-pub type Calls<'c> = Call<'c, Shared, HostLocks>;
+pub type Calls<'c> = Call<'c, Region, HostLocks>;
 
 /// How often each number was served.
 pub type Served = Arc<Mutex<BTreeMap<u64, u32>>>;
 
 pub struct Bench {
     device: Device,
-    pub client: Client<Shared, HostLocks>,
+    pub client: Client<Region, HostLocks>,
     served: Served,
 }
 
@@ -77,7 +77,7 @@ impl Bench {
         })?;
         handlers.on_fault(|dropped| panic!("{dropped:?}"));
         let region = Region::zeroed(layout)?;
-        let client = Client::new(*region, HostLocks::yielding());
+        let client = Client::new(region.clone(), HostLocks::yielding());
         let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
         Ok(Self {
             device,

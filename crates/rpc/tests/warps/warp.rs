@@ -2,7 +2,7 @@
 
 use gpustub_rpc::Lanes;
 use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::memory::{Memory, Shared};
+use gpustub_rpc::memory::{Memory, Region};
 
 use crate::rig::{Calls, INCREMENT, INVERT, NOTE, SUMS};
 
@@ -41,7 +41,7 @@ impl Random {
 
 /// A warp: all its lanes are one thread of the host.
 pub struct Warp<'c> {
-    client: &'c Client<Shared, HostLocks>,
+    client: &'c Client<Region, HostLocks>,
     all: u64,
     id: u64,
     random: Random,
@@ -51,7 +51,7 @@ pub struct Warp<'c> {
 }
 
 impl<'c> Warp<'c> {
-    pub fn new(client: &'c Client<Shared, HostLocks>, id: u64, seed: u64, mortal: bool) -> Self {
+    pub fn new(client: &'c Client<Region, HostLocks>, id: u64, seed: u64, mortal: bool) -> Self {
         Self {
             client,
             all: client.memory().layout().lane_mask(),

@@ -44,9 +44,9 @@ pub fn hostile(data: &[u8], root: Option<&Path>, storm: bool) -> Survived {
             let seed = data
                 .iter()
                 .fold(1, |sum: u64, byte| sum.rotate_left(9) ^ u64::from(*byte));
-            let memory = rig.memory;
+            let memory = &rig.memory;
             let ended = &ended;
-            scope.spawn(move || noise(&memory, seed, ended));
+            scope.spawn(move || noise(memory, seed, ended));
         }
         rig.play(script)
     });
@@ -132,8 +132,8 @@ impl Locks for Polling {
 struct Rig {
     setting: Setting,
     limits: Limits,
-    memory: Shared,
-    client: Client<Shared, Polling>,
+    memory: Region,
+    client: Client<Region, Polling>,
     /// The standard input ends with it.
     input: Option<Sender<()>>,
     released: Receiver<()>,
@@ -165,8 +165,9 @@ impl Rig {
         let layout = Layout::new(PORTS, setting.lanes)?;
         let (release, released) = channel();
         let zeroed = Region::zeroed(layout)?;
-        let memory = *zeroed;
-        let region = Region::new(memory, move || {
+        // SAFETY: the memory is there until the region is released, and nothing else uses it.
+        let memory = unsafe { Shared::new(zeroed.start(), layout.size(), layout) }?;
+        let region = Region::new(memory, move |_| {
             drop(zeroed);
             let _ = release.send(());
         });
@@ -174,6 +175,7 @@ impl Rig {
             true => Opcodes::Narrow,
             false => Opcodes::Wide,
         };
+        let memory = region.clone();
         let device = Device::new(region, Arc::new(handlers), limits, opcodes);
         let polling = Polling {
             locks: HostLocks::yielding(),
@@ -183,8 +185,8 @@ impl Rig {
         Ok(Self {
             setting,
             limits,
+            client: Client::new(memory.clone(), polling),
             memory,
-            client: Client::new(memory, polling),
             input,
             released,
             budget,
@@ -298,7 +300,7 @@ impl Rig {
         false
     }
 
-    fn call(&self, opcode: u32, mask: u64) -> Call<'_, Shared, Polling> {
+    fn call(&self, opcode: u32, mask: u64) -> Call<'_, Region, Polling> {
         let opcode = match (self.setting.narrow, opcode & !0xffff == opcode::LIBC) {
             // As LLVM 19 writes it: the first half in memory.
             (true, true) => {
@@ -369,7 +371,7 @@ impl Rig {
                 let address = 0x1000_u64.to_ne_bytes();
                 let arguments = [&1234_i32.to_ne_bytes()[..], &address].concat();
                 call.send_n(|_| &arguments);
-                let asked = |packets: &Packets<'_, Shared>| {
+                let asked = |packets: &Packets<'_, Region>| {
                     packets.lanes().all(|lane| packets.word(lane, 1) == 0x1000)
                 };
                 assert_eq!(call.recv(asked), Some(true));
@@ -394,7 +396,7 @@ impl Rig {
         let budget = self.budget.lock().ok().and_then(|mut budget| budget.take());
         drop(self.input);
         // The device with its calls, then what threads still hold of them.
-        drop(self.client);
+        drop((self.client, self.memory));
         self.released.recv().expect("the memory is given back");
         let budget = budget.expect("the first call gives it");
         while Arc::strong_count(&budget) > 1 {
@@ -409,7 +411,7 @@ impl Rig {
     }
 }
 
-fn send(call: &mut Call<'_, Shared, Polling>, word: impl Fn(u32) -> u64) {
+fn send(call: &mut Call<'_, Region, Polling>, word: impl Fn(u32) -> u64) {
     call.send(|packets| {
         for lane in packets.lanes() {
             packets.set_word(lane, 0, word(lane));
@@ -417,7 +419,7 @@ fn send(call: &mut Call<'_, Shared, Polling>, word: impl Fn(u32) -> u64) {
     });
 }
 
-fn check(call: &mut Call<'_, Shared, Polling>, right: impl Fn(u32, u64) -> bool) {
+fn check(call: &mut Call<'_, Region, Polling>, right: impl Fn(u32, u64) -> bool) {
     let wrong = call.recv(|packets| {
         let mut answers = packets.lanes().map(|lane| (lane, packets.word(lane, 0)));
         answers.find(|(lane, answer)| !right(*lane, *answer))
