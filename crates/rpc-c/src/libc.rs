@@ -6,6 +6,7 @@ use std::mem::size_of;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpustub_rpc::host::{Limits, Services};
 use gpustub_rpc::opcode;
@@ -144,12 +145,17 @@ impl Libc {
         })
     }
 
-    /// Those of one device: what it leaves open is closed with it.
-    pub fn services(&self, device: CDevice) -> Result<Services, Status> {
+    /// Those of one device: what it leaves open is closed with it. Its end is told if it was added.
+    pub fn services(
+        &self,
+        device: CDevice,
+        is_added: &Arc<AtomicBool>,
+    ) -> Result<Services, Status> {
         let functions = &self.functions;
         let uses = Arc::new(Uses {
             device,
             end: functions.end,
+            is_added: Arc::clone(is_added),
         });
         let stream = |stream| Stream {
             functions: *functions,
@@ -218,12 +224,15 @@ fn folder(path: &CStr) -> Result<PathBuf, Status> {
 struct Uses {
     device: CDevice,
     end: Option<Callback<DeviceCallback>>,
+    /// A device that could not be added has no end: the program knows nothing of it.
+    is_added: Arc<AtomicBool>,
 }
 
 impl Drop for Uses {
     fn drop(&mut self) {
-        if let Some(end) = self.end {
-            end.of(self.device);
+        match self.end {
+            Some(end) if self.is_added.load(Ordering::Acquire) => end.of(self.device),
+            _ => {}
         }
     }
 }

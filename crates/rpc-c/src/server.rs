@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpustub_rpc::Layout;
@@ -107,8 +107,6 @@ impl Server {
     pub fn add(&self, options: &DeviceOptions) -> Result<CDevice, Status> {
         let layout = Layout::new(options.ports, options.lanes)?;
         let opcodes = options.opcodes()?;
-        let memory = region(options, layout)?;
-        let entry = (memory.clone(), layout.size());
         let registered = {
             let mut registered = lock(&self.registered);
             registered.is_used = true;
@@ -121,12 +119,16 @@ impl Server {
                 handle: devices.last,
             }
         };
-        let handlers = Arc::new(registered.handlers(device)?);
-        let served = Device::new(memory, handlers, options.limits(), opcodes);
+        // What can fail and takes nothing of the program's comes first.
+        let is_added = Arc::new(AtomicBool::new(false));
+        let handlers = Arc::new(registered.handlers(device, &is_added)?);
+        let memory = region(options, layout)?;
+        is_added.store(true, Ordering::Release);
+        let served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
         // Under one lock: a callback may remove its device at once.
         let mut devices = lock(&self.devices);
         let id = self.serving.add(served);
-        let (memory, size) = entry;
+        let size = layout.size();
         let entry = Entry { id, memory, size };
         devices.by_handle.insert(device.handle, entry);
         Ok(device)
@@ -176,10 +178,10 @@ impl Server {
 }
 
 impl Registered {
-    fn handlers(self, device: CDevice) -> Result<Handlers, Status> {
+    fn handlers(self, device: CDevice, is_added: &Arc<AtomicBool>) -> Result<Handlers, Status> {
         let mut handlers = Handlers::new();
         if let Some(libc) = self.libc {
-            libc.services(device)?.register(&mut handlers)?;
+            libc.services(device, is_added)?.register(&mut handlers)?;
         }
         for (opcode, handler) in self.handlers {
             match handler {

@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::size_of;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use gpurpc::*;
@@ -16,6 +17,7 @@ use support::{
     HANDLED_OPCODE, INVALID_ARGUMENT, STRUCT_SIZE, SUCCESS, Server, TOO_LATE, Turns, options,
 };
 
+const INVALID_MEMORY: c_int = 0x1005;
 const INVALID_ROOT: c_int = 0x100d;
 const STDIN: u64 = 1;
 const FAILED: u64 = u64::MAX;
@@ -392,4 +394,55 @@ fn wrong_options_are_refused() {
     folder.close().expect("it can be removed");
     let added = server.add(&support::options(1, 1));
     assert_eq!(added.map(|device| device.handle), Err(INVALID_ROOT));
+}
+
+/// A program gives back itself what it had given: nothing of it is taken before all else is right.
+#[test]
+fn a_device_that_cannot_be_added_takes_nothing() {
+    unsafe extern "C" fn free(_: *mut c_void, data: *mut c_void) {
+        // SAFETY: as the options below have it.
+        unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
+    }
+    unsafe extern "C" fn end(_: CDevice, data: *mut c_void) {
+        // SAFETY: as the options below have it.
+        unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
+    }
+    let (freed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let told = || {
+        let both = [&freed, &ended];
+        both.map(|times| times.load(Ordering::Relaxed))
+    };
+    let mut memory = [0_u64; 11];
+    {
+        let server = Server::new();
+        let folder = tempfile::tempdir().expect("there can be folders");
+        let root = CString::new(folder.path().as_os_str().as_encoded_bytes());
+        let root = root.expect("no folder has a NUL");
+        let options = LibcOptions {
+            root: root.as_ptr(),
+            end: Some(end),
+            data: (&raw const ended).cast_mut().cast(),
+            ..none()
+        };
+        assert_eq!(register(&server, &options), SUCCESS);
+        let given = DeviceOptions {
+            memory: memory.as_mut_ptr().cast(),
+            memory_size: 88,
+            free: Some(free),
+            data: (&raw const freed).cast_mut().cast(),
+            ..support::options(1, 1)
+        };
+        let add = |options: &DeviceOptions| server.add(options).map(drop);
+        let small = DeviceOptions {
+            memory_size: 87,
+            ..given
+        };
+        assert_eq!(add(&small), Err(INVALID_MEMORY));
+        assert_eq!(add(&given), Ok(()));
+        folder.close().expect("it can be removed");
+        assert_eq!(add(&given), Err(INVALID_ROOT));
+        assert_eq!(told(), [0, 0]);
+    }
+    // With the server, the device that there was.
+    assert_eq!(told(), [1, 1]);
 }
