@@ -265,5 +265,5 @@ async fn with_root(
         return Ok(BTreeMap::new());
     };
     let work = move || lanes.map(|lane| (lane, done(work(&root, lane)))).collect();
-    io.pool.run(work).await
+    io.pool.queue(work).await
 }

@@ -36,7 +36,7 @@ async fn print(mut port: Port, io: Arc<Io>, to: Option<u64>, packed: bool) -> Re
     // Strings are as many bytes as texts may be: what is longer could not be printed.
     let received = printf::receive(&mut port, packed, limit).await?;
     // A format can ask for more time than it has bytes.
-    let texts = io.pool.run(move || received.texts(limit)).await??;
+    let texts = io.pool.queue(move || received.texts(limit)).await??;
     let write = move |lane, stream: &mut Stream| {
         let text = texts.get(lane).unwrap_or_default();
         match stream.write(text) {
