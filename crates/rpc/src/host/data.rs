@@ -65,6 +65,15 @@ impl Data {
     }
 
     fn make_room(&mut self, more: usize) -> bool {
-        self.reserved.grow(more).is_ok() && self.bytes.try_reserve_exact(more).is_ok()
+        let before = self.reserved.bytes();
+        if self.reserved.grow(more).is_err() {
+            return false;
+        }
+        let there = self.bytes.try_reserve_exact(more).is_ok();
+        if !there {
+            // Room that is counted is there.
+            self.reserved.shrink(before);
+        }
+        there
     }
 }
