@@ -215,10 +215,15 @@ impl Device {
                 };
                 self.set_quiet(port, quiet);
             }
-            Ok(Poll::Ready(Ok(handle))) => {
+            // A handler can have exchanged its port for that of another one.
+            Ok(Poll::Ready(Ok(handle))) if handle.is(&self.common, port) => {
                 self.open -= 1;
                 let outbox = handle.close();
                 self.ended(port, outbox);
+            }
+            Ok(Poll::Ready(Ok(_))) => {
+                self.open -= 1;
+                self.drop_port(port, opcode, Fault::Handler);
             }
             Ok(Poll::Ready(Err(fault))) | Err(fault) => {
                 self.open -= 1;

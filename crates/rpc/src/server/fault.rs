@@ -23,7 +23,7 @@ pub enum Fault {
         /// What is allowed: [`Limits::memory`](super::Limits::memory).
         limit: usize,
     },
-    /// The handler panicked, or dropped the port.
+    /// The handler panicked, or did not give its port back.
     Handler,
     /// What else a handler says.
     Other(&'static str),
@@ -40,7 +40,7 @@ impl fmt::Display for Fault {
                 f,
                 "{size} bytes more for messages; all calls together may have {limit}"
             ),
-            Self::Handler => f.write_str("the handler panicked or dropped the port"),
+            Self::Handler => f.write_str("the handler panicked or did not give its port back"),
             Self::Other(what) => f.write_str(what),
         }
     }

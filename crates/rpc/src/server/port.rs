@@ -187,6 +187,11 @@ impl Port {
         self.turns.close(&*self.common.memory)
     }
 
+    /// Whether it is this one of the ports that have this in common.
+    pub(crate) fn is(&self, common: &Arc<Common>, port: u32) -> bool {
+        Arc::ptr_eq(&self.common, common) && self.index() == port
+    }
+
     fn tell(&self) {
         let bits = self.turns.outbox() & 1 | u32::from(self.turns.owns()) << 1;
         let state = &self.common.states[self.index() as usize];

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::Layout;
     use crate::client::{Client, HostLocks};
-    use crate::memory::Region;
+    use crate::memory::{Memory, Region, Side};
     use crate::server::{Handlers, Limits, Opcodes};
 
     /// Without a thread that serves: whoever asks whether all is answered answers it.
@@ -258,6 +258,36 @@ mod tests {
             (server.settle(), server.settle(), server.open()),
             (false, true, 0)
         );
+        Ok(())
+    }
+
+    /// Of two calls, the second one gives back the port of the first one.
+    #[test]
+    fn a_handler_gives_back_its_own_port() -> Result<(), Error> {
+        let mut handlers = Handlers::new();
+        let first = Mutex::new(None);
+        handlers.talk(1, move |port| {
+            let other = first.lock().expect("nobody panics").replace(port);
+            async move {
+                match other {
+                    Some(other) => Ok(other),
+                    None => std::future::pending().await,
+                }
+            }
+        })?;
+        let memory = Region::zeroed(Layout::new(2, 1)?)?;
+        let client = Client::new(memory.clone(), HostLocks::new());
+        let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
+        let mut device = Device::new(memory, Arc::new(handlers), limits, opcodes);
+        let mut calls = [client.open(1, 1), client.open(1, 1)];
+        for call in &mut calls {
+            call.send(|_| {});
+        }
+        device.poll();
+        // The first one is still under way, and was not answered.
+        assert_eq!((device.open(), device.dropped()), (1, 1));
+        let answered = |port| client.memory().inbox(Side::Client, port);
+        assert_eq!([0, 1].map(answered), [0, 0]);
         Ok(())
     }
 }
