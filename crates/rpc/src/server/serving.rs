@@ -1,5 +1,7 @@
 //! Threads that serve devices.
 
+use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread;
@@ -36,11 +38,17 @@ impl Default for Idle {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeviceId(usize);
 
+#[derive(Default)]
+struct Devices {
+    /// No number is given out twice.
+    next: usize,
+    by_number: BTreeMap<usize, Arc<Mutex<Device>>>,
+}
+
 /// Any number of devices, served by any number of threads.
 #[derive(Default)]
 pub struct Server {
-    // A device that is removed leaves its place empty, so that no number is given out twice.
-    devices: RwLock<Vec<Option<Arc<Mutex<Device>>>>>,
+    devices: RwLock<Devices>,
     ending: AtomicBool,
     stopping: AtomicBool,
     idle: Idle,
@@ -58,8 +66,11 @@ impl Server {
     /// Serves a device from now on.
     pub fn add(&self, device: Device) -> DeviceId {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        devices.push(Some(Arc::new(Mutex::new(device))));
-        DeviceId(devices.len() - 1)
+        let number = devices.next;
+        devices.next += 1;
+        let device = Arc::new(Mutex::new(device));
+        devices.by_number.insert(number, device);
+        DeviceId(number)
     }
 
     /// Serves a device no longer. Calls that are under way are dropped; the memory is given back when
@@ -70,8 +81,7 @@ impl Server {
     /// If it was removed before.
     pub fn remove(&self, id: DeviceId) -> Result<(), Error> {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        let place = devices.get_mut(id.0).ok_or(Error::NoDevice)?;
-        let device = place.take().ok_or(Error::NoDevice)?;
+        let device = devices.by_number.remove(&id.0).ok_or(Error::NoDevice)?;
         // What gives its memory back may use the server.
         drop(devices);
         drop(device);
@@ -82,11 +92,7 @@ impl Server {
     /// anything.
     pub fn poll(&self) -> bool {
         let mut any = false;
-        let mut at = 0;
-        // The list is not kept locked while handlers run: they may add devices.
-        while let Some(device) = self.device(at) {
-            at += 1;
-            let Some(device) = device else { continue };
+        for device in self.devices() {
             match device.try_lock() {
                 Ok(mut device) => any |= device.poll(),
                 Err(TryLockError::Poisoned(device)) => any |= device.into_inner().poll(),
@@ -105,7 +111,7 @@ impl Server {
             let ending = self.ending.load(Ordering::Acquire);
             if self.poll() {
                 waiting = Waiting::new(self.idle);
-            } else if ending && !self.busy() {
+            } else if ending && self.settle() {
                 return;
             } else {
                 waiting.wait();
@@ -140,29 +146,21 @@ impl Server {
 
     /// Does something with each device, once no other thread serves it.
     fn each<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
-        // As in `poll`: the list is not kept locked while handlers run.
-        let devices = (0..).map_while(|at| self.device(at)).flatten();
-        devices.map(move |device| {
+        self.devices().map(move |device| {
             let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut device)
         })
     }
 
-    /// Whether calls are under way, or another thread is serving.
-    fn busy(&self) -> bool {
-        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        devices
-            .iter()
-            .flatten()
-            .any(|device| match device.try_lock() {
-                Ok(device) => device.open() > 0,
-                Err(_) => true,
-            })
-    }
-
-    fn device(&self, at: usize) -> Option<Option<Arc<Mutex<Device>>>> {
-        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-        devices.get(at).cloned()
+    /// All devices. They are not kept locked while handlers run, which may add some.
+    fn devices(&self) -> impl Iterator<Item = Arc<Mutex<Device>>> {
+        let mut from = 0;
+        iter::from_fn(move || {
+            let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+            let (number, device) = devices.by_number.range(from..).next()?;
+            from = number + 1;
+            Some(Arc::clone(device))
+        })
     }
 }
 
