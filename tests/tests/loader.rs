@@ -328,6 +328,21 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
     Ok(())
 }
 
+/// A driver takes its memory away when the process ends.
+#[test]
+fn nobody_serves_when_the_driver_ends() -> Result<()> {
+    let bench = Bench::new()?;
+    for driver in [CUDA, HIP] {
+        let mut command = bench.loader(&driver)?;
+        command.env("FAKE_END", "1");
+        command.args(["--runtime", driver.runtime, "--timeout", "300"]);
+        succeed(command.arg(bench.image("CLIENT=1")?).arg("work"))?;
+        let calls = bench.calls()?;
+        assert_eq!(calls.last().map(String::as_str), Some("end serving=0"));
+    }
+    Ok(())
+}
+
 /// A module or function that the driver loads when it is first used waits for kernels that run.
 #[test]
 fn cuda_loads_nothing_lazily() -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gpustub_rpc::host;
@@ -30,6 +30,18 @@ pub enum End {
 pub struct Services {
     server: Arc<Server>,
     ends: Receiver<End>,
+    serving: Option<JoinHandle<()>>,
+}
+
+/// Before the process ends as usual: a driver takes its memory away then.
+impl Drop for Services {
+    fn drop(&mut self) {
+        self.server.stop();
+        if let Some(serving) = self.serving.take() {
+            // Nothing else is to be done for one that has panicked.
+            let _ = serving.join();
+        }
+    }
 }
 
 /// What a program asks for is answered in this memory.
@@ -70,12 +82,16 @@ impl Services {
             opcodes,
         ));
 
-        let serving = Arc::clone(&server);
-        thread::Builder::new()
+        let served = Arc::clone(&server);
+        let serving = thread::Builder::new()
             .name("services".into())
-            .spawn(move || serving.serve())
+            .spawn(move || served.serve())
             .map_err(|e| Error::new(Code::Failed, format!("no thread for the services: {e}")))?;
-        Ok(Self { server, ends })
+        Ok(Self {
+            server,
+            ends,
+            serving: Some(serving),
+        })
     }
 
     /// What the program says of its end, if it says so within this time.

@@ -5,8 +5,9 @@
  *
  * Each call of the driver is a line in the file FAKE_LOG, with its stream. What a driver does in its own time takes
  * some questions here (cuMemAllocAsync is done at the third one). Other variables: FAKE_VERSION, FAKE_DEVICES,
- * FAKE_POOLS, FAKE_STATUS_OF_INIT. */
+ * FAKE_POOLS, FAKE_STATUS_OF_INIT, FAKE_END. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -72,6 +73,25 @@ __attribute__((format(printf, 1, 2))) static void record(const char *format, ...
     if (write(file, line, (size_t)size + 1) != size + 1)
         abort();
     close(file);
+}
+
+/* With FAKE_END, whether the loader's thread that reads the memory is there when the process ends, and a driver takes
+ * its memory away. */
+__attribute__((destructor)) static void at_end(void)
+{
+    int serving = 0;
+    DIR *tasks = getenv("FAKE_END") ? opendir("/proc/self/task") : NULL;
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        char path[300], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(name, sizeof name, file))
+            serving += strcmp(name, "services\n") == 0;
+        if (file)
+            fclose(file);
+    }
+    if (tasks && closedir(tasks) == 0)
+        record("end serving=%d", serving);
 }
 
 static int number(const void *stream)

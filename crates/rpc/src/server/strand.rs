@@ -79,7 +79,9 @@ impl Strand {
                         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
                     }
                 };
-                if thread::Builder::new().spawn(work).is_err() {
+                // Without a name it would have that of the thread that serves.
+                let named = thread::Builder::new().name("gpustub-rpc".into());
+                if named.spawn(work).is_err() {
                     return;
                 }
                 jobs.insert(sender)
