@@ -125,7 +125,7 @@ mod tests {
         // The number of ports is an `int` with padding behind it, whatever the byte order.
         assert_eq!(client[..4], 64_u32.to_ne_bytes());
         assert_eq!(client[4..8], [0; 4]);
-        let pointers: [u64; 4] = std::array::from_fn(|word| {
+        let pointers: [u64; 4] = core::array::from_fn(|word| {
             let bytes = client[8 + 8 * word..].first_chunk();
             u64::from_ne_bytes(*bytes.expect("a client has more words"))
         });
