@@ -297,7 +297,8 @@ gpurpc_status_t gpurpc_client_fill(void *client, size_t size, uint64_t buffer, u
  * into `any` if there was anything, else 0. `any` may be null. */
 gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
 
-/* Serves, with this thread, until gpurpc_end or gpurpc_stop. Several threads may. */
+/* Serves, with this thread, until gpurpc_end or gpurpc_stop. Several threads may; a callback, whose own call would
+ * never end, gets GPURPC_STATUS_BUSY. */
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
 
 /* Lets gpurpc_serve return, now and later, once all that clients have asked for is answered. A call whose

@@ -310,8 +310,7 @@ pub unsafe extern "C" fn gpurpc_poll(server: *mut Server, any: *mut c_int) -> c_
 pub unsafe extern "C" fn gpurpc_serve(server: *mut Server) -> c_int {
     run(|| {
         // SAFETY: as the caller promises.
-        unsafe { at(server) }?.serve();
-        Ok(())
+        unsafe { at(server) }?.serve()
     })
 }
 

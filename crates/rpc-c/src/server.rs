@@ -1,5 +1,6 @@
 //! `gpurpc_server_t`: devices by their numbers, and callbacks by their opcodes.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpustub_rpc::Layout;
 use gpustub_rpc::memory::{Region, Shared};
-use gpustub_rpc::server::{Device, DeviceId, Dropped, Handlers, Idle, Server as Serving};
+use gpustub_rpc::server::{Device, DeviceId, Dropped, Handlers, Idle, Opcodes, Server as Serving};
 
 use crate::call;
 use crate::callback::{
@@ -33,8 +34,8 @@ struct Registered {
     handlers: BTreeMap<u32, Handler>,
     fault: Option<Callback<FaultCallback>>,
     libc: Option<Arc<Libc>>,
-    /// There are devices: it is too late for more.
-    is_used: bool,
+    /// How many were added, or are being added: with one it is too late for more.
+    devices: usize,
 }
 
 /// What serves an opcode.
@@ -97,9 +98,9 @@ impl Server {
 
     fn open_registered(&self) -> Result<MutexGuard<'_, Registered>, Status> {
         let registered = lock(&self.registered);
-        match registered.is_used {
-            true => Err(Status::TOO_LATE),
-            false => Ok(registered),
+        match registered.devices {
+            0 => Ok(registered),
+            _ => Err(Status::TOO_LATE),
         }
     }
 
@@ -109,9 +110,23 @@ impl Server {
         let opcodes = options.opcodes()?;
         let registered = {
             let mut registered = lock(&self.registered);
-            registered.is_used = true;
+            registered.devices += 1;
             registered.clone()
         };
+        let added = self.add_with(registered, options, layout, opcodes);
+        if added.is_err() {
+            lock(&self.registered).devices -= 1;
+        }
+        added
+    }
+
+    fn add_with(
+        &self,
+        registered: Registered,
+        options: &DeviceOptions,
+        layout: Layout,
+        opcodes: Opcodes,
+    ) -> Result<CDevice, Status> {
         let device = {
             let mut devices = lock(&self.devices);
             devices.last += 1;
@@ -155,10 +170,14 @@ impl Server {
         self.serving.poll()
     }
 
-    /// Until the end.
-    pub fn serve(&self) {
+    /// Until the end; not in a callback, whose own call would never end.
+    pub fn serve(&self) -> Result<(), Status> {
+        if DEPTH.get() > 0 {
+            return Err(Status::BUSY);
+        }
         let _use = Use::new(&self.users);
         self.serving.serve();
+        Ok(())
     }
 
     /// Lets [`Self::serve`] come to its end.
@@ -252,18 +271,25 @@ fn release(start: NonNull<u8>, free: Option<Callback<Free>>) {
     }
 }
 
+thread_local! {
+    /// How often this thread polls or serves: above 0 in callbacks.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
 /// A thread that polls or serves.
 struct Use<'s>(&'s AtomicUsize);
 
 impl<'s> Use<'s> {
     fn new(users: &'s AtomicUsize) -> Self {
         users.fetch_add(1, Ordering::AcqRel);
+        DEPTH.set(DEPTH.get() + 1);
         Self(users)
     }
 }
 
 impl Drop for Use<'_> {
     fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -355,6 +355,37 @@ fn replies_change_packets_in_place() {
     assert_eq!(seen.borrow().lanes, [0, 2]);
 }
 
+unsafe extern "C" fn serve(_: *mut Call, data: *mut c_void) {
+    // SAFETY: the data is a place for the server, which is there.
+    unsafe {
+        let (server, status) = *data.cast::<(*mut gpurpc::Server, *mut c_int)>();
+        *status = gpurpc_serve(server);
+    }
+}
+
+/// It would wait for the call that it is in.
+#[test]
+fn a_callback_does_not_serve() {
+    let server = Server::new();
+    let mut status = SUCCESS;
+    let data = (server.0, &raw mut status);
+    assert_eq!(server.register(CALL, serve, &data), SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(CALL, 1);
+    call.send(|_| {});
+    call.recv(|_| {});
+    drop(call);
+    assert_eq!(status, BUSY);
+    // Nor is anything left of it.
+    // SAFETY: the server is there.
+    unsafe {
+        assert_eq!(gpurpc_stop(server.0), SUCCESS);
+        assert_eq!(gpurpc_serve(server.0), SUCCESS);
+    }
+}
+
 unsafe extern "C" fn destroy(_: *mut Call, data: *mut c_void) {
     // SAFETY: the data is a place for the server, which is there.
     unsafe {

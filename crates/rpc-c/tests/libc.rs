@@ -394,6 +394,8 @@ fn wrong_options_are_refused() {
     folder.close().expect("it can be removed");
     let added = server.add(&support::options(1, 1));
     assert_eq!(added.map(|device| device.handle), Err(INVALID_ROOT));
+    // There is no device yet: it is not too late.
+    assert_eq!(register(&server, &none()), HANDLED_OPCODE);
 }
 
 /// A program gives back itself what it had given: nothing of it is taken before all else is right.

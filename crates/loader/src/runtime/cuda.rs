@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 
-use super::{Driver, Global, Handle, HostMemory, Runtime, Shape, failed};
+use super::{Driver, Global, Handle, HostMemory, OUT_OF_MEMORY, Runtime, Shape, failed, refused};
 use crate::error::{Error, Result};
 
 const DRIVER: Driver = Driver {
@@ -19,7 +19,6 @@ const OLDEST: (c_int, c_int) = (11, 2);
 
 // CUresult, CUdevice_attribute and so on (cuda.h).
 const INVALID_VALUE: c_int = 1;
-const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
 const NOT_FOUND: c_int = 500;
 const NOT_READY: c_int = 600;
@@ -219,6 +218,7 @@ impl Runtime for Cuda {
             let log = CStr::from_bytes_until_nul(&log)
                 .unwrap_or_default()
                 .to_string_lossy();
+            let error = refused(error, status);
             match log.trim() {
                 "" => error
                     .help("the image is for GPUs of another architecture, or for a newer driver"),

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use super::{Driver, Global, Handle, HostMemory, Runtime, Shape, failed};
+use super::{Driver, Global, Handle, HostMemory, OUT_OF_MEMORY, Runtime, Shape, failed, refused};
 use crate::error::{Error, Result};
 
 const DRIVER: Driver = Driver {
@@ -19,7 +19,6 @@ const DRIVER: Driver = Driver {
 const OLDEST: (c_int, c_int) = (5, 2);
 
 // hipError_t, hipDeviceAttribute_t and so on (hip_runtime_api.h; the same from 5.2 to 7.2).
-const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
 /// What `hipInit` of 5.2 says where there is no device; it takes no number of one.
 const INVALID_DEVICE: c_int = 101;
@@ -159,7 +158,8 @@ impl Runtime for Hip {
         // SAFETY: the image is whole, and has its size in it.
         let status = unsafe { hipModuleLoadData(&mut module, image.as_ptr().cast()) };
         check("hipModuleLoadData", status).map_err(|error| {
-            error.help("the image is for GPUs of another architecture, or for a newer runtime")
+            refused(error, status)
+                .help("the image is for GPUs of another architecture, or for a newer runtime")
         })?;
         Ok(Handle(module))
     }

@@ -212,6 +212,20 @@ impl Driver {
     }
 }
 
+/// Of CUDA and of HIP.
+const OUT_OF_MEMORY: c_int = 2;
+
+/// The error of a driver that does not load an image, for whatever is wrong with it.
+fn refused(error: Error, status: c_int) -> Error {
+    match status {
+        OUT_OF_MEMORY => error,
+        _ => Error {
+            code: Code::NotRunnable,
+            ..error
+        },
+    }
+}
+
 /// The error of a call of the driver that failed.
 fn failed(call: &str, status: c_int, name: *const c_char) -> Error {
     let name = if name.is_null() {
