@@ -439,7 +439,7 @@ fn known(commands: impl IntoIterator<Item = Command>, name: &str, driver: &Drive
             );
         }
         let ran = run(bench.loader(driver)?.arg(&image))?;
-        assert_eq!(ran.status.code(), Some(125), "{}", ran.stderr);
+        assert_eq!(ran.status.code(), Some(126), "{}", ran.stderr);
         let calls = bench.calls()?;
         assert!(
             calls
