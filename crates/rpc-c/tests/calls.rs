@@ -355,21 +355,21 @@ fn replies_change_packets_in_place() {
     assert_eq!(seen.borrow().lanes, [0, 2]);
 }
 
-unsafe extern "C" fn serve(_: *mut Call, data: *mut c_void) {
-    // SAFETY: the data is a place for the server, which is there.
+type OfServer = unsafe extern "C" fn(*mut gpurpc::Server) -> c_int;
+
+unsafe extern "C" fn within(_: *mut Call, data: *mut c_void) {
+    // SAFETY: the data is what the function below has; the server is there.
     unsafe {
-        let (server, status) = *data.cast::<(*mut gpurpc::Server, *mut c_int)>();
-        *status = gpurpc_serve(server);
+        let (server, act, status) = *data.cast::<(*mut gpurpc::Server, OfServer, *mut c_int)>();
+        *status = act(server);
     }
 }
 
-/// It would wait for the call that it is in.
-#[test]
-fn a_callback_does_not_serve() {
-    let server = Server::new();
+/// What a callback gets of it.
+fn within_a_callback(server: &Server, act: OfServer) -> c_int {
     let mut status = SUCCESS;
-    let data = (server.0, &raw mut status);
-    assert_eq!(server.register(CALL, serve, &data), SUCCESS);
+    let data = (server.0, act, &raw mut status);
+    assert_eq!(server.register(CALL, within, &data), SUCCESS);
     let options = options(1, 1);
     let device = server.add(&options).expect("it can be added");
     let client = server.client(device, &options);
@@ -377,36 +377,26 @@ fn a_callback_does_not_serve() {
     call.send(|_| {});
     call.recv(|_| {});
     drop(call);
-    assert_eq!(status, BUSY);
+    status
+}
+
+#[test]
+fn a_server_that_polls_is_not_destroyed() {
+    let server = Server::new();
+    assert_eq!(within_a_callback(&server, gpurpc_server_destroy), BUSY);
+}
+
+/// It would wait for the call that it is in.
+#[test]
+fn a_callback_does_not_serve() {
+    let server = Server::new();
+    assert_eq!(within_a_callback(&server, gpurpc_serve), BUSY);
     // Nor is anything left of it.
     // SAFETY: the server is there.
     unsafe {
         assert_eq!(gpurpc_stop(server.0), SUCCESS);
         assert_eq!(gpurpc_serve(server.0), SUCCESS);
     }
-}
-
-unsafe extern "C" fn destroy(_: *mut Call, data: *mut c_void) {
-    // SAFETY: the data is a place for the server, which is there.
-    unsafe {
-        let (server, status) = *data.cast::<(*mut gpurpc::Server, *mut c_int)>();
-        *status = gpurpc_server_destroy(server);
-    }
-}
-
-#[test]
-fn a_server_that_polls_is_not_destroyed() {
-    let server = Server::new();
-    let mut status = SUCCESS;
-    let data = (server.0, &raw mut status);
-    assert_eq!(server.register(CALL, destroy, &data), SUCCESS);
-    let options = options(1, 1);
-    let device = server.add(&options).expect("it can be added");
-    let client = server.client(device, &options);
-    let mut call = client.open(CALL, 1);
-    call.send(|_| {});
-    call.recv(|_| {});
-    assert_eq!(status, BUSY);
 }
 
 unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
