@@ -22,6 +22,8 @@ use crate::services::{End, Services, Wires, allocate, wait};
 const GRACE: Duration = Duration::from_millis(50);
 /// How long what a kernel had asked for is waited for when it has ended.
 const SETTLING: Duration = Duration::from_secs(10);
+/// The same of one that has failed: some of its calls come to no end.
+const SETTLING_OF_FAILED: Duration = Duration::from_secs(2);
 /// The longest pause between two questions whether a kernel has ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -176,13 +178,11 @@ impl Prepared {
     /// Waits until a kernel has ended, or the program says its end.
     fn watch(&self, kernel: &Kernel, deadline: Option<Instant>) -> Result<Option<End>> {
         let mut pause = Duration::from_micros(10);
-        loop {
-            if self
-                .gpu
-                .is_done(self.stream)
-                .map_err(|error| kernel.failed(error))?
-            {
-                break;
+        let (ended, settling) = loop {
+            match self.gpu.is_done(self.stream) {
+                Ok(false) => {}
+                Ok(true) => break (Ok(None), SETTLING),
+                Err(error) => break (Err(kernel.failed(error)), SETTLING_OF_FAILED),
             }
             if let Some(end) = self.end_within(pause) {
                 return Ok(Some(end));
@@ -191,17 +191,22 @@ impl Prepared {
                 return Err(self.timed_out(kernel));
             }
             pause = (pause * 2).min(PAUSE);
-        }
-        let Some(services) = &self.services else {
-            return Ok(None);
         };
-        // It may have asked for something, such as its exit, without waiting for an answer.
-        let until = Instant::now() + SETTLING;
-        if !services.settle(deadline.map_or(until, |deadline| deadline.min(until))) {
+        let Some(services) = &self.services else {
+            return ended;
+        };
+        // It may have asked for something, such as its exit, without waiting for an answer; and a trap may be
+        // how it ends then.
+        let until = Instant::now() + settling;
+        let settled = services.settle(deadline.map_or(until, |deadline| deadline.min(until)));
+        if !settled && ended.is_ok() {
             let (name, open) = (kernel.name(), calls(services.open()));
             eprintln!("warning: `{name}` has ended with {open} open, which are not waited for");
         }
-        Ok(services.end_within(Duration::ZERO))
+        match services.end_within(Duration::ZERO) {
+            Some(end) => Ok(Some(end)),
+            None => ended,
+        }
     }
 
     fn end_within(&self, pause: Duration) -> Option<End> {

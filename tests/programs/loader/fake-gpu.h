@@ -5,7 +5,7 @@
  *
  * Each call of the driver is a line in the file FAKE_LOG, with its stream. What a driver does in its own time takes
  * some questions here (cuMemAllocAsync is done at the third one). Other variables: FAKE_VERSION, FAKE_DEVICES,
- * FAKE_POOLS, FAKE_STATUS_OF_INIT, FAKE_END. */
+ * FAKE_POOLS, FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -115,6 +115,15 @@ static int ask(struct stream *stream)
         stream->questions--;
     pthread_mutex_unlock(&lock);
     return ready;
+}
+
+/* Waits until all that was asked of a stream is done. */
+__attribute__((unused)) static void wait_for(struct stream *stream)
+{
+    pthread_mutex_lock(&lock);
+    while (stream->asked != stream->done)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static void *allocate(size_t size, struct stream *stream)
