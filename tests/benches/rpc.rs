@@ -167,6 +167,7 @@ fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
         };
         call(1);
         let before = used()?;
+        // What is measured: nobody calls for so long.
         thread::sleep(pause);
         let idle = used()? - before;
         let start = Instant::now();

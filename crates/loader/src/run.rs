@@ -209,9 +209,12 @@ impl Prepared {
         }
     }
 
+    /// Between two questions to the driver. It could tell by a function in the stream (`cuLaunchHostFunc`) that
+    /// a kernel has ended, but not that one has failed: those functions are not called then.
     fn end_within(&self, pause: Duration) -> Option<End> {
         match &self.services {
             Some(services) => services.end_within(pause),
+            // Nobody can say its end.
             None => {
                 thread::sleep(pause);
                 None
