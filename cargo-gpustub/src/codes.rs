@@ -4,8 +4,8 @@
 use gpustub_core::diag::{CODES, Code};
 
 /// A build script that `sync` cannot edit.
-pub static BUILD_SCRIPT: Code = Code {
-    id: "build-script",
+pub static UNEDITABLE_BUILD_SCRIPT: Code = Code {
+    id: "uneditable-build-script",
     summary: "a build script that `sync` cannot edit",
     explanation: "\
 The stubs are compiled by one call in the package's build script. `sync` adds that line to
@@ -31,8 +31,8 @@ package is at the root, the file there holds that and `[policy]` only.
 };
 
 /// A library for C that is a Rust crate, too, and so would be device-linked twice.
-pub static TWO_FINALIZERS: Code = Code {
-    id: "two-finalizers",
+pub static MULTIPLE_FINALIZERS: Code = Code {
+    id: "multiple-finalizers",
     summary: "a program that would hold two device links of the same CUDA code",
     explanation: "\
 A library for C (`cdylib`, `staticlib`) has a device link of its own. A Rust program that links the
@@ -45,8 +45,8 @@ definition of the kernels' registration. So it is with a package that has a fina
 };
 
 /// CUDA code that a device link cannot be over.
-pub static UNREACHED: Code = Code {
-    id: "unreached-device-code",
+pub static TEST_ONLY_DEVICE_CODE: Code = Code {
+    id: "test-only-device-code",
     summary: "CUDA code that no device link of a program is over",
     explanation: "\
 A package has one finalizer. If its tests link more CUDA code than its programs, the one device link
@@ -82,8 +82,8 @@ Diagnostics of other kinds, such as a file that cannot be read, have no level.
 };
 
 /// A library target that programs of the same package cannot link.
-pub static UNLINKABLE_LIB: Code = Code {
-    id: "unlinkable-lib",
+pub static MISSING_RLIB: Code = Code {
+    id: "missing-rlib",
     summary: "a library target that keeps the stubs from the package's programs",
     explanation: "\
 Cargo gives what a build script links to the package's library target, and programs, examples and
@@ -98,13 +98,13 @@ linked by Rust code, so that they would be left without stubs. Add `rlib`.
 pub fn all() -> Vec<&'static Code> {
     let mut all = CODES.to_vec();
     all.extend([
-        &BUILD_SCRIPT,
+        &UNEDITABLE_BUILD_SCRIPT,
         &MISPLACED_TABLE,
-        &TWO_FINALIZERS,
+        &MULTIPLE_FINALIZERS,
         &UNKNOWN_FEATURE,
         &UNKNOWN_RULE,
-        &UNLINKABLE_LIB,
-        &UNREACHED,
+        &MISSING_RLIB,
+        &TEST_ONLY_DEVICE_CODE,
     ]);
     all.extend(gpustub_check::RULES.iter().map(|rule| &rule.code));
     all.sort_by_key(|code| code.id);

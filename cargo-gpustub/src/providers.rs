@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::NO_PROVIDER;
-use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, Origin, TWO_PROVIDERS};
+use gpustub_check::MISSING_PROVIDER;
+use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, MULTIPLE_PROVIDERS, Origin};
 
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
@@ -154,7 +154,7 @@ fn two_providers(providers: &[&Node], images: &[&str]) -> Diagnostic {
         .flat_map(|node| node.provides.values())
         .find_map(Option::clone);
     at(
-        Diagnostic::error(&TWO_PROVIDERS, message).help(help),
+        Diagnostic::error(&MULTIPLE_PROVIDERS, message).help(help),
         origin,
         "provided a second time",
     )
@@ -169,7 +169,7 @@ fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
     let help = format!("declare `[stub.{library}]` in the package that owns the image");
     let origin = node.requires.get(library).cloned().flatten();
     at(
-        Diagnostic::warning(&NO_PROVIDER.code, message).help(help),
+        Diagnostic::warning(&MISSING_PROVIDER.code, message).help(help),
         origin,
         "left to another package",
     )
@@ -298,7 +298,9 @@ mod tests {
         };
         assert_eq!(
             found(&nodes, &[test]),
-            ["two-providers: 2 packages provide stubs to bin `0`: `app` (cuda), `fake` (cuda)"]
+            [
+                "multiple-providers: 2 packages provide stubs to bin `0`: `app` (cuda), `fake` (cuda)"
+            ]
         );
     }
 
@@ -308,7 +310,7 @@ mod tests {
         assert_eq!(
             found(&nodes, &[image(0)]),
             [
-                "no-provider: `lib` requires the stubs of cudart, and nothing in bin `0` provides them"
+                "missing-provider: `lib` requires the stubs of cudart, and nothing in bin `0` provides them"
             ]
         );
         let unit_tests = Image {

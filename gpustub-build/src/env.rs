@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::FILE_ERROR;
+use gpustub_core::diag::IO_ERROR;
 use gpustub_core::directives::Directive;
 use gpustub_core::target::Target;
 
@@ -98,7 +98,7 @@ impl Env {
             return Err(Error::unset(name));
         };
         value.into_string().map_err(|value| {
-            Error::new(&FILE_ERROR, format!("{name} is not valid UTF-8: {}", value.to_string_lossy()))
+            Error::new(&IO_ERROR, format!("{name} is not valid UTF-8: {}", value.to_string_lossy()))
                 .help("cargo reads a build script's lines as UTF-8: move the folder, or set CARGO_TARGET_DIR to another")
         })
     }

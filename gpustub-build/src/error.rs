@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR, Level, line_column};
+use gpustub_core::diag::{Code, Diagnostic, IO_ERROR, Level, line_column};
 use gpustub_core::directives::Directive;
 
 /// Why the stubs could not be built. Its text says what to do about it; it may have several lines.
@@ -76,7 +76,7 @@ impl Error {
     /// A file or folder that could not be read or written.
     pub(crate) fn io(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         let failed = Self::new(
-            &FILE_ERROR,
+            &IO_ERROR,
             format!("cannot {doing} {}: {error}", path.display()),
         );
         // Windows shells write UTF-16 when output is redirected.
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn long_output_of_a_tool_is_cut() {
         let output = "x\n".repeat(100);
-        let error = Error::new(&FILE_ERROR, "no")
+        let error = Error::new(&IO_ERROR, "no")
             .output(output.as_bytes())
             .to_string();
         assert_eq!(error.lines().count(), 42);
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn of_long_output_the_error_is_shown() {
         let output = format!("{}a.cu(1): error: no\n", "warning\n".repeat(100));
-        let error = Error::new(&FILE_ERROR, "no")
+        let error = Error::new(&IO_ERROR, "no")
             .output(output.as_bytes())
             .to_string();
         assert!(error.contains("\n  | … 95 lines\n"), "{error}");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{Diagnostic, FILE_ERROR};
+use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_core::sources::SourceSet;
 
 use crate::Error;
@@ -110,7 +110,7 @@ pub(crate) fn pattern_help(root: &Path) -> String {
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
     let message = format!("cannot read {}: {why}", path.display());
-    Diagnostic::error(&FILE_ERROR, message)
+    Diagnostic::error(&IO_ERROR, message)
 }
 
 /// The folders in which a new file could match, for cargo to look at. Not the package itself,
@@ -134,7 +134,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
         None => {
             let message = format!("{path:?} cannot be told to cargo");
             let help = "use names of files and folders that are valid UTF-8 and have no line break";
-            Err(Box::new(Diagnostic::error(&FILE_ERROR, message).help(help)))
+            Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
         }
     }
 }

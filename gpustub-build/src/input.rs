@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::{FILE_ERROR, has_errors};
+use gpustub_core::diag::{IO_ERROR, has_errors};
 use gpustub_core::manifest::{Manifest, Optional};
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 
@@ -65,7 +65,7 @@ impl Build {
         });
         let text = text.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
-                Error::new(&FILE_ERROR, format!("there is no {}", path.display())).help(
+                Error::new(&IO_ERROR, format!("there is no {}", path.display())).help(
                     "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
                 )
             }

@@ -46,7 +46,7 @@ pub mod toolchain;
 use std::path::{Path, PathBuf};
 
 #[cfg(not(all(feature = "archive", feature = "device-link")))]
-use gpustub_core::diag::FEATURE_OFF;
+use gpustub_core::diag::MISSING_BUILD_FEATURE;
 use gpustub_core::target::Target;
 
 pub use env::Env;
@@ -241,7 +241,7 @@ impl Build {
             return Ok(());
         };
         Err(Error::new(
-            &FEATURE_OFF,
+            &MISSING_BUILD_FEATURE,
             format!("[{table}.{first}] needs the feature `{table}` of gpustub-build"),
         )
         .help(format!(

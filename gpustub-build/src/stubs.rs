@@ -1,6 +1,6 @@
 //! The stubs of a package: sources, the library of them, and what cargo is told.
 
-use gpustub_core::diag::BAD_VALUE;
+use gpustub_core::diag::INVALID_VALUE;
 use gpustub_core::manifest::Form;
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::render;
@@ -22,7 +22,7 @@ impl Build {
         let shared = stubbed().any(|l| l.form == Form::Shared);
         if shared && stubbed().any(|l| l.form == Form::Static) {
             return Err(Error::new(
-                &BAD_VALUE,
+                &INVALID_VALUE,
                 "some stubs of this package are static and some are shared",
             )
             .help("give every [stub] table of this package the same `form`"));

@@ -25,7 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpustub_core::diag::{COMPILER_FAILED, COMPILER_MISSING, FILE_ERROR};
+use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR, MISSING_COMPILER};
 use gpustub_core::target::Target;
 
 use crate::{Error, files};
@@ -195,7 +195,7 @@ impl Toolchain {
     pub fn shared_library(&self, dir: &Path, library: &Path) -> Result<(), Error> {
         let Some(soname) = library.file_name() else {
             return Err(Error::new(
-                &FILE_ERROR,
+                &IO_ERROR,
                 format!("{} is not a file name", library.display()),
             ));
         };
@@ -293,7 +293,7 @@ impl Toolchain {
         let host = if self.cross { "" } else { triple.as_str() };
         let tried = variables(triple, host)[..4].join(", ");
         let error = Error::new(
-            &COMPILER_MISSING,
+            &MISSING_COMPILER,
             format!(
                 "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then `cc` or the target's gcc"
             ),
@@ -321,7 +321,7 @@ impl Toolchain {
     fn no_archiver(&self, error: &io::Error) -> Error {
         let program = self.archiver.program.to_string_lossy();
         Error::new(
-            &COMPILER_MISSING,
+            &MISSING_COMPILER,
             format!("no archiver: cannot run `{program}`: {error}"),
         )
         .help("install binutils or llvm, or set AR")
@@ -364,7 +364,7 @@ impl Toolchain {
             return Ok(());
         }
         Err(Error::new(
-            &COMPILER_FAILED,
+            &COMPILER_ERROR,
             format!(
                 "the C compiler `{}` makes {made} objects, but the target is {}",
                 self.compiler.program.to_string_lossy(),
@@ -401,7 +401,7 @@ fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
 
 fn no_tool(target: &Target, error: &cc::Error) -> Error {
     Error::new(
-        &COMPILER_MISSING,
+        &MISSING_COMPILER,
         format!("no C compiler for {} can be chosen: {error}", target.triple),
     )
     .help(format!(
@@ -479,7 +479,7 @@ fn failed(what: &str, command: &Command, output: &Output) -> Error {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     Error::new(
-        &COMPILER_FAILED,
+        &COMPILER_ERROR,
         format!("{what} ({}): {}", output.status, line.join(" ")),
     )
     .output(&output.stderr)

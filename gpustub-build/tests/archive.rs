@@ -116,7 +116,7 @@ fn an_archive_is_written_once_and_cargo_told() {
 fn what_is_wrong_is_told_at_its_line() {
     let package = package("wrong", &TABLE.replace("gfx9/*.o", "gfx8/*.o"));
     let error = package.error();
-    let told = "GpuStub.toml:4:20: error[no-members]: layer `gfx9` of archive.my-builtins: `clc/gfx8/*.o` \
+    let told = "GpuStub.toml:4:20: error[empty-layer]: layer `gfx9` of archive.my-builtins: `clc/gfx8/*.o` \
                 matches no file";
     assert!(error.starts_with(told), "{error}");
 

@@ -41,7 +41,7 @@ fn without_nvcc_the_error_says_what_was_tried_and_what_to_install() {
     expect(
         &error,
         &[
-            "error[nvcc-missing]: no CUDA compiler (nvcc) is found",
+            "error[missing-nvcc]: no CUDA compiler (nvcc) is found",
             "tried: NVCC, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda, /opt/cuda",
             "apt install nvidia-cuda-toolkit",
             "pip install nvidia-cuda-nvcc",
@@ -160,7 +160,7 @@ fn folders_of_headers_have_to_be_there() {
     let package = package("folders", &manifest);
     fs::create_dir(package.dir.join("include")).unwrap();
     let start = format!(
-        "GpuStub.toml:5:23: error[file-error]: `include` of device-link.waves: there is no folder `incl`\n  \
+        "GpuStub.toml:5:23: error[io-error]: `include` of device-link.waves: there is no folder `incl`\n  \
          help: it is relative to {};",
         package.dir.display()
     );
@@ -182,7 +182,7 @@ fn what_the_build_script_writes_is_compiled() {
     expect(
         &package.error(),
         &[
-            "GpuStub.toml:3:25: error[no-sources]: `sources` of device-link.waves: `$OUT_DIR/cuda/*.cu` matches no file",
+            "GpuStub.toml:3:25: error[unmatched-sources]: `sources` of device-link.waves: `$OUT_DIR/cuda/*.cu` matches no file",
             &format!("help: it is relative to {};", out.display()),
         ],
     );
@@ -217,7 +217,7 @@ fn of_what_is_required_and_off_the_feature_is_named() {
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     expect(
         &package("off-here", &format!("{manifest}{off}")).error(),
-        &["error[unknown-node]", says],
+        &["error[unknown-device-library]", says],
     );
 
     let mut other = package("off-there", &format!("schema = 1\n{off}"));
@@ -242,7 +242,9 @@ fn a_pattern_that_matches_nothing_is_named() {
     let package = package("pattern", &MANIFEST.replace("cuda/*.cu", "kernels/**/*.cu"));
     expect(
         &package.error(),
-        &["error[no-sources]: `sources` of device-link.waves: `kernels/**/*.cu` matches no file"],
+        &[
+            "error[unmatched-sources]: `sources` of device-link.waves: `kernels/**/*.cu` matches no file",
+        ],
     );
 }
 

@@ -45,7 +45,7 @@ fn the_cause_comes_first_and_the_command_last() {
     assert_eq!(
         lines[..2],
         [
-            "error[nvcc-failed]: nvcc cannot compile cuda/waves.cu (exit status: 1)",
+            "error[nvcc-error]: nvcc cannot compile cuda/waves.cu (exit status: 1)",
             "  | cuda/waves.cu(1): error: identifier \"foo\" is undefined",
         ]
     );
@@ -103,7 +103,7 @@ fn an_architecture_that_the_toolkit_does_not_know_has_a_place() {
     let package = failing("arch", &manifest, says);
     let toolkit = package.dir.join("toolkit");
     let first = format!(
-        "GpuStub.toml:4:19: error[nvcc-failed]: the CUDA toolkit at {} does not know `sm_999`, which \
+        "GpuStub.toml:4:19: error[nvcc-error]: the CUDA toolkit at {} does not know `sm_999`, which \
          device-link.waves asks for\n  | {says}\n  help: take one that it knows: sm_80 sm_90 compute_80 \
          compute_90; or compile with another toolkit",
         toolkit.display()
@@ -123,7 +123,8 @@ fn an_architecture_that_the_toolkit_does_not_know_has_a_place() {
 fn what_is_required_and_not_there_has_a_place() {
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     let error = package("requires", &manifest).error();
-    let start = "GpuStub.toml:5:13: error[unknown-node]: device-link.waves requires `geometry`";
+    let start =
+        "GpuStub.toml:5:13: error[unknown-device-library]: device-link.waves requires `geometry`";
     assert!(error.starts_with(start), "{error}");
 }
 
@@ -147,7 +148,7 @@ fn of_the_sources_files_alone_are_compiled() {
     expect(
         &package.error(),
         &[
-            "GpuStub.toml:3:12: error[no-sources]: `sources` of device-link.waves: `cuda/*.cu` matches no file",
+            "GpuStub.toml:3:12: error[unmatched-sources]: `sources` of device-link.waves: `cuda/*.cu` matches no file",
         ],
     );
 }
@@ -236,7 +237,7 @@ fn functions_and_objects_are_named_as_people_wrote_them() {
     let error = link_error(&package);
     let source = package.dir.join("cuda/waves.cu");
     let start = format!(
-        "error[device-link-failed]: nvcc cannot link the device code (exit status: 255)\n  | nvlink error   : \
+        "error[device-link-error]: nvcc cannot link the device code (exit status: 255)\n  | nvlink error   : \
          Undefined reference to 'geo::area(int)' in '{}'\n  help: the library that defines it belongs into \
          `requires`",
         source.display()

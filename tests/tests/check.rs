@@ -62,7 +62,7 @@ fn nothing_is_said_of_stripped_images_with_stubs() -> Result<()> {
     assert_eq!(
         check(&package)?,
         [
-            "app: error[static-stubs]: it is linked statically, and its stubs cannot load the real libraries"
+            "app: error[stubs-in-static-executable]: it is linked statically, and its stubs cannot load the real libraries"
         ]
     );
     Ok(())
@@ -83,7 +83,7 @@ fn nothing_is_said_of_a_library_of_stubs() -> Result<()> {
     fs::rename(&library, package.join("libcudart.so.12"))?;
     let found = check(&package)?;
     assert!(
-        found[0].starts_with("libcudart.so.12: error[stub-name]: "),
+        found[0].starts_with("libcudart.so.12: error[ambiguous-stub-name]: "),
         "{found:?}"
     );
     Ok(())

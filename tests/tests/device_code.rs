@@ -170,7 +170,7 @@ fn a_single_library_is_not_judged() -> Result<()> {
         let mut check = gpustub(&["check", "--message-format", "short"])?;
         let printed = run(check.arg(path))?.stderr;
         assert_eq!(
-            printed.matches("[never-device-linked]").count(),
+            printed.matches("[missing-device-link]").count(),
             expected,
             "{printed}"
         );

@@ -139,15 +139,15 @@ const SETS: [(&str, &[&str]); 8] = [
     (
         "two-finals",
         &[
-            "liba_final.so: error[device-linked-twice]: `b` is device-linked in it and in `libc_final.so`: a process registers one of them",
+            "liba_final.so: error[duplicate-device-link]: `b` is device-linked in it and in `libc_final.so`: a process registers one of them",
         ],
     ),
     ("own-link", &[]),
     (
         "middles",
         &[
-            "liba.so: error[never-device-linked]: nothing that is loaded with it device-links `a`",
-            "libb.so: error[never-device-linked]: nothing that is loaded with it device-links `b`",
+            "liba.so: error[missing-device-link]: nothing that is loaded with it device-links `a`",
+            "libb.so: error[missing-device-link]: nothing that is loaded with it device-links `b`",
         ],
     ),
     (
@@ -159,13 +159,13 @@ const SETS: [(&str, &[&str]); 8] = [
     (
         "isolated",
         &[
-            "plugin_a.so: warning[isolated-copies]: `b` is in it and in `plugin_c.so`, a copy each: device variables are not shared",
+            "plugin_a.so: warning[unshared-device-globals]: `b` is in it and in `plugin_c.so`, a copy each: device variables are not shared",
         ],
     ),
     (
         "exporting",
         &[
-            "plugin_a.so: error[device-linked-twice]: `b` is device-linked in it and in `plugin_c.so`: a process registers one of them",
+            "plugin_a.so: error[duplicate-device-link]: `b` is device-linked in it and in `plugin_c.so`: a process registers one of them",
         ],
     ),
 ];
@@ -285,7 +285,7 @@ fn archives_that_hold_a_device_link_are_found() -> Result<()> {
         Ok(run(gpustub(&["check", "--message-format", "short"])?.arg(path))?.stderr)
     };
     assert_eq!(check(&good)?, "");
-    assert!(check(&bad)?.contains("libbad.a: warning[prelinked-archive]: it holds 1 object"));
+    assert!(check(&bad)?.contains("libbad.a: warning[device-linked-archive]: it holds 1 object"));
     // What nvlink makes of each: nothing says that the second is left out.
     for (library, registers) in [("libgood.a", 1), ("libbad.a", 0)] {
         let link = work.device_link(&[library], "-arch=sm_80", "again.o")?;

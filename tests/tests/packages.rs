@@ -152,7 +152,8 @@ fn without_its_feature_the_helper_says_what_is_missing() -> Result<()> {
         let target = target_dir().join("without-feature");
         build.args(["check", "--quiet", "--offline", "--target-dir"]);
         let ran = run(build.arg(target))?;
-        let needs = format!("error[feature-off]: [{table}] needs the feature `{feature}`");
+        let needs =
+            format!("error[missing-build-feature]: [{table}] needs the feature `{feature}`");
         assert!(ran.stderr.contains(&needs), "{}", ran.stderr);
         let help = format!("features = [\"{feature}\"]");
         assert!(ran.stderr.contains(&help), "{}", ran.stderr);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gpustub_check::policy::{Judge, Looked, Overrides};
-use gpustub_check::{UNUSED_ALLOWANCE, sorted};
+use gpustub_check::{UNUSED_ALLOW, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
 
@@ -98,7 +98,7 @@ fn judged(
     let unused = unused.iter().map(|unused| {
         let rule = &unused.allow.rule;
         let message = format!("there is no finding of `{}` to allow here", rule.value);
-        Diagnostic::warning(&UNUSED_ALLOWANCE.code, message)
+        Diagnostic::warning(&UNUSED_ALLOW.code, message)
             .at(unused.file, rule.span.clone())
             .help("remove the allowance")
     });

@@ -6,7 +6,7 @@ mod show;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gpustub_core::diag::{Diagnostic, FILE_ERROR, has_errors};
+use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
 use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
@@ -95,7 +95,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
                 let known: Vec<String> = versions.iter().map(ToString::to_string).collect();
                 let message = format!("gpustub has no list of {id} {version}");
                 let help = format!("it has {}", known.join(", "));
-                found.push(Diagnostic::error(&FILE_ERROR, message).help(help));
+                found.push(Diagnostic::error(&IO_ERROR, message).help(help));
                 return None;
             };
             let has = |symbol: &&Symbol| {
@@ -135,7 +135,7 @@ fn read(path: &Path, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
             }
             Err(error) => {
                 let message = Error::io("read", path, &error).to_string();
-                found.push(Diagnostic::error(&FILE_ERROR, message));
+                found.push(Diagnostic::error(&IO_ERROR, message));
                 None
             }
         };

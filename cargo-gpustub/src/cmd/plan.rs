@@ -8,7 +8,9 @@ use std::fmt::Write;
 
 use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
-use gpustub_core::diag::{Code, DUPLICATE_DEVICE_CODE, Diagnostic, UNREACHED_LIBRARY, has_errors};
+use gpustub_core::diag::{
+    Code, DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, has_errors,
+};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::{Archive, Form};
 use gpustub_core::plan::{LibraryPlan, Plan};
@@ -113,9 +115,9 @@ fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> 
     let is = |one: &Diagnostic, code: &Code| one.code.id == code.id;
     let mut found = analyse(&graph.nodes, &graph.images(selected));
     found.extend(links);
-    if found.iter().any(|one| is(one, &DUPLICATE_DEVICE_CODE)) {
-        found.retain(|one| !is(one, &UNREACHED_LIBRARY));
-        found.sort_by_key(|one| !is(one, &DUPLICATE_DEVICE_CODE));
+    if found.iter().any(|one| is(one, &DUPLICATE_DEVICE_SYMBOL)) {
+        found.retain(|one| !is(one, &INDIRECT_DEVICE_LIBRARY));
+        found.sort_by_key(|one| !is(one, &DUPLICATE_DEVICE_SYMBOL));
     }
     found
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cargo_metadata::Package;
 use gpustub_core::diag::{
-    DATA_SYMBOL, Diagnostic, OUT_OF_SYNC, UNREACHED_LIBRARY, has_errors, listing,
+    DATA_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, OUT_OF_SYNC, has_errors, listing,
 };
 use gpustub_core::suggest::nearest;
 
@@ -137,7 +137,7 @@ fn refused(
     let mut found = plan::refused(&graph, &selected);
     found.retain(|one| {
         let is_told = told.iter().any(|other| other.code.id == one.code.id);
-        let is_due = is_stale && one.code.id == UNREACHED_LIBRARY.id;
+        let is_due = is_stale && one.code.id == INDIRECT_DEVICE_LIBRARY.id;
         !is_told && !is_due
     });
     shell.diagnostics(&found, &graph.sources())?;

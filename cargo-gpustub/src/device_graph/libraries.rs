@@ -3,7 +3,7 @@
 use gpustub_build::device_link::sources::{self, Folders};
 use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::device_link::{Kind, Node, NodeForm};
-use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_NODE};
+use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_object::archive_device_code_file;
@@ -127,7 +127,7 @@ impl Builder<'_> {
                 None => "declare it, or remove the name".to_owned(),
             },
         };
-        Diagnostic::error(&UNKNOWN_NODE, message).help(help)
+        Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help)
     }
 }
 

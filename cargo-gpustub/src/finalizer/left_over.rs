@@ -9,7 +9,7 @@ use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
 use super::{files, has_rdc, name, place, remove_lines, renamed};
-use crate::codes::TWO_FINALIZERS;
+use crate::codes::MULTIPLE_FINALIZERS;
 use crate::declared::FILE;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -166,7 +166,7 @@ fn told(package: &Package, links_itself: bool) -> Diagnostic {
     let file = shown(package.manifest_path.as_std_path());
     // Two device links of one program do not link; one of nothing does no harm.
     let found = match links_itself {
-        true => Diagnostic::error(&TWO_FINALIZERS, message),
+        true => Diagnostic::error(&MULTIPLE_FINALIZERS, message),
         false => Diagnostic::warning(&OUT_OF_SYNC, message),
     };
     found.at(&file, 0..0).help(help)

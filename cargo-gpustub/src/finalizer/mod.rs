@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{CrateType, DependencyKind, Edition, Package, TargetKind};
-use gpustub_core::diag::{DUPLICATE_DEVICE_CODE, Diagnostic, NEVER_DEVICE_LINKED, OUT_OF_SYNC};
+use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, MISSING_DEVICE_LINK, OUT_OF_SYNC};
 use gpustub_core::manifest::Form;
 
 use crate::cli;
-use crate::codes::{TWO_FINALIZERS, UNREACHED};
+use crate::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
 use crate::declared::Members;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -117,7 +117,7 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
         );
         let help = "let all depend on one version: `cargo tree --duplicates`";
         let file = shown(package.manifest_path.as_std_path());
-        let error = Diagnostic::error(&DUPLICATE_DEVICE_CODE, message);
+        let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message);
         Some(error.at(&file, 0..0).help(help))
     })
 }
@@ -217,7 +217,7 @@ fn stands_against(
             );
             let help = "make the library for C a package of its own; of one process each kernel can be \
                         registered once";
-            found.push(Diagnostic::error(&TWO_FINALIZERS, message).help(help));
+            found.push(Diagnostic::error(&MULTIPLE_FINALIZERS, message).help(help));
         }
     }
     if programs.cdylib {
@@ -234,7 +234,7 @@ fn stands_against(
              dependency of `{}`",
             package.name
         );
-        found.push(Diagnostic::error(&UNREACHED, message).help(help));
+        found.push(Diagnostic::error(&TEST_ONLY_DEVICE_CODE, message).help(help));
     }
     found
 }
@@ -268,7 +268,7 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
     );
     let help =
         "declare a library with `form = \"shared\"` that requires all of them: its final serves";
-    Some(Diagnostic::error(&NEVER_DEVICE_LINKED, message).help(help))
+    Some(Diagnostic::error(&MISSING_DEVICE_LINK, message).help(help))
 }
 
 /// Takes away lines about a finalizer that is called otherwise, or that is none, from files of a package.

@@ -181,7 +181,7 @@ fn encoded(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpustub_core::diag::{FILE_ERROR, UNKNOWN_KEY};
+    use gpustub_core::diag::{IO_ERROR, UNKNOWN_KEY};
 
     use super::*;
 
@@ -218,7 +218,7 @@ mod tests {
             ("/tmp/a.so", "file:///tmp/a.so", None),
         ] {
             let run = first(
-                &Diagnostic::error(&FILE_ERROR, "x").at(file, 0..0),
+                &Diagnostic::error(&IO_ERROR, "x").at(file, 0..0),
                 &Sources::new(),
             );
             let location = &run["results"][0]["locations"][0];
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn every_result_finds_its_rule() {
         let mut run = Run::default();
-        for code in [&UNKNOWN_KEY, &FILE_ERROR, &UNKNOWN_KEY] {
+        for code in [&UNKNOWN_KEY, &IO_ERROR, &UNKNOWN_KEY] {
             run.add(&Diagnostic::error(code, "x"), &Sources::new());
         }
         let run = &run.document()["runs"][0];

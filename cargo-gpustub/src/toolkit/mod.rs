@@ -8,7 +8,7 @@ mod layout;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{BAD_VALUE, Diagnostic, OUT_OF_SYNC, has_errors};
+use gpustub_core::diag::{Diagnostic, INVALID_VALUE, OUT_OF_SYNC, has_errors};
 use gpustub_core::manifest::{Spanned, Toolkit};
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::Version;
@@ -136,7 +136,7 @@ fn check_crates(
                 known().collect::<Vec<_>>().join(", ")
             ),
         };
-        let error = Diagnostic::error(&BAD_VALUE, message);
+        let error = Diagnostic::error(&INVALID_VALUE, message);
         found.push(error.at(&declared.shown, span.clone()).help(help));
     }
 }
@@ -164,7 +164,7 @@ fn check_headers(
                 "the toolkit says that it is {key} {}, and its `{name}` is of {version}",
                 says.value
             );
-            let error = Diagnostic::error(&BAD_VALUE, message);
+            let error = Diagnostic::error(&INVALID_VALUE, message);
             found.push(error.at(&declared.shown, says.span.clone()).help(format!(
                 "write `{key} = \"{version}\"`, or put headers of {} there with \
                  `cargo gpustub toolkit --headers DIR`",

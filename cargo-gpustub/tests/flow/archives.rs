@@ -244,7 +244,7 @@ fn what_cannot_be_linked_is_refused() {
     assert!(err.contains("did you mean `gfx1100`?"), "{err}");
     let (_, err) = ends(1, folder, &["archive", "list", "both.o"]);
     assert!(
-        err.contains("error[bad-super-archive]: `both.o`: this is no archive"),
+        err.contains("error[malformed-super-archive]: `both.o`: this is no archive"),
         "{err}"
     );
     ends(101, folder, &["archive", "list", "nothing.a"]);
@@ -445,7 +445,8 @@ fn canonical_bitcode_is_shared() {
     )
     .unwrap();
     let (_, err) = ends(0, folder, &[&build[..], &["--canonical"]].concat());
-    let told = "warning[not-canonical]: layer `gfx906`: `f.bc` stays as it is: it is in a wrapper";
+    let told =
+        "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: it is in a wrapper";
     assert!(err.contains(told), "{err}");
     assert!(err.contains("note: 1 modules"), "{err}");
 }

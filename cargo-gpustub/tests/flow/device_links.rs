@@ -18,7 +18,7 @@ fn a_diamond_has_one_link_over_all() {
     diamond(folder);
     // Nothing device-links the program yet.
     let (_, err) = ends(1, folder, &["plan"]);
-    assert!(err.contains("error[unreached-library]"), "{err}");
+    assert!(err.contains("error[indirect-device-library]"), "{err}");
     let told = "device link of app/bin/app, app/bin-tests/app is not told of left, right, base";
     assert!(err.contains(told), "{err}");
     assert!(err.contains("--> app/Cargo.toml"), "{err}");
@@ -249,7 +249,7 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
     let (_, err) = ends(1, folder, &["plan"]);
     let told = "`one/same` and `two/same` are both `device-link.same`";
     assert!(
-        err.contains("error[duplicate-device-code]") && err.contains(told),
+        err.contains("error[duplicate-device-symbol]") && err.contains(told),
         "{err}"
     );
     assert!(err.contains("--> two/GpuStub.toml:2:14"), "{err}");
@@ -325,7 +325,7 @@ fn what_is_required_must_be_in_sight() {
     };
     let err = requires("bas");
     assert!(
-        err.contains("error[unknown-node]: `device-link.left` requires `bas`"),
+        err.contains("error[unknown-device-library]: `device-link.left` requires `bas`"),
         "{err}"
     );
     assert!(err.contains("--> left/GpuStub.toml:5:13"), "{err}");
@@ -420,14 +420,14 @@ fn archives_of_others_are_looked_into() {
         assert!(err.contains(told), "{err}");
     }
     archive("OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
-    let told = "[prelinked-archive]: the archive of `app`";
+    let told = "[device-linked-archive]: the archive of `app`";
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(err.contains(&format!("error{told}")), "{err}");
     assert!(err.contains("--> app/GpuStub.toml:2:14"), "{err}");
     // By the rule's own level: other archives of this kind may be no input of anything.
     let (_, err) = ends(1, folder, &["check"]);
     assert!(err.contains(&format!("warning{told}")), "{err}");
-    let (_, err) = ends(1, folder, &["check", "-D", "prelinked-archive"]);
+    let (_, err) = ends(1, folder, &["check", "-D", "device-linked-archive"]);
     assert!(err.contains(&format!("error{told}")), "{err}");
     write(folder, "app/libacme.a", "no archive");
     let (_, err) = ends(1, folder, &["plan"]);

@@ -271,7 +271,7 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     let text = text.replace("[dev-dependencies]\n", "");
     write(folder, "app/Cargo.toml", &(text + &more));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
-    assert!(err.contains("error[unreached-device-code]"), "{err}");
+    assert!(err.contains("error[test-only-device-code]"), "{err}");
     assert!(
         err.contains("make `more` a normal dependency of `app`"),
         "{err}"
@@ -291,12 +291,12 @@ fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
     program(folder, "app", &on(&["mixed"]));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(
-        err.contains("error[two-finalizers]") && err.contains("`app` links it"),
+        err.contains("error[multiple-finalizers]") && err.contains("`app` links it"),
         "{err}"
     );
-    let (out, _) = ends(0, folder, &["explain", "two-finalizers"]);
+    let (out, _) = ends(0, folder, &["explain", "multiple-finalizers"]);
     assert!(out.contains("crate-type"), "{out}");
-    ends(0, folder, &["explain", "unreached-device-code"]);
+    ends(0, folder, &["explain", "test-only-device-code"]);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
     plain(folder, "forc", &(library + &on(&["left", "right"])));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(
-        err.contains("error[never-device-linked]") && err.contains("libraries left, right"),
+        err.contains("error[missing-device-link]") && err.contains("libraries left, right"),
         "{err}"
     );
     // One that requires the other has a final over both.
@@ -441,7 +441,7 @@ fn the_light_form_has_no_finalizer() {
     let text = read(folder, "app/Cargo.toml") + light;
     write(folder, "app/Cargo.toml", &text);
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
-    let told = "error[two-finalizers]: the build script of `app` device-links its programs";
+    let told = "error[multiple-finalizers]: the build script of `app` device-links its programs";
     assert!(err.contains(told), "{err}");
 }
 

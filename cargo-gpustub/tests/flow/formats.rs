@@ -83,7 +83,7 @@ fn sarif_is_valid_against_its_schema() {
     let run = sarif(1, folder, &["check"]);
     let expected = [
         "out-of-sync",
-        "no-header",
+        "missing-header-version",
         "unknown-rule",
         "unusable-major",
         "out-of-sync",
@@ -137,7 +137,7 @@ fn the_last_line_is_for_people() {
     assert!(err.contains("error[") && !err.contains("warning["), "{err}");
     let (_, err) = ends(1, folder, &["check", "-v"]);
     assert!(
-        err.contains("    Checking the workspace: build-needs-toolkit, "),
+        err.contains("    Checking the workspace: build-time-toolkit, "),
         "{err}"
     );
     write(folder, "other/text", "nothing");

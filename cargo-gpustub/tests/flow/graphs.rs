@@ -116,7 +116,7 @@ fn a_graph_as_json() {
     assert_eq!(nodes[3]["opens"], serde_json::json!(["p"]));
     assert_eq!(nodes[2]["uses_final"], "B");
     assert_eq!(nodes[0]["rule"], "K2");
-    assert!(found.contains("error[device-linked-twice]"), "{found}");
+    assert!(found.contains("error[duplicate-device-link]"), "{found}");
 }
 
 #[test]
@@ -163,7 +163,10 @@ fn bad_graphs_say_what_is_wrong() {
     // As with a graph that is read and cannot be planned.
     write(folder, "g.txt", "B*:shared -> C\n");
     let (_, err) = ends(1, folder, &plan(&[]));
-    assert!(err.contains("error[unknown-node]: `B` names `C`"), "{err}");
+    assert!(
+        err.contains("error[unknown-device-library]: `B` names `C`"),
+        "{err}"
+    );
     fs::write(folder.join("g.txt"), b"B*:shared \xff").unwrap();
     let (_, err) = ends(101, folder, &plan(&[]));
     assert!(err.contains("UTF-8"), "{err}");

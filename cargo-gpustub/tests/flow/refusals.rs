@@ -70,7 +70,7 @@ fn sync_refuses_what_plan_refuses() {
         err.contains("Created app/gpustub-final/Cargo.toml"),
         "{err}"
     );
-    assert!(!err.contains("unreached-library"), "{err}");
+    assert!(!err.contains("indirect-device-library"), "{err}");
     assert!(err.contains("error[missing-arch]"), "{err}");
     write(folder, path, &good);
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
@@ -79,17 +79,20 @@ fn sync_refuses_what_plan_refuses() {
     let two = "[stub.cuda]\n";
     for (code, text) in [
         ("missing-arch", good.replace("sm_80", "sm_90")),
-        ("unknown-node", good.replace("[\"base\"]", "[\"bas\"]")),
-        ("no-sources", good.replace("*.cu", "cuda/*.cu")),
-        ("no-sources", good.replace("*.cu", "***.cu")),
         (
-            "duplicate-device-code",
+            "unknown-device-library",
+            good.replace("[\"base\"]", "[\"bas\"]"),
+        ),
+        ("unmatched-sources", good.replace("*.cu", "cuda/*.cu")),
+        ("unmatched-sources", good.replace("*.cu", "***.cu")),
+        (
+            "duplicate-device-symbol",
             good.replace("device-link.left", "device-link.right"),
         ),
-        ("two-providers", format!("{good}{two}")),
+        ("multiple-providers", format!("{good}{two}")),
     ] {
         write(folder, path, &text);
-        if code == "two-providers" {
+        if code == "multiple-providers" {
             let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
             write(folder, "right/GpuStub.toml", &format!("{right}{two}"));
             let (_, err) = ends(1, folder, &["sync", "--workspace"]);
@@ -105,7 +108,7 @@ fn sync_refuses_what_plan_refuses() {
         ] {
             let (_, err) = ends(1, folder, command);
             assert!(err.contains(&told), "{command:?}: {err}");
-            if code == "no-sources" {
+            if code == "unmatched-sources" {
                 assert!(err.contains("--> left/GpuStub.toml:3:12"), "{err}");
             }
             assert!(!err.contains("Fresh"), "{command:?}: {err}");
@@ -116,7 +119,7 @@ fn sync_refuses_what_plan_refuses() {
     write(folder, "app/Cargo.toml", &app);
     let (out, err) = ends(1, folder, &["sync", "--workspace", "--check"]);
     assert!(out.contains("gpustub-final-app"), "{out}");
-    assert!(!err.contains("unreached-library"), "{err}");
+    assert!(!err.contains("indirect-device-library"), "{err}");
 }
 
 /// Beside errors a plan is shown if it is whole, and programs can tell.
@@ -198,7 +201,7 @@ fn a_shared_library_needs_shared_stubs() {
     ] {
         write(folder, path, &text);
         write(folder, "right/GpuStub.toml", &(right.clone() + provider));
-        let told = format!("error[bad-value]: device-link.left has form = \"shared\"{told}");
+        let told = format!("error[invalid-value]: device-link.left has form = \"shared\"{told}");
         ends_with_or_without(folder, &told, !told.ends_with("\"shared\""));
     }
 }
@@ -213,7 +216,7 @@ fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
     ] {
         let output = super::run(folder, command);
         let err = String::from_utf8(output.stderr).unwrap();
-        let is_there = err.contains("error[bad-value]");
+        let is_there = err.contains("error[invalid-value]");
         assert_eq!(is_there, refused, "{command:?}: {err}");
         if refused {
             assert!(err.contains(told), "{err}");
@@ -251,9 +254,9 @@ fn two_versions_of_one_package_are_told_apart() {
     for command in [&["sync", "--workspace"][..], &["plan"], &["check"]] {
         let (_, err) = ends(1, folder, command);
         let first = err.split("error[").nth(1).unwrap();
-        assert!(first.starts_with("duplicate-device-code]"), "{err}");
+        assert!(first.starts_with("duplicate-device-symbol]"), "{err}");
         assert!(first.contains("--> "), "{err}");
-        for follows in ["two-providers", "unreached-library"] {
+        for follows in ["multiple-providers", "indirect-device-library"] {
             assert!(!err.contains(follows), "{command:?}: {err}");
         }
     }

@@ -16,12 +16,12 @@ fn a_library_of_ones_own() {
     write(folder, "GpuStub.toml", ACME);
 
     let (_, err) = ends(1, folder, &["sync"]);
-    assert!(err.contains("error[missing-symbols]"), "{err}");
+    assert!(err.contains("error[missing-symbol-list]"), "{err}");
     assert!(err.contains("--from acme="), "{err}");
     let (_, err) = ends(101, folder, &["sync", "--from", "acne=libacme.so.3"]);
     assert!(err.contains("did you mean `acme`?"), "{err}");
     let (_, err) = ends(1, folder, &["sync", "--from", "acme=acme.c"]);
-    assert!(err.contains("error[bad-library]: `acme.c`"), "{err}");
+    assert!(err.contains("error[malformed-library]: `acme.c`"), "{err}");
     assert!(!folder.join("symbols").exists() && !folder.join("GpuStub.lock").exists());
 
     let from = ["sync", "--from", "acme=libacme.so.3"];

@@ -119,7 +119,7 @@ fn a_feature_may_be_spelt_as_build_scripts_see_it() {
 
     let (out, err) = ends(0, folder, &["plan", "-p", "b"]);
     assert!(out.contains("from another package: cudart"), "{out}");
-    assert!(err.contains("warning[no-provider]"), "{err}");
+    assert!(err.contains("warning[missing-provider]"), "{err}");
 }
 
 /// The root's policy holds everywhere, a package's own where it is, and the command line above both.
@@ -143,7 +143,7 @@ fn policies_of_root_and_package() {
     assert!(!err.contains("misplaced-table"), "{err}");
 
     let short = ["check", "--workspace", "--message-format", "short"];
-    let found = "a/GpuStub.toml:2:7: error[no-header]";
+    let found = "a/GpuStub.toml:2:7: error[missing-header-version]";
     let (_, err) = ends(1, folder, &short);
     assert!(
         err.contains(found) && !err.contains("b/GpuStub.toml"),
@@ -155,14 +155,22 @@ fn policies_of_root_and_package() {
         &["check", "--message-format", "short"],
     );
     assert!(
-        err.starts_with("GpuStub.toml:2:7: error[no-header]"),
+        err.starts_with("GpuStub.toml:2:7: error[missing-header-version]"),
         "{err}"
     );
     ends(0, &folder.join("b"), &["check"]);
-    ends(0, folder, &[&short[..], &["--warn", "no-header"]].concat());
-    let (_, err) = ends(1, folder, &[&short[..], &["-D", "no-header"]].concat());
+    ends(
+        0,
+        folder,
+        &[&short[..], &["--warn", "missing-header-version"]].concat(),
+    );
+    let (_, err) = ends(
+        1,
+        folder,
+        &[&short[..], &["-D", "missing-header-version"]].concat(),
+    );
     assert!(
-        err.contains("b/GpuStub.toml:2:7: error[no-header]"),
+        err.contains("b/GpuStub.toml:2:7: error[missing-header-version]"),
         "{err}"
     );
 
@@ -170,7 +178,7 @@ fn policies_of_root_and_package() {
     write(
         folder,
         "GpuStub.toml",
-        &rules.replace("no-header", "no-haeder"),
+        &rules.replace("missing-header-version", "no-haeder"),
     );
     let (_, err) = ends(1, folder, &["check", "a/src/lib.rs"]);
     assert!(
@@ -178,7 +186,7 @@ fn policies_of_root_and_package() {
         "{err}"
     );
     assert!(
-        err.contains("GpuStub.toml:3:1") && err.contains("did you mean `no-header`?"),
+        err.contains("GpuStub.toml:3:1") && err.contains("did you mean `missing-header-version`?"),
         "{err}"
     );
 }
@@ -191,15 +199,15 @@ fn mistakes_in_a_policy_are_told_once() {
     let text = "schema = 1\n[policy]\nwheel-tag = \"manylinux_9\"\n[policy.rules]\nno-header = \"forbid\"\n";
     write(folder, "GpuStub.toml", text);
     let wrong = [
-        "GpuStub.toml:3:13: error[bad-value]: `policy.wheel-tag` takes no \"manylinux_9\"",
-        "GpuStub.toml:5:13: error[bad-value]: `policy.rules.no-header` does not take \"forbid\"",
+        "GpuStub.toml:3:13: error[invalid-value]: `policy.wheel-tag` takes no \"manylinux_9\"",
+        "GpuStub.toml:5:13: error[invalid-value]: `policy.rules.missing-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
         let words = [&["check", "--message-format", "short"], paths].concat();
         let (_, err) = ends(1, folder, &words);
         let told: Vec<&str> = err
             .lines()
-            .filter(|line| line.contains("bad-value"))
+            .filter(|line| line.contains("invalid-value"))
             .collect();
         assert_eq!(told, wrong, "{err}");
     }
@@ -212,7 +220,7 @@ fn allowances_end() {
     let folder = folder.path();
     virtual_workspace(folder);
     helper(folder, "a");
-    let text = "schema = 1\n[stub.cudart]\n[[policy.allow]]\nrule = \"no-header\"\n\
+    let text = "schema = 1\n[stub.cudart]\n[[policy.allow]]\nrule = \"missing-header-version\"\n\
                 reason = \"soon\"\nuntil = \"2027-01-31\"\n";
     write(folder, "a/GpuStub.toml", text);
     ends(0, folder, &["sync"]);
@@ -223,7 +231,7 @@ fn allowances_end() {
         err.contains("its allowance in a/GpuStub.toml ended on 2027-01-31"),
         "{err}"
     );
-    assert!(!err.contains("unused-allowance"), "{err}");
+    assert!(!err.contains("unused-allow"), "{err}");
     ends(2, folder, &on("2027-02-30"));
 }
 
@@ -265,7 +273,7 @@ fn fix_mends_what_needs_no_decision_and_asks_git_first() {
     };
     let text = "schema = 1\n\n# the runtime\n[stub.cudart] # one\n\n[stub.nvrtc]\nheader = \"12.8\"\n\
                 load-names = { linux = [\"libnvrtc.so.12\", \"libnvrtc.so.11\"] }\n\n\
-                [[policy.allow]]\nrule = \"header-mix\"\nreason = \"it was so\"\n";
+                [[policy.allow]]\nrule = \"mixed-header-versions\"\nreason = \"it was so\"\n";
     write(folder, "a/GpuStub.toml", text);
 
     let (code, err) = fix(&[]);

@@ -28,6 +28,7 @@ pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use related::gpu_images;
 pub use rules::workspace::{
-    NO_HEADER, NO_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOWANCE, real_names,
+    MISSING_HEADER_VERSION, MISSING_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW,
+    real_names,
 };
 pub use rules::{Findings, Look, RULES, Rule, check, check_workspace, sorted};

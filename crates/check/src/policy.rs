@@ -400,7 +400,7 @@ mod tests {
         let text = "\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\nwhere = \"dist/*.whl\"\n\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n\
-[[policy.allow]]\nrule = \"no-header\"\nreason = \"x\"\n";
+[[policy.allow]]\nrule = \"missing-header-version\"\nreason = \"x\"\n";
         let policy = policy(text);
         let overrides = Overrides::default();
         let layer = Layer {

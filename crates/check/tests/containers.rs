@@ -224,7 +224,7 @@ fn code_for_gpus_and_separate_debug_data_are_no_libraries() {
     let packages = read_bytes(&cut, "x.so");
     assert_eq!(told(&packages), ["File x.so", "  x.so damaged"]);
     let found = check(&packages[0], &Policy::default());
-    assert_eq!(found[0].code.id, "damaged-image");
+    assert_eq!(found[0].code.id, "malformed-image");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_zip_that_tools_would_disagree_on_is_told() {
         assert!(
             check(package, &Policy::default())
                 .iter()
-                .all(|d| d.code.id == "bad-archive")
+                .all(|d| d.code.id == "malformed-archive")
         );
     }
     assert_eq!(flaws(WHEEL, &good), Vec::<String>::new());

@@ -7,7 +7,8 @@ mod shared;
 use std::ops::{Range, RangeInclusive};
 
 use crate::diag::{
-    self, BAD_VALUE, Code, Diagnostic, MISSING_KEY, NEWER_FORMAT, SCHEMA, TOML_SYNTAX, UNKNOWN_KEY,
+    self, Code, Diagnostic, INVALID_SCHEMA, INVALID_TOML, INVALID_VALUE, MISSING_KEY, UNKNOWN_KEY,
+    UNSUPPORTED_FORMAT,
 };
 use crate::manifest::Spanned;
 use crate::suggest::nearest;
@@ -165,7 +166,7 @@ impl<'f> Decoder<'f> {
         match document::parse(text) {
             Ok(entries) => Some(Document(entries)),
             Err(error) => {
-                self.error(&TOML_SYNTAX, error.span, error.message);
+                self.error(&INVALID_TOML, error.span, error.message);
                 None
             }
         }
@@ -176,7 +177,12 @@ impl<'f> Decoder<'f> {
     pub fn schema(&mut self, top: &Table<'_>) -> bool {
         let Some(schema) = top.get("schema") else {
             let help = format!("let the file start with `schema = {SCHEMA_VERSION}`");
-            self.error_with_help(&SCHEMA, 0..0, "the file does not say its schema", help);
+            self.error_with_help(
+                &INVALID_SCHEMA,
+                0..0,
+                "the file does not say its schema",
+                help,
+            );
             return true;
         };
         let Some(number) = self.integer(&schema, i64::MIN..=i64::MAX) else {
@@ -184,7 +190,7 @@ impl<'f> Decoder<'f> {
         };
         if number > SCHEMA_VERSION {
             self.error_with_help(
-                &NEWER_FORMAT,
+                &UNSUPPORTED_FORMAT,
                 schema.span,
                 format!(
                     "this file was written for a newer gpustub: schema {number}, this one reads 1"
@@ -195,7 +201,7 @@ impl<'f> Decoder<'f> {
         }
         if number != SCHEMA_VERSION {
             let message = format!("there is no schema {number}");
-            self.error_with_help(&SCHEMA, schema.span, message, "write `schema = 1`");
+            self.error_with_help(&INVALID_SCHEMA, schema.span, message, "write `schema = 1`");
         } else if top
             .inner
             .iter()
@@ -203,7 +209,7 @@ impl<'f> Decoder<'f> {
         {
             let message = "`schema` is not the first key";
             self.error_with_help(
-                &SCHEMA,
+                &INVALID_SCHEMA,
                 schema.key_span,
                 message,
                 "move it to the first line",
@@ -279,7 +285,7 @@ impl<'f> Decoder<'f> {
             Data::String(text) if takes == "a list of strings" => Some(format!("write [{text:?}]")),
             _ => None,
         };
-        self.error(&BAD_VALUE, value.span.clone(), message).help = help;
+        self.error(&INVALID_VALUE, value.span.clone(), message).help = help;
     }
 
     pub fn table<'a>(&mut self, value: &Value<'a>, known: &[&str]) -> Option<Table<'a>> {
@@ -355,7 +361,7 @@ impl<'f> Decoder<'f> {
         if number.is_none() {
             let (from, to) = (range.start(), range.end());
             let message = format!("`{}` takes a whole number from {from} to {to}", value.name);
-            self.error(&BAD_VALUE, value.span.clone(), message);
+            self.error(&INVALID_VALUE, value.span.clone(), message);
         }
         number
     }
@@ -380,6 +386,6 @@ impl<'f> Decoder<'f> {
             None => format!("known are \"{}\"", known.join("\", \"")),
         };
         let message = format!("`{}` does not take {:?}", value.name, text.value);
-        self.error_with_help(&BAD_VALUE, text.span.clone(), message, help);
+        self.error_with_help(&INVALID_VALUE, text.span.clone(), message, help);
     }
 }

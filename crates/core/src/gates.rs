@@ -21,7 +21,7 @@
 //! which headers do: none declares them, or one whose library lacks them.
 
 use crate::by_name::ByName;
-use crate::diag::{BAD_SYMBOL_LIST, Diagnostic};
+use crate::diag::{Diagnostic, MALFORMED_SYMBOL_LIST};
 use crate::version::{HeaderVersion, Version};
 
 /// What a name means from a version on; `None`: it is not exported.
@@ -127,7 +127,7 @@ impl Gates {
             };
             if !understood {
                 let message = format!("line {} of {file} is not understood: {line}", index + 1);
-                let mut error = Diagnostic::error(&BAD_SYMBOL_LIST, message);
+                let mut error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message);
                 if line.starts_with("@null") {
                     error = error.help(format!(
                         "`@null OLD NEW ARGUMENT`: two meanings of the group, the first of them in \
@@ -151,13 +151,13 @@ impl Gates {
                 let message = format!(
                     "`@null {old} {new} {argument}` of {file}: no name of its group means {missing}"
                 );
-                wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
+                wrong.push(Diagnostic::error(&MALFORMED_SYMBOL_LIST, message));
             }
         }
         for (index, Name { name, .. }) in names.iter().enumerate() {
             if gates.by_name.insert(name, index).is_some() {
                 let message = format!("{file} has {name} twice");
-                wrong.push(Diagnostic::error(&BAD_SYMBOL_LIST, message));
+                wrong.push(Diagnostic::error(&MALFORMED_SYMBOL_LIST, message));
             }
         }
         (gates, wrong)

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use crate::diag::{Diagnostic, WRONG_HEADER, listing};
+use crate::diag::{Diagnostic, HEADER_VERSION_MISMATCH, listing};
 use crate::library::Library;
 use crate::version::{HeaderVersion, Version};
 
@@ -71,7 +71,7 @@ pub fn wrong_header(
     let told: Vec<String> = told.collect();
     let told = told.join("; nor ");
     let message = format!("headers of `{library}` {header} do not have {told}");
-    Diagnostic::warning(&WRONG_HEADER, message)
+    Diagnostic::warning(&HEADER_VERSION_MISMATCH, message)
         .help("say in `header` which version the program is compiled against, all of it")
 }
 

@@ -41,7 +41,7 @@ impl Leaf {
                 "unused",
                 "cudaReserved",
                 "internal_padding",
-                "oversize",
+                "oversized-file",
             ]
             .iter()
             .any(|start| part.starts_with(start))

@@ -127,10 +127,10 @@ impl Error {
     /// The error as a diagnostic of the pipeline.
     pub fn diagnostic(&self) -> Diagnostic {
         let code = match &self.problem {
-            Problem::Unreadable(_) => &diag::FILE_ERROR,
-            Problem::Machine { .. } => &diag::WRONG_MACHINE,
+            Problem::Unreadable(_) => &diag::IO_ERROR,
+            Problem::Machine { .. } => &diag::MACHINE_MISMATCH,
             Problem::Missing(_) => &diag::UNKNOWN_FUNCTION,
-            _ => &diag::BAD_LIBRARY,
+            _ => &diag::MALFORMED_LIBRARY,
         };
         Diagnostic::error(code, self.to_string()).help(self.help())
     }

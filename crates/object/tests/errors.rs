@@ -163,9 +163,9 @@ fn messages_name_the_file_and_the_next_step() {
     );
     assert_eq!(error.help(), "it points to `libq.so.3`: give that file");
     let diagnostic = error.diagnostic();
-    assert_eq!(diagnostic.code.id, "bad-library");
+    assert_eq!(diagnostic.code.id, "malformed-library");
     assert_eq!(diagnostic.help.as_deref(), Some(error.help().as_str()));
 
     let absent = read_symbols_file(Path::new("/no/such/file.so"), Options::default());
-    assert_eq!(absent.unwrap_err().diagnostic().code.id, "file-error");
+    assert_eq!(absent.unwrap_err().diagnostic().code.id, "io-error");
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
-    Diagnostic, FILE_ERROR, LAYER_CONFLICT, NO_MEMBERS, NOT_CANONICAL, TOO_LARGE,
+    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NONCANONICAL_BITCODE,
 };
 use gpustub_core::manifest::{Archive, in_out_dir};
 use gpustub_object::superarchive::{Canonical, Conflict, Layer, Plan, Request, View, WriteError};
@@ -47,7 +47,7 @@ pub fn find(
                     let message =
                         "`$OUT_DIR` is the folder of a build script, and there is none here";
                     let help = "let the build script write the archive: `cargo build`";
-                    let error = Diagnostic::error(&NO_MEMBERS, message).help(help);
+                    let error = Diagnostic::error(&EMPTY_LAYER, message).help(help);
                     wrong.push(error.at(file, named.span.clone()));
                     continue;
                 }
@@ -57,7 +57,7 @@ pub fn find(
                     "layer `{}` of archive.{}: `{}` {what}",
                     layer.name.value, archive.name.value, named.value
                 );
-                Diagnostic::error(&NO_MEMBERS, message).help(files::pattern_help(root))
+                Diagnostic::error(&EMPTY_LAYER, message).help(files::pattern_help(root))
             };
             match expand(root, below, &refuse) {
                 Ok(some) => {
@@ -144,7 +144,7 @@ pub fn not_canonical(layers: &[Layer<'_>], canonical: &Canonical) -> Vec<Diagnos
             "layer `{}`: `{name}`{more} stays as it is: {why}",
             layer.name
         );
-        Diagnostic::warning(&NOT_CANONICAL, message)
+        Diagnostic::warning(&NONCANONICAL_BITCODE, message)
             .help("families share it only where it is byte for byte the same")
     });
     told.collect()
@@ -187,7 +187,7 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usi
         _ => {
             let message = "the archive, or a part of it, is more than the format can hold";
             let help = "4 GiB of names and tables, 10 digits for a member's size; leave views out";
-            vec![(None, Diagnostic::error(&TOO_LARGE, message).help(help))]
+            vec![(None, Diagnostic::error(&LIMIT_EXCEEDED, message).help(help))]
         }
     }
 }
@@ -252,7 +252,7 @@ pub(crate) fn build(
     let content = |mut out: &mut dyn Write| plan.write(&mut out);
     replace(path, &content).map_err(|e| {
         let message = format!("cannot write {}: {e}", path.display());
-        here(Diagnostic::error(&FILE_ERROR, message))
+        here(Diagnostic::error(&IO_ERROR, message))
     })?;
     let watched = found.watched.into_iter();
     Ok(Built {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::arch::{Arch, ArchKind};
-use gpustub_core::diag::FILE_ERROR;
+use gpustub_core::diag::IO_ERROR;
 use gpustub_core::manifest::{DeviceLink, Spanned};
 
 use super::jobs::Tokens;
@@ -146,7 +146,7 @@ fn unfit(path: &Path, bad: char) -> Error {
         "nvcc cannot be given the path {}: `{bad}` is in it",
         path.display()
     );
-    Error::new(&FILE_ERROR, text).help("rename the file or folder, or build in another folder")
+    Error::new(&IO_ERROR, text).help("rename the file or folder, or build in another folder")
 }
 
 /// What compiling came to.

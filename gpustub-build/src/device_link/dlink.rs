@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::arch::ArchKind;
 use gpustub_core::device_link::Planned;
-use gpustub_core::diag::{DEVICE_LINK_FAILED, FILE_ERROR, PRELINKED_ARCHIVE};
+use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
 
 use super::index::Unfit;
 use super::nvcc::Nvcc;
@@ -72,7 +72,7 @@ pub(super) fn run(
             .map(|(id, member)| format!("{id} of device-link.{} ({})", member.name, member.package))
             .collect();
         return Err(Error::new(
-            &DEVICE_LINK_FAILED,
+            &DEVICE_LINK_ERROR,
             format!(
                 "the device link registers {} objects of {}; not {}",
                 registered.len(),
@@ -115,11 +115,11 @@ pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
             ),
         };
         let text = format!("device-link.{}: {} {what}", member.name, path.display());
-        Error::new(&FILE_ERROR, text).help(help)
+        Error::new(&IO_ERROR, text).help(help)
     })?;
     if !modules.linked.is_empty() {
         return Err(Error::new(
-            &PRELINKED_ARCHIVE,
+            &DEVICE_LINKED_ARCHIVE,
             format!(
                 "device-link.{}: {} was archived with a device link; nvlink would skip all of it",
                 member.name,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{LinkItem, Planned, Role, plan};
-use gpustub_core::diag::{BAD_VALUE, DUPLICATE_DEVICE_CODE, Level, has_errors};
+use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::manifest::Cudart;
 
 use super::nvcc::Nvcc;
@@ -101,7 +101,7 @@ fn distinct(closure: &[Library]) -> Result<(), Error> {
         let mut before = closure[..at].iter();
         if let Some(other) = before.find(|other| other.name == library.name) {
             return Err(Error::new(
-                &DUPLICATE_DEVICE_CODE,
+                &DUPLICATE_DEVICE_SYMBOL,
                 format!(
                     "device-link.{} is declared by {} and by {}",
                     library.name, other.package, library.package
@@ -296,7 +296,7 @@ fn reachable(
         ),
         _ => return Ok(()),
     };
-    Err(Error::new(&BAD_VALUE, problem).help(
+    Err(Error::new(&INVALID_VALUE, problem).help(
         "let one package that all of them depend on provide [stub.cudart] with form = \"shared\", the \
          others say `provide = false`; or use no stub of cudart here",
     ))

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::plan;
-use gpustub_core::diag::{FILE_ERROR, UNKNOWN_NODE, has_errors};
+use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
 use gpustub_core::suggest::nearest;
 
@@ -229,7 +229,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
     if let DeviceCode::External { archive: named, .. } = &declared.code {
         if !archive.is_file() {
             return Err(Error::new(
-                &FILE_ERROR,
+                &IO_ERROR,
                 format!("device-link.{name}: there is no {}", archive.display()),
             )
             .at(context.manifest.place(&named.span))
@@ -277,7 +277,7 @@ fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
             "`include` of device-link.{}: there is no folder `{}`",
             library.name.value, dir.value
         );
-        return Err(Error::new(&FILE_ERROR, text)
+        return Err(Error::new(&IO_ERROR, text)
             .at(context.manifest.place(&dir.span))
             .help(format!(
                 "it is relative to {}; `$OUT_DIR/…` is what the build script writes",
@@ -319,7 +319,7 @@ fn require(
             )
         };
         return Err(Error::new(
-            &UNKNOWN_NODE,
+            &UNKNOWN_DEVICE_LIBRARY,
             format!(
                 "device-link.{} requires `{}`, which neither this package nor a direct dependency declares",
                 library.name.value, name.value
@@ -371,12 +371,8 @@ fn build(
         units.extend(new);
     }
     let jobs = context.env.cargo_text("NUM_JOBS")?.parse().unwrap_or(1);
-    let tokens = Tokens::new(jobs).map_err(|e| {
-        Error::new(
-            &FILE_ERROR,
-            format!("cargo's jobserver cannot be used: {e}"),
-        )
-    })?;
+    let tokens = Tokens::new(jobs)
+        .map_err(|e| Error::new(&IO_ERROR, format!("cargo's jobserver cannot be used: {e}")))?;
     let compiled = compile::run(&place, units, tokens)?;
     let said = compiled
         .said

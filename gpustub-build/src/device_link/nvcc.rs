@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::arch::Arch;
-use gpustub_core::diag::{COMPILER_MISSING, NVCC_MISSING};
+use gpustub_core::diag::{MISSING_COMPILER, MISSING_NVCC};
 
 use super::stamp;
 use crate::{Directive, Env, Error, files};
@@ -214,7 +214,7 @@ impl Nvcc {
             }
         }
         Err(Error::new(
-            &COMPILER_MISSING,
+            &MISSING_COMPILER,
             format!(
                 "the CUDA toolkit at {} takes GCC up to {most}, and `{}` is {version}",
                 self.root.display(),
@@ -397,7 +397,7 @@ fn gcc_major(program: &Path) -> Option<u32> {
 
 fn missing(tried: &[String]) -> Error {
     Error::new(
-        &NVCC_MISSING,
+        &MISSING_NVCC,
         format!(
             "no CUDA compiler (nvcc) is found\n  tried: {}",
             tried.join(", ")

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::FILE_ERROR;
+use gpustub_core::diag::IO_ERROR;
 
 use crate::Error;
 use crate::files::text;
@@ -146,7 +146,7 @@ pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
         for (key, value) in library.lines()? {
             if value.contains('\n') {
                 return Err(Error::new(
-                    &FILE_ERROR,
+                    &IO_ERROR,
                     format!("`{key}` of device-link.{} has a line break", library.name),
                 ));
             }
@@ -159,7 +159,7 @@ pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
 /// The libraries that `text` tells of. `path` is its file, for errors.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
     let wrong = |line: usize, what: String| {
-        Error::new(&FILE_ERROR, format!("{}:{line}: {what}", path.display())).help(
+        Error::new(&IO_ERROR, format!("{}:{line}: {what}", path.display())).help(
             "packages of one build have to use one version of gpustub-build: `cargo update -p gpustub-build`",
         )
     };

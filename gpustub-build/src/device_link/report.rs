@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::arch::{Arch, ArchKind};
-use gpustub_core::diag::{DEVICE_LINK_FAILED, NVCC_FAILED};
+use gpustub_core::diag::{DEVICE_LINK_ERROR, NVCC_ERROR};
 use gpustub_core::manifest::DeviceLink;
 
 use super::nvcc::Nvcc;
@@ -62,7 +62,7 @@ impl Compile<'_> {
                 self.nvcc.root.display(),
                 arch.value
             );
-            return Error::new(&NVCC_FAILED, text)
+            return Error::new(&NVCC_ERROR, text)
                 .at(self.manifest.place(&arch.span))
                 .output(printed.as_bytes())
                 .help(known(self.nvcc))
@@ -73,7 +73,7 @@ impl Compile<'_> {
             self.source.display(),
             output.status
         );
-        let error = Error::new(&NVCC_FAILED, text).output(printed.as_bytes());
+        let error = Error::new(&NVCC_ERROR, text).output(printed.as_bytes());
         let error = match missing_header(&printed) {
             Some(header) => error.help(self.header(header)),
             None => error,
@@ -114,7 +114,7 @@ pub(super) fn link_error(
     let raw = printed(output);
     let text = with_sources(demangled(nvcc, dir, &raw), members);
     let what = format!("nvcc cannot link the device code ({})", output.status);
-    let error = Error::new(&DEVICE_LINK_FAILED, what).output(text.as_bytes());
+    let error = Error::new(&DEVICE_LINK_ERROR, what).output(text.as_bytes());
     let error = if unsupported(&raw).is_some() {
         error.help(known(nvcc))
     } else if DEVICE_RUNTIME.iter().any(|name| raw.contains(name)) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::FILE_ERROR;
+use gpustub_core::diag::IO_ERROR;
 use gpustub_core::manifest::Cudart;
 
 use super::Context;
@@ -27,7 +27,7 @@ pub(super) fn find(
     let having = |name: &str| dirs.iter().find(|dir| dir.join(name).exists());
     let missing = |name: &str| {
         Error::new(
-            &FILE_ERROR,
+            &IO_ERROR,
             format!("the CUDA toolkit at {} has no {name}", nvcc.root.display()),
         )
         .help(

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
-use gpustub_core::diag::{BAD_VALUE, FILE_ERROR};
+use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
 
@@ -36,7 +36,7 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));
     if taken && matches!(library.code, DeviceCode::Sources(_)) {
         return Err(Error::new(
-            &BAD_VALUE,
+            &INVALID_VALUE,
             format!("device-link.{name}: lib{name}.so is the name of another library"),
         )
         .help("call the table something else: its name is the file's"));
@@ -225,7 +225,7 @@ pub(super) fn place(library: &Library, dir: &Path) -> Result<(), Error> {
         }
         if !file.is_file() {
             return Err(Error::new(
-                &FILE_ERROR,
+                &IO_ERROR,
                 format!(
                     "device-link.{}: there is no {}",
                     library.name,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{Diagnostic, NO_SOURCES};
+use gpustub_core::diag::{Diagnostic, UNMATCHED_SOURCES};
 use gpustub_core::manifest::{Spanned, in_out_dir};
 
 use super::compile::Place;
@@ -70,7 +70,7 @@ pub fn matching(
     };
     let refuse = |what: &str| {
         let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
-        Diagnostic::error(&NO_SOURCES, message).help(files::pattern_help(base))
+        Diagnostic::error(&UNMATCHED_SOURCES, message).help(files::pattern_help(base))
     };
     if is_pattern(rest) {
         all_texts(&base.join(fixed(rest)))?;

@@ -129,7 +129,7 @@ fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
     expect(
         &said,
         &[
-            "GpuStub.toml:10:10: error[nvcc-failed]: the CUDA toolkit at ",
+            "GpuStub.toml:10:10: error[nvcc-error]: the CUDA toolkit at ",
             " does not know `sm_35`, which device-link.b asks for",
             "Unsupported gpu architecture 'compute_35'",
             "take one that it knows: sm_75 sm_80 ",
@@ -236,12 +236,12 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     // Before anything is built, and by the build.
     let synced = run(&mut project.gpustub(&["sync"])?)?;
     assert!(!synced.status.success());
-    expect(&synced.stderr, &["error[duplicate-device-code]"]);
+    expect(&synced.stderr, &["error[duplicate-device-symbol]"]);
     let said = project.refused(&["build", "-j2"])?;
     expect(
         &said,
         &[
-            "error[duplicate-device-code]: device-link.b is declared by ",
+            "error[duplicate-device-symbol]: device-link.b is declared by ",
             "b 0.1.0",
             "d 0.1.0",
             "give each library of a program a name of its own",
@@ -314,7 +314,7 @@ fn an_archive_with_a_device_link_is_refused() -> Result<()> {
     expect(
         &said,
         &[
-            "prelinked-archive",
+            "device-linked-archive",
             "b/libb.a was archived with a device link; nvlink would skip all of it",
             "`[device-link.*]` with `sources` does it in its place",
         ],

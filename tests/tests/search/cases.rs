@@ -17,7 +17,7 @@ struct Case {
     #[serde(default = "app")]
     program: String,
     /// What lies on the machine: a library (`cudart 12.9`), one without the required function
-    /// (`cudart 12.9 lacks`), a file (`wrong-machine`, `short`, `text`), or `-> path`.
+    /// (`cudart 12.9 lacks`), a file (`machine-mismatch`, `short`, `text`), or `-> path`.
     files: BTreeMap<String, String>,
     /// Folders that are links.
     #[serde(default)]
@@ -99,7 +99,7 @@ fn parse(text: &str) -> Result<Content> {
         Some((major.parse().ok()?, minor.parse().ok()?))
     };
     let soname = match (id, version.and_then(number)) {
-        ("wrong-machine", _) => return Ok(Content::WrongMachine),
+        ("machine-mismatch", _) => return Ok(Content::WrongMachine),
         ("short", _) => return Ok(Content::Short),
         ("text", _) => return Ok(Content::Text),
         ("cudart", Some((11, _))) => "libcudart.so.11.0".to_owned(),

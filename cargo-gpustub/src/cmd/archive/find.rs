@@ -1,7 +1,7 @@
 //! `archive find`: who defines a symbol.
 
 use gpustub_archive::SuperArchive;
-use gpustub_core::diag::{Diagnostic, NO_SYMBOL};
+use gpustub_core::diag::{Diagnostic, UNKNOWN_SYMBOL};
 use gpustub_core::suggest::nearest;
 use serde_json::json;
 
@@ -54,7 +54,7 @@ pub fn run(archive: &SuperArchive<'_>, options: &ArchiveFind, shell: &mut Shell)
             Some(view) => format!("view `{view}` has no symbol `{name}`"),
             None => format!("no view has a symbol `{name}`"),
         };
-        let mut one = Diagnostic::error(&NO_SYMBOL, message);
+        let mut one = Diagnostic::error(&UNKNOWN_SYMBOL, message);
         one.help = nearest(name, known.iter().map(String::as_str))
             .map(|near| format!("did you mean `{near}`?"));
         shell.diagnostics(&[one], &Sources::new())?;

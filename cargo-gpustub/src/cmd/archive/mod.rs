@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use gpustub_archive::{SuperArchive, View};
-use gpustub_core::diag::{BAD_SUPER_ARCHIVE, Diagnostic};
+use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
 use memmap2::Mmap;
 
@@ -98,7 +98,7 @@ fn of_file(
                 _ => "build it again; change its inputs with other tools, not the file",
             };
             let message = format!("`{}`: {error}", path.display());
-            let one = Diagnostic::error(&BAD_SUPER_ARCHIVE, message).help(help);
+            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message).help(help);
             shell.diagnostics(&[one], &Sources::new())?;
             Ok(false)
         }

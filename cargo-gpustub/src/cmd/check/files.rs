@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gpustub_check::{FlawKind, Look, Package, RULES, check, gpu_images, read};
-use gpustub_core::diag::{Diagnostic, FILE_ERROR};
+use gpustub_core::diag::{Diagnostic, IO_ERROR};
 
 use super::policies::Policies;
 use super::{Report, number, slashes};
@@ -52,7 +52,7 @@ pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(&FILE_ERROR, Error::io("read", path, error).to_string())
+    Diagnostic::error(&IO_ERROR, Error::io("read", path, error).to_string())
 }
 
 /// What a main thread has: directories in directories are read by recursion.

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_check::{NO_HEADER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOWANCE, real_names};
+use gpustub_check::{
+    MISSING_HEADER_VERSION, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW, real_names,
+};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
 use toml_edit::DocumentMut;
@@ -56,7 +58,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
         };
         // Places first: they are those of the text as it is.
         let mut text = load_names(declared, &mine(UNKNOWN_LOAD_NAME.code.id));
-        for finding in mine(NO_HEADER.code.id) {
+        for finding in mine(MISSING_HEADER_VERSION.code.id) {
             let mut stubs = declared.manifest.stubs.iter();
             let stub = stubs.find(|stub| is_at(finding, &stub.id.span));
             let library = stub.and_then(|stub| Library::builtin(&stub.id.value));
@@ -65,7 +67,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
                 text = add::insert(&text, &library.id, Some(&header)).map_err(Error::new)?;
             }
         }
-        text = without(&text, &indexes(declared, &mine(UNUSED_ALLOWANCE.code.id)))?;
+        text = without(&text, &indexes(declared, &mine(UNUSED_ALLOW.code.id)))?;
         let path = declared.folder.join(FILE);
         operations.push(Operation::write(path, declared.shown.clone(), text)?);
     }

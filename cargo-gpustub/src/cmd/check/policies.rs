@@ -6,7 +6,7 @@ use std::path::Path;
 use gpustub_check::RULES;
 use gpustub_check::policy::{Layer, rule};
 use gpustub_check::tag::Tag;
-use gpustub_core::diag::{BAD_VALUE, Diagnostic, Level};
+use gpustub_core::diag::{Diagnostic, INVALID_VALUE, Level};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
 use gpustub_core::suggest::nearest;
@@ -121,7 +121,7 @@ impl Policies {
             {
                 let message = format!("`policy.wheel-tag` takes no {:?}", tag.value);
                 found.push(
-                    Diagnostic::error(&BAD_VALUE, message)
+                    Diagnostic::error(&INVALID_VALUE, message)
                         .at(&file.declared.shown, tag.span.clone())
                         .help("name a tag that promises something: \"manylinux_2_28\", \"musllinux_1_2\""),
                 );

@@ -8,7 +8,7 @@ use std::path::Path;
 use cargo_metadata::{Dependency, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
-use crate::codes::{BUILD_SCRIPT, UNLINKABLE_LIB};
+use crate::codes::{MISSING_RLIB, UNEDITABLE_BUILD_SCRIPT};
 use crate::declared::{Declared, FILE, Members};
 use crate::error::{Error, Result};
 use crate::finalizer;
@@ -306,7 +306,7 @@ fn build_script(
                 "package `{}` has switched its build script off",
                 package.name
             );
-            found.push(Diagnostic::error(&BUILD_SCRIPT, message).help(format!(
+            found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(format!(
                 "remove `build = false` from its Cargo.toml; the build script has to call `{line}`"
             )));
             return Ok(());
@@ -320,7 +320,7 @@ fn build_script(
             Edit::Impossible(why) => {
                 let message = format!("`{}` cannot be edited: {why}", shown(&path));
                 let help = format!("add this line where the build script begins: `{line}`");
-                found.push(Diagnostic::error(&BUILD_SCRIPT, message).help(help));
+                found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(help));
                 return Ok(());
             }
         },
@@ -350,7 +350,7 @@ fn use_lines(
                 package.name
             );
             let help = "add \"rlib\" to `crate-type` in its Cargo.toml";
-            found.push(Diagnostic::warning(&UNLINKABLE_LIB, message).help(help));
+            found.push(Diagnostic::warning(&MISSING_RLIB, message).help(help));
         }
         return Ok(());
     }

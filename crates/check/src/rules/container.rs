@@ -1,15 +1,15 @@
 //! What holds the files: archives and their names, and files that cannot be read.
 
-use gpustub_core::diag::{Code, Diagnostic, FILE_ERROR};
+use gpustub_core::diag::{Code, Diagnostic, IO_ERROR};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_object::Error;
 
 use super::{Findings, Look, Rule};
 use crate::package::{Content, FlawKind, Package};
 
-pub static BAD_ARCHIVE: Rule = Rule {
+pub static MALFORMED_ARCHIVE: Rule = Rule {
     code: Code {
-        id: "bad-archive",
+        id: "malformed-archive",
         summary: "an archive that is damaged, contradicts itself, or cannot be looked at",
         explanation: "\
 An archive that is cut off cannot be installed. One that says a thing twice, and not alike, is
@@ -22,7 +22,7 @@ be said of it. Build the package again, with the usual tools.
     cargo package",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(bad_archive),
+    look: Look::Package(malformed_archive),
 };
 
 pub static UNSAFE_PATH: Rule = Rule {
@@ -41,9 +41,9 @@ other systems. Build the package without them.
     look: Look::Package(unsafe_path),
 };
 
-pub static DAMAGED_IMAGE: Rule = Rule {
+pub static MALFORMED_IMAGE: Rule = Rule {
     code: Code {
-        id: "damaged-image",
+        id: "malformed-image",
         summary: "a program, library or object file that cannot be read",
         explanation: "\
 The file begins like an ELF file and then ends too early, or its tables contradict each other. The
@@ -53,21 +53,21 @@ rewrote the file. Build or unpack it again.
     readelf -d demo/libx.so",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(damaged_image),
+    look: Look::Package(malformed_image),
 };
 
-fn bad_archive(package: &Package, findings: &mut Findings) {
+fn malformed_archive(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
         let shown = package.shown_path(&flaw.path);
         let message = flaw.message.clone();
         match flaw.kind {
             FlawKind::Archive => {
                 let help = "build the package again, or look at it unpacked";
-                findings.at(&BAD_ARCHIVE, shown, message, help);
+                findings.at(&MALFORMED_ARCHIVE, shown, message, help);
             }
             // No rule that a policy could allow: the file was not looked at.
             FlawKind::Unreadable => findings.0.push(
-                Diagnostic::error(&FILE_ERROR, format!("cannot read it: {message}"))
+                Diagnostic::error(&IO_ERROR, format!("cannot read it: {message}"))
                     .at(shown, 0..0)
                     .help("check the permissions"),
             ),
@@ -89,7 +89,7 @@ fn unsafe_path(package: &Package, findings: &mut Findings) {
     }
 }
 
-fn damaged_image(package: &Package, findings: &mut Findings) {
+fn malformed_image(package: &Package, findings: &mut Findings) {
     for member in &package.members {
         let Content::Damaged(problem) = &member.content else {
             continue;
@@ -97,6 +97,6 @@ fn damaged_image(package: &Package, findings: &mut Findings) {
         let error = Error::from(problem.clone());
         let message = error.to_string();
         let shown = package.shown(member);
-        findings.at(&DAMAGED_IMAGE, shown, message, &error.help());
+        findings.at(&MALFORMED_IMAGE, shown, message, &error.help());
     }
 }

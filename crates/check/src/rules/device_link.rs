@@ -19,25 +19,32 @@ use crate::gpu::gpu_file;
 use crate::package::{Content, Image, Kind, Package};
 use process::{Ids, Processes};
 
-pub static NEVER_DEVICE_LINKED: Rule = row(
-    &diag::NEVER_DEVICE_LINKED,
+pub static MISSING_DEVICE_LINK: Rule = row(
+    &diag::MISSING_DEVICE_LINK,
     RuleLevel::Deny,
-    never_device_linked,
+    missing_device_link,
 );
-pub static LINK_WITHOUT_OBJECT: Rule = row(
-    &diag::LINK_WITHOUT_OBJECT,
+pub static INCOMPLETE_DEVICE_LINK: Rule = row(
+    &diag::INCOMPLETE_DEVICE_LINK,
     RuleLevel::Deny,
-    link_without_object,
+    incomplete_device_link,
 );
-pub static DEVICE_LINKED_TWICE: Rule = row(
-    &diag::DEVICE_LINKED_TWICE,
+pub static DUPLICATE_DEVICE_LINK: Rule = row(
+    &diag::DUPLICATE_DEVICE_LINK,
     RuleLevel::Deny,
-    device_linked_twice,
+    duplicate_device_link,
 );
-pub static ISOLATED_COPIES: Rule = row(&diag::ISOLATED_COPIES, RuleLevel::Warn, isolated_copies);
+pub static UNSHARED_DEVICE_GLOBALS: Rule = row(
+    &diag::UNSHARED_DEVICE_GLOBALS,
+    RuleLevel::Warn,
+    unshared_device_globals,
+);
 pub static MISSING_ARCH: Rule = row(&diag::MISSING_ARCH, RuleLevel::Deny, missing_arch);
-pub static PRELINKED_ARCHIVE: Rule =
-    row(&diag::PRELINKED_ARCHIVE, RuleLevel::Warn, prelinked_archive);
+pub static DEVICE_LINKED_ARCHIVE: Rule = row(
+    &diag::DEVICE_LINKED_ARCHIVE,
+    RuleLevel::Warn,
+    device_linked_archive,
+);
 pub static MIXED_CUDART: Rule = row(&diag::MIXED_CUDART, RuleLevel::Deny, mixed_cudart);
 
 /// A rule about built images of what `cargo gpustub plan` says of their plan.
@@ -61,7 +68,7 @@ fn links<'a>(image: &Image<'a>) -> Ids<'a> {
     links.map(String::as_str).collect()
 }
 
-fn never_device_linked(package: &Package, findings: &mut Findings) {
+fn missing_device_link(package: &Package, findings: &mut Findings) {
     for (image, holder, ids) in Processes::of(package).unmatched(objects, links) {
         let which = listed(&ids);
         let message = match holder.member == image.member {
@@ -72,11 +79,11 @@ fn never_device_linked(package: &Package, findings: &mut Findings) {
             ),
         };
         let help = "run `nvcc -dlink` over all objects of the process, and link the result into it";
-        findings.of(&NEVER_DEVICE_LINKED, &image, message, help);
+        findings.of(&MISSING_DEVICE_LINK, &image, message, help);
     }
 }
 
-fn link_without_object(package: &Package, findings: &mut Findings) {
+fn incomplete_device_link(package: &Package, findings: &mut Findings) {
     for (image, holder, ids) in Processes::of(package).unmatched(links, objects) {
         let which = listed(&ids);
         let message = match holder.member == image.member {
@@ -89,14 +96,14 @@ fn link_without_object(package: &Package, findings: &mut Findings) {
             ),
         };
         let help = "device-link the objects that are shipped, and no others";
-        findings.of(&LINK_WITHOUT_OBJECT, &image, message, help);
+        findings.of(&INCOMPLETE_DEVICE_LINK, &image, message, help);
     }
 }
 
-fn device_linked_twice(package: &Package, findings: &mut Findings) {
+fn duplicate_device_link(package: &Package, findings: &mut Findings) {
     for (image, other, ids) in Processes::of(package).shared(false) {
         findings.of(
-            &DEVICE_LINKED_TWICE,
+            &DUPLICATE_DEVICE_LINK,
             &image,
             format!(
                 "{} is device-linked in it and in `{}`: a process registers one of them",
@@ -108,10 +115,10 @@ fn device_linked_twice(package: &Package, findings: &mut Findings) {
     }
 }
 
-fn isolated_copies(package: &Package, findings: &mut Findings) {
+fn unshared_device_globals(package: &Package, findings: &mut Findings) {
     for (image, other, ids) in Processes::of(package).shared(true) {
         findings.of(
-            &ISOLATED_COPIES,
+            &UNSHARED_DEVICE_GLOBALS,
             &image,
             format!(
                 "{} is in it and in `{}`, a copy each: device variables are not shared",
@@ -159,7 +166,7 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
     }
 }
 
-fn prelinked_archive(package: &Package, findings: &mut Findings) {
+fn device_linked_archive(package: &Package, findings: &mut Findings) {
     // By the archive's path in the package: whether it has objects, and whether a device link.
     let mut archives: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     let is_archive = [".a", ".rlib"]
@@ -181,7 +188,7 @@ fn prelinked_archive(package: &Package, findings: &mut Findings) {
     for (path, (objects, linked)) in archives {
         if objects > 0 && linked {
             findings.at(
-                &PRELINKED_ARCHIVE,
+                &DEVICE_LINKED_ARCHIVE,
                 package.shown_path(path),
                 format!("it holds {objects} objects of relocatable device code and a device link"),
                 "leave the device link out: who links a program makes it, over all its archives",

@@ -12,9 +12,9 @@ use crate::label::{Toolkit, label};
 use crate::package::Package;
 use crate::wheel::Wheel;
 
-pub static WRONG_LABEL: Rule = Rule {
+pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
     code: Code {
-        id: "wrong-label",
+        id: "toolkit-label-mismatch",
         summary: "a wheel is labelled for another toolkit than its images need",
         explanation: "\
 People choose a wheel by the `cu126` or `rocm6.2` in its name or version, and so do installers that
@@ -26,10 +26,10 @@ fails on just the machines that it was chosen for
         x/_core.so needs libcudart.so.13                  # wrong",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(wrong_label),
+    look: Look::Package(toolkit_label_mismatch),
 };
 
-fn wrong_label(package: &Package, findings: &mut Findings) {
+fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
     let wheel = Wheel::of(package);
     let Some(label) = wheel.and_then(|wheel| label(&wheel.name, &wheel.version)) else {
         return;
@@ -47,7 +47,7 @@ fn wrong_label(package: &Package, findings: &mut Findings) {
             if !fits {
                 let message = format!("the wheel is labelled `{}`, it needs `{name}`", label.text);
                 let help = "build it with the toolkit of the label, or change the label";
-                findings.of(&WRONG_LABEL, &image, message, help);
+                findings.of(&TOOLKIT_LABEL_MISMATCH, &image, message, help);
                 break;
             }
         }

@@ -9,9 +9,9 @@ use crate::evidence::going_on;
 use crate::gpu::{GpuFile, gpu_file};
 use crate::package::Image;
 
-pub static UNVERSIONED_NAME: Rule = Rule {
+pub static UNVERSIONED_DLOPEN_NAME: Rule = Rule {
     code: Code {
-        id: "unversioned-name",
+        id: "unversioned-dlopen-name",
         summary: "a driver's library that is opened by its unversioned name alone",
         explanation: "\
 `libcuda.so` without a number comes with packages for development. Machines that only run programs
@@ -23,12 +23,12 @@ puts together another one.
     dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then, if need be, \"libcuda.so\" */",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(unversioned_name),
+    look: Look::Image(unversioned_dlopen_name),
 };
 
-pub static OPENS_UNKNOWN_NAME: Rule = Rule {
+pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
     code: Code {
-        id: "opens-unknown-name",
+        id: "unknown-dlopen-name",
         summary: "a GPU library that is opened by a name that it never had",
         explanation: "\
 The numbers after `.so` are not always the toolkit's major: every CUDA 11 has `libcudart.so.11.0`,
@@ -42,7 +42,7 @@ judged.
     look: Look::Image(unknown_load_name),
 };
 
-fn unversioned_name(image: &Image<'_>, findings: &mut Findings) {
+fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
     for (text, gpu, library) in opened(image) {
         let Some(soname) = going_on(library, text) else {
             continue;
@@ -52,7 +52,7 @@ fn unversioned_name(image: &Image<'_>, findings: &mut Findings) {
         let plain = gpu.role != Role::Toolkit && text.ends_with(".so");
         if plain && !image.needed().iter().any(needs) {
             findings.of(
-                &UNVERSIONED_NAME,
+                &UNVERSIONED_DLOPEN_NAME,
                 image,
                 format!("it opens `{text}`, and nowhere `{soname}`"),
                 &format!("ask for `{soname}` first: the other name is there for linking only"),
@@ -70,7 +70,7 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
         // that finds nothing.
         if let Some(real) = going_on(library, text) {
             findings.of(
-                &OPENS_UNKNOWN_NAME,
+                &UNKNOWN_DLOPEN_NAME,
                 image,
                 format!("it opens `{text}`, which no version of the library is called"),
                 &format!("version {version} is called `{real}`"),

@@ -13,9 +13,9 @@ use crate::package::{Image, Kind, Member, Package};
 use crate::places::{Loads, Place, place};
 use crate::wheel::Wheel;
 
-pub static PACKED_DRIVER: Rule = Rule {
+pub static BUNDLED_DRIVER: Rule = Rule {
     code: Code {
-        id: "packed-driver",
+        id: "bundled-driver",
         summary: "a package carries a library of the driver",
         explanation: "\
 libcuda, libnvidia-ml and the like belong to the kernel driver and work with just that one. Packed,
@@ -28,12 +28,12 @@ name fails every call. A hash in the name changes nothing. Link the stubs of gpu
 A folder `stubs` may have them: it is for linkers.",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(packed_driver),
+    look: Look::Package(bundled_driver),
 };
 
-pub static NVRTC_WITHOUT_BUILTINS: Rule = Rule {
+pub static MISSING_NVRTC_BUILTINS: Rule = Rule {
     code: Code {
-        id: "nvrtc-without-builtins",
+        id: "missing-nvrtc-builtins",
         summary: "a package carries a compiler library without the file that it opens",
         explanation: "\
 libnvrtc opens libnvrtc-builtins by its own name at the first compilation; DT_NEEDED does not say
@@ -44,12 +44,12 @@ so, and tools that bundle libraries forget it, or put a hash into its name
     x/libs/libnvrtc-builtins.so.12.6",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(nvrtc_without_builtins),
+    look: Look::Package(missing_nvrtc_builtins),
 };
 
-pub static UNDECLARED_SIBLING: Rule = Rule {
+pub static MISSING_REQUIRES_DIST: Rule = Rule {
     code: Code {
-        id: "undeclared-sibling",
+        id: "missing-requires-dist",
         summary: "a wheel looks for libraries in another one that it does not require",
         explanation: "\
 GPU libraries are too large for most wheels, so they use the vendor's: `nvidia-cublas-cu12` puts
@@ -59,12 +59,12 @@ libcublas into `nvidia/cublas/lib` beside them. The installer brings it only if 
     Requires-Dist: nvidia-cublas-cu12",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(undeclared_sibling),
+    look: Look::Package(missing_requires_dist),
 };
 
-pub static OVERSIZE: Rule = Rule {
+pub static OVERSIZED_FILE: Rule = Rule {
     code: Code {
-        id: "oversize",
+        id: "oversized-file",
         summary: "a file is larger than an index accepts",
         explanation: "\
 The Python index refuses files over 100 MB, and the crate registry over 10 MB, unless a project has
@@ -74,7 +74,7 @@ vendor's wheels, build for fewer architectures of GPUs, or compress device code.
     nvcc --compress-mode=size kernels.cu",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(oversize),
+    look: Look::Package(oversized_file),
 };
 
 /// The library that an image is, by its file name or by the name that it gives itself.
@@ -83,7 +83,7 @@ fn identity(image: &Image<'_>) -> Option<GpuFile> {
     gpu_file(image.member.file_name()).or_else(|| gpu_file(soname?))
 }
 
-fn packed_driver(package: &Package, findings: &mut Findings) {
+fn bundled_driver(package: &Package, findings: &mut Findings) {
     // A driver's own library that is looked at by itself is not packed.
     if package.kind == Kind::File {
         return;
@@ -102,7 +102,7 @@ fn packed_driver(package: &Package, findings: &mut Findings) {
                 gpu.stem
             );
             let help = "leave it out: the machine's driver has it";
-            findings.of(&PACKED_DRIVER, &image, message, help);
+            findings.of(&BUNDLED_DRIVER, &image, message, help);
         }
     }
 }
@@ -115,7 +115,7 @@ fn is_installed(image: &Image<'_>) -> bool {
     version.contains('.') && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
 }
 
-fn nvrtc_without_builtins(package: &Package, findings: &mut Findings) {
+fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
@@ -134,13 +134,13 @@ fn nvrtc_without_builtins(package: &Package, findings: &mut Findings) {
             if !having.contains(image.member.folder()) {
                 let message = format!("it opens {prefix}*, which is not beside it");
                 let help = "carry that, too, under its own name; or require the vendor's wheel";
-                findings.of(&NVRTC_WITHOUT_BUILTINS, &image, message, help);
+                findings.of(&MISSING_NVRTC_BUILTINS, &image, message, help);
             }
         }
     }
 }
 
-fn undeclared_sibling(package: &Package, findings: &mut Findings) {
+fn missing_requires_dist(package: &Package, findings: &mut Findings) {
     let Some(wheel) = Wheel::of(package).filter(|wheel| wheel.has_metadata) else {
         return;
     };
@@ -181,7 +181,7 @@ fn undeclared_sibling(package: &Package, findings: &mut Findings) {
                 listing(&names)
             );
             let help = "add Requires-Dist for the vendor's wheels";
-            findings.of(&UNDECLARED_SIBLING, &image, message, help);
+            findings.of(&MISSING_REQUIRES_DIST, &image, message, help);
         }
     }
 }
@@ -197,12 +197,12 @@ const LIMITS: &[(&str, u64, &str)] = &[
     ),
 ];
 
-fn oversize(package: &Package, findings: &mut Findings) {
+fn oversized_file(package: &Package, findings: &mut Findings) {
     for (ending, limit, told) in LIMITS {
         if package.name.ends_with(ending) && package.size > *limit {
             let message = format!("it has {} MiB, over {told}", package.size >> 20);
             let help = "leave out what others ship, or ask the index for more";
-            findings.at(&OVERSIZE, package.name.clone(), message, help);
+            findings.at(&OVERSIZED_FILE, package.name.clone(), message, help);
         }
     }
 }

@@ -28,9 +28,9 @@ the runtime is the machine's, and one for all.
     look: Look::Image(static_cudart),
 };
 
-pub static TWO_CUDARTS: Rule = Rule {
+pub static MULTIPLE_CUDARTS: Rule = Rule {
     code: Code {
-        id: "two-cudarts",
+        id: "multiple-cudarts",
         summary: "libraries of one process with CUDA runtimes of their own",
         explanation: "\
 Each CUDA runtime keeps its own current device, last error and table of kernels. What one library
@@ -41,12 +41,12 @@ in together; NVIDIA's own libraries, which keep theirs to themselves, are not co
     nvcc -cudart none kernels.cu        # in all of them, and link the stubs of cudart",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(two_cudarts),
+    look: Look::Package(multiple_cudarts),
 };
 
-pub static TWO_MAJORS: Rule = Rule {
+pub static MULTIPLE_MAJORS: Rule = Rule {
     code: Code {
-        id: "two-majors",
+        id: "multiple-majors",
         summary: "libraries of one process that need different majors of a toolkit",
         explanation: "\
 The loader brings in all that images need, and what they need in turn. Libraries of two toolkit
@@ -59,7 +59,7 @@ one per major to choose from, are fine, and so are stubs, which find one major f
      libcudart.so.12 => …",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(two_majors),
+    look: Look::Package(multiple_majors),
 };
 
 fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
@@ -73,11 +73,11 @@ fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn two_cudarts(package: &Package, findings: &mut Findings) {
+fn multiple_cudarts(package: &Package, findings: &mut Findings) {
     conflicts(package, &runtimes, |image, conflict| {
         let (first, second) = conflict;
         findings.of(
-            &TWO_CUDARTS,
+            &MULTIPLE_CUDARTS,
             image,
             format!("with it come two CUDA runtimes: {first}, and {second}"),
             "compile all with `-cudart none`, and link the stubs of cudart",
@@ -85,10 +85,10 @@ fn two_cudarts(package: &Package, findings: &mut Findings) {
     });
 }
 
-fn two_majors(package: &Package, findings: &mut Findings) {
+fn multiple_majors(package: &Package, findings: &mut Findings) {
     conflicts(package, &majors, |image, (first, second)| {
         findings.of(
-            &TWO_MAJORS,
+            &MULTIPLE_MAJORS,
             image,
             format!("with it come two majors of a toolkit: {first}, and {second}"),
             "build all of it against one major, or link the stubs of gpustub",

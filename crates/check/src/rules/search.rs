@@ -30,9 +30,9 @@ shell took the `$ORIGIN` away.
     look: Look::Image(relative_runpath),
 };
 
-pub static RUNPATH_TO_NOTHING: Rule = Rule {
+pub static DANGLING_RUNPATH: Rule = Rule {
     code: Code {
-        id: "runpath-to-nothing",
+        id: "dangling-runpath",
         summary: "a search path with an entry that leads to no directory of the package",
         explanation: "\
 An entry of a search path is a directory. What leads to a file, or to a directory that the package
@@ -44,12 +44,12 @@ wheels, beside a wheel's own, are not judged.
     $ORIGIN/../../nvidia/cublas/lib  # fine: another wheel's",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(runpath_to_nothing),
+    look: Look::Package(dangling_runpath),
 };
 
-pub static VERSIONS_OF_NOBODY: Rule = Rule {
+pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
     code: Code {
-        id: "versions-of-nobody",
+        id: "orphan-version-needs",
         summary: "an image asks for versions of a library that it does not need",
         explanation: "\
 The table of version needs names the library by its file. If a tool renamed the library in
@@ -61,7 +61,7 @@ newer, with --replace-needed; and do not use --remove-needed for what has versio
     VERNEED  libz.so.1: ZLIB_1.2.0   # nobody has loaded that name",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(versions_of_nobody),
+    look: Look::Image(orphan_version_needs),
 };
 
 fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
@@ -93,7 +93,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn runpath_to_nothing(package: &Package, findings: &mut Findings) {
+fn dangling_runpath(package: &Package, findings: &mut Findings) {
     let layout = Layout::of(package);
     let is_wheel = Wheel::of(package).is_some();
     for image in gpu_images(package) {
@@ -113,12 +113,12 @@ fn runpath_to_nothing(package: &Package, findings: &mut Findings) {
         if !entries.is_empty() {
             let message = format!("its search path leads to nothing: {}", listing(&entries));
             let help = "drop it, or name a directory of the package";
-            findings.of(&RUNPATH_TO_NOTHING, &image, message, help);
+            findings.of(&DANGLING_RUNPATH, &image, message, help);
         }
     }
 }
 
-fn versions_of_nobody(image: &Image<'_>, findings: &mut Findings) {
+fn orphan_version_needs(image: &Image<'_>, findings: &mut Findings) {
     let needed: BTreeSet<&String> = image.needed().iter().collect();
     for need in &image.facts.link.verneed {
         if !needed.contains(&need.file) {
@@ -127,7 +127,7 @@ fn versions_of_nobody(image: &Image<'_>, findings: &mut Findings) {
                 need.file
             );
             let help = "rename libraries with a tool that renames them in both tables";
-            findings.of(&VERSIONS_OF_NOBODY, image, message, help);
+            findings.of(&ORPHAN_VERSION_NEEDS, image, message, help);
         }
     }
 }

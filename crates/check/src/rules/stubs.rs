@@ -9,9 +9,9 @@ use crate::evidence::{has_gpustub, implib, library_of, names};
 use crate::gpu::{gpu_file, taken_for};
 use crate::package::Image;
 
-pub static STUB_NAME: Rule = Rule {
+pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
     code: Code {
-        id: "stub-name",
+        id: "ambiguous-stub-name",
         summary: "a library of stubs whose name is taken for the real library's",
         explanation: "\
 Programs look for `libcudart` among the files that are loaded already, by a part of the name. They
@@ -22,12 +22,12 @@ loaded in its place.
     libstub_cudart.so        # not libcudart_stub.so",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(stub_name),
+    look: Look::Image(ambiguous_stub_name),
 };
 
-pub static FOREIGN_STUB: Rule = Rule {
+pub static ABORTING_STUBS: Rule = Rule {
     code: Code {
-        id: "foreign-stub",
+        id: "aborting-stubs",
         summary: "stubs that end the program where the library is missing",
         explanation: "\
 Stubs that Implib.so generates call abort where the library or a function is missing. No caller
@@ -37,12 +37,12 @@ can answer that, neither with a message nor with the CPU
     implib-gen: libcuda.so.1: failed to load library",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(foreign_stub),
+    look: Look::Image(aborting_stubs),
 };
 
-pub static STATIC_STUBS: Rule = Rule {
+pub static STUBS_IN_STATIC_EXECUTABLE: Rule = Rule {
     code: Code {
-        id: "static-stubs",
+        id: "stubs-in-static-executable",
         summary: "stubs in a program that cannot load a library",
         explanation: "\
 A static program has no loader: with musl it never finds the real library, and with glibc only
@@ -52,10 +52,10 @@ then answers as on a machine without a GPU. Link the C library dynamically.
     RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --release",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(static_stubs),
+    look: Look::Image(stubs_in_static_executable),
 };
 
-fn stub_name(image: &Image<'_>, findings: &mut Findings) {
+fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
     let exports = &image.facts.exports;
     let ours = has_gpustub(image) && exports.iter().any(|name| library_of(name).is_some());
     let stubs = ours || implib(image).is_some();
@@ -67,7 +67,7 @@ fn stub_name(image: &Image<'_>, findings: &mut Findings) {
     });
     if let Some((name, real)) = taken {
         findings.of(
-            &STUB_NAME,
+            &AMBIGUOUS_STUB_NAME,
             image,
             format!("`{name}` is a library of stubs, and is found by who looks for `lib{real}`"),
             &format!("call it `libstub_{real}.so`, file and soname"),
@@ -75,10 +75,10 @@ fn stub_name(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn foreign_stub(image: &Image<'_>, findings: &mut Findings) {
+fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
     if let Some(library) = implib(image) {
         findings.of(
-            &FOREIGN_STUB,
+            &ABORTING_STUBS,
             image,
             format!("its stubs for `{library}` end the program where that is missing"),
             "declare the library in GpuStub.toml: its stubs return the API's own error",
@@ -86,10 +86,10 @@ fn foreign_stub(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn static_stubs(image: &Image<'_>, findings: &mut Findings) {
+fn stubs_in_static_executable(image: &Image<'_>, findings: &mut Findings) {
     if image.facts.kind == ImageKind::Static && has_gpustub(image) {
         findings.of(
-            &STATIC_STUBS,
+            &STUBS_IN_STATIC_EXECUTABLE,
             image,
             "it is linked statically, and its stubs cannot load the real libraries".into(),
             "link the C library dynamically: `-C target-feature=-crt-static`",

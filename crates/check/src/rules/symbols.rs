@@ -27,9 +27,9 @@ tell of the next one. A plug-in that relies on its host for the function allows 
     look: Look::Package(unresolved),
 };
 
-pub static EXPORTED_STUBS: Rule = Rule {
+pub static EXPORTED_GPU_SYMBOLS: Rule = Rule {
     code: Code {
-        id: "exported-stubs",
+        id: "exported-gpu-symbols",
         summary: "GPU functions that other libraries in the process bind to by accident",
         explanation: "\
 The image exports functions under the names of a GPU library that it is not. Whatever is loaded
@@ -42,7 +42,7 @@ are linked to is left alone; one that replaces the real library on purpose allow
     $ nm -D --defined-only _core.so | grep ' T cu'     # should print nothing",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(exported_stubs),
+    look: Look::Package(exported_gpu_symbols),
 };
 
 /// Headers of OpenCL's drivers and of NVTX have every user define these functions.
@@ -82,7 +82,7 @@ fn unresolved(package: &Package, findings: &mut Findings) {
     }
 }
 
-fn exported_stubs(package: &Package, findings: &mut Findings) {
+fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
     // What images of the package take from which library that they need: hidden, it would be missing.
     let mut taken: BTreeSet<(&str, &str)> = BTreeSet::new();
     for image in package.images() {
@@ -102,7 +102,7 @@ fn exported_stubs(package: &Package, findings: &mut Findings) {
                 continue;
             }
             findings.of(
-                &EXPORTED_STUBS,
+                &EXPORTED_GPU_SYMBOLS,
                 &image,
                 format!("it exports {} of lib{name}", listed(&functions)),
                 "hide them with a version script, or `-Wl,--exclude-libs,ALL`",

@@ -10,12 +10,12 @@ use super::{Findings, Look, Rule};
 use crate::gpu::gpu_file;
 use crate::package::{Image, Package};
 use crate::places::{Loads, Place, place};
-use crate::tag::{Tag, tag_machine};
+use crate::tag::{Tag, tag_machine_mismatch};
 use crate::wheel::{Wheel, normal};
 
-pub static TAG_VERSIONS: Rule = Rule {
+pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
     code: Code {
-        id: "tag-versions",
+        id: "tag-too-recent-symbol",
         summary: "an image needs a newer system than its platform tag says",
         explanation: "\
 An installer takes a wheel by its tag: manylinux_2_28 runs where glibc is 2.28 or newer. Each
@@ -33,9 +33,9 @@ The tag is that of the file name, the oldest if there are several, or `[policy] 
     look: Look::Policy(versions),
 };
 
-pub static TAG_LIBRARIES: Rule = Rule {
+pub static TAG_EXTERNAL_LIBRARY: Rule = Rule {
     code: Code {
-        id: "tag-libraries",
+        id: "tag-external-library",
         summary: "an image needs a library that its platform tag does not promise",
         explanation: "\
 A tag promises few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
@@ -54,9 +54,9 @@ can be allowed with that as the reason.",
     look: Look::Policy(libraries),
 };
 
-pub static TAG_SYMBOLS: Rule = Rule {
+pub static TAG_DENIED_SYMBOL: Rule = Rule {
     code: Code {
-        id: "tag-symbols",
+        id: "tag-denied-symbol",
         summary: "an image needs a symbol that only some systems of its platform tag have",
         explanation: "\
 Some builds of a library export what is not part of its interface, and some distributions brought
@@ -70,9 +70,9 @@ not there to be linked, or carry the library.
     look: Look::Policy(symbols),
 };
 
-pub static TAG_MACHINE: Rule = Rule {
+pub static TAG_MACHINE_MISMATCH: Rule = Rule {
     code: Code {
-        id: "tag-machine",
+        id: "tag-machine-mismatch",
         summary: "an image is for another machine than its platform tag says",
         explanation: "\
 The last part of a tag is the machine that the wheel is for, and `any` is for every one. Where an
@@ -121,7 +121,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
         return;
     };
     for image in judged(package) {
-        let machine = tag_machine(&image.facts.link.machine);
+        let machine = tag_machine_mismatch(&image.facts.link.machine);
         let needs = image.facts.link.verneed.iter();
         // The loader's own nodes follow those of the C library.
         let needs = needs
@@ -150,7 +150,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
             );
         }
         let message = format!("{base} has not all that it needs: {}", listing(&told));
-        findings.of(&TAG_VERSIONS, &image, message, &help);
+        findings.of(&TAG_TOO_RECENT_SYMBOL, &image, message, &help);
     }
 }
 
@@ -176,7 +176,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     let loads = Loads::of(package);
     let wheel = Wheel::of(package).unwrap_or_default();
     for image in judged(package) {
-        let machine = tag_machine(&image.facts.link.machine);
+        let machine = tag_machine_mismatch(&image.facts.link.machine);
         let missing = |name: &&String| {
             !tag.has_library(name, machine) && loads.carried(&image, name).is_none()
         };
@@ -191,7 +191,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
         }
         let message = format!("{} does not promise {}", tag.base(), listing(&names));
         findings.of(
-            &TAG_LIBRARIES,
+            &TAG_EXTERNAL_LIBRARY,
             &image,
             message,
             &advice(&image, &names, &wheel),
@@ -271,7 +271,7 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
         if !found.is_empty() {
             let message = format!("not every system of {} has {}", tag.base(), listing(&found));
             let help = "build it in an image of the tag, or carry the library";
-            findings.of(&TAG_SYMBOLS, &image, message, help);
+            findings.of(&TAG_DENIED_SYMBOL, &image, message, help);
         }
     }
 }
@@ -309,7 +309,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
         return;
     }
     for image in package.images() {
-        let is = tag_machine(&image.facts.link.machine);
+        let is = tag_machine_mismatch(&image.facts.link.machine);
         let level = image.facts.x86_level;
         let message = if claimed == ["any"] {
             format!("the tag is for any machine, it is for {is}")
@@ -328,7 +328,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
             true => "build it without -march, and choose faster code at run time",
             false => "name the wheel after the machine that it is for",
         };
-        findings.of(&TAG_MACHINE, &image, message, help);
+        findings.of(&TAG_MACHINE_MISMATCH, &image, message, help);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Decoder, Value};
 use crate::by_name::ByName;
-use crate::diag::{BAD_LOAD_NAME, BAD_VALUE};
+use crate::diag::{INVALID_LOAD_NAME, INVALID_VALUE};
 use crate::fields::SYSTEMS;
 use crate::library::{LoadName, Out, OutKind};
 use crate::manifest::Spanned;
@@ -28,7 +28,7 @@ impl Decoder<'_> {
             let list = self.list(&value, "a list of load names");
             if list.is_empty() && value.is_list() {
                 self.error(
-                    &BAD_VALUE,
+                    &INVALID_VALUE,
                     value.span.clone(),
                     format!("`{}` is empty", value.name),
                 );
@@ -61,7 +61,7 @@ impl Decoder<'_> {
         };
         let shown: String = name.chars().take(40).collect();
         self.error_with_help(
-            &BAD_LOAD_NAME,
+            &INVALID_LOAD_NAME,
             value.span.clone(),
             format!("the load name {shown:?} {wrong}"),
             "a load name is a file name such as libacme.so.3; directories go into `search-dirs`",
@@ -87,7 +87,7 @@ impl Decoder<'_> {
                 Err(index) => outs.insert(index, out),
                 Ok(_) => {
                     let message = format!("argument {} stands in `{}` twice", out.arg, value.name);
-                    self.error(&BAD_VALUE, element.span, message);
+                    self.error(&INVALID_VALUE, element.span, message);
                 }
             }
         }
@@ -133,7 +133,7 @@ impl Decoder<'_> {
                     "`{}` takes one of bytes = N, status = true, text = true",
                     value.name
                 );
-                self.error(&BAD_VALUE, flag.span, message);
+                self.error(&INVALID_VALUE, flag.span, message);
                 return None;
             }
             kind = other;

@@ -6,8 +6,8 @@ use super::graph::{Node, NodeForm};
 use super::plan::{LinkPlan, Role};
 use crate::arch::Arch;
 use crate::diag::{
-    DEVICE_CODE_IN_BUILD_SCRIPT, DUPLICATE_DEVICE_CODE, Diagnostic, MISSING_ARCH, OBJECT_LIBRARY,
-    PRELINKED_ARCHIVE, UNREACHED_LIBRARY, listing,
+    DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
+    INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, OBJECT_LIBRARY, listing,
 };
 
 /// All nodes and device links of a plan.
@@ -61,7 +61,7 @@ fn forms(node: &Node) -> Option<Diagnostic> {
         )
     } else if node.prelinked.is_some() {
         (
-            &PRELINKED_ARCHIVE,
+            &DEVICE_LINKED_ARCHIVE,
             format!("the archive of `{name}` already holds a device link; nvlink skips all of it"),
             "archive its objects alone: `nvcc -dc`, no `-dlink`; in CMake, \
              CUDA_RESOLVE_DEVICE_SYMBOLS OFF; not `cc::Build::compile`",
@@ -165,7 +165,7 @@ impl Links {
             );
             let help = "run `cargo gpustub sync`, which writes a crate that depends on each, or add \
                         direct dependencies on the packages that declare them";
-            let error = Diagnostic::error(&UNREACHED_LIBRARY, message).help(help);
+            let error = Diagnostic::error(&INDIRECT_DEVICE_LIBRARY, message).help(help);
             found.extend(at.first().map(|&first| nodes[first].placed(error)));
         }
         for ((first, second), same) in self.duplicates {
@@ -185,7 +185,7 @@ impl Links {
                      libraries of different packages want names of their own",
                 ),
             };
-            let error = Diagnostic::error(&DUPLICATE_DEVICE_CODE, message).help(help);
+            let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message).help(help);
             found.push(nodes[second].placed(error));
         }
         let links = |at: &[usize]| {

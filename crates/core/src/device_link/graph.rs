@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::arch::Arch;
 use crate::by_name::ByName;
-use crate::diag::{BAD_GRAPH, Diagnostic, Origin, REQUIRES_CYCLE, UNKNOWN_NODE};
+use crate::diag::{Diagnostic, INVALID_GRAPH, Origin, REQUIRES_CYCLE, UNKNOWN_DEVICE_LIBRARY};
 use crate::manifest::Cudart;
 use crate::suggest::nearest;
 
@@ -252,7 +252,7 @@ impl<'g> Net<'g> {
     fn check_node(&self, at: usize, wrong: &mut Vec<Diagnostic>) {
         let node = &self.nodes[at];
         let mut bad = |message: String, help: &str| {
-            wrong.push(node.placed(Diagnostic::error(&BAD_GRAPH, message).help(help)));
+            wrong.push(node.placed(Diagnostic::error(&INVALID_GRAPH, message).help(help)));
         };
         for &to in &self.links[at] {
             let other = &self.nodes[to];
@@ -347,7 +347,7 @@ fn index(nodes: &[Node]) -> (ByName<usize>, Vec<Diagnostic>) {
         let node = &nodes[at];
         if names.contains_key(&node.name) {
             let message = format!("there are two nodes `{}`", node.name);
-            let error = Diagnostic::error(&BAD_GRAPH, message);
+            let error = Diagnostic::error(&INVALID_GRAPH, message);
             wrong.push(node.placed(error.help("give each library and program a name of its own")));
         } else {
             names.insert(&node.name, at);
@@ -363,7 +363,7 @@ fn unknown(node: &Node, name: &str, names: &ByName<usize>) -> Diagnostic {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "declare it, or remove the name".to_owned(),
     };
-    node.placed(Diagnostic::error(&UNKNOWN_NODE, message).help(help))
+    node.placed(Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help))
 }
 
 /// For [`Node::origin`].

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::graph::{Graph, Kind, Link, Node, NodeForm, Open, origin};
 use crate::arch::Arch;
-use crate::diag::{BAD_GRAPH, Diagnostic};
+use crate::diag::{Diagnostic, INVALID_GRAPH};
 use crate::manifest::Cudart;
 use crate::suggest::nearest;
 
@@ -219,7 +219,7 @@ impl<'t> Reader<'t> {
     }
 
     fn error<T>(&self, span: Range<usize>, message: String, help: impl Into<String>) -> Read<T> {
-        let error = Diagnostic::error(&BAD_GRAPH, message).at(self.file, span);
+        let error = Diagnostic::error(&INVALID_GRAPH, message).at(self.file, span);
         Err(Box::new(error.help(help)))
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::plan::{LinkPlan, Role};
 use crate::diag::{
-    DEVICE_LINKED_TWICE, DUPLICATE_OBJECTS, Diagnostic, ISOLATED_COPIES, LINK_WITHOUT_OBJECT,
-    MIXED_CUDART, NEVER_DEVICE_LINKED, listing,
+    DUPLICATE_DEVICE_LINK, DUPLICATE_DEVICE_OBJECTS, Diagnostic, INCOMPLETE_DEVICE_LINK,
+    MISSING_DEVICE_LINK, MIXED_CUDART, UNSHARED_DEVICE_GLOBALS, listing,
 };
 use crate::manifest::Cudart;
 
@@ -269,19 +269,19 @@ fn tell(plan: &LinkPlan<'_>, (fault, images, members): Finding, roots: &[usize])
     });
     let diagnostic = match fault {
         Fault::TwoLinks => Diagnostic::error(
-            &DEVICE_LINKED_TWICE,
+            &DUPLICATE_DEVICE_LINK,
             format!("in {root}, {links} each device-link {m}; a process registers a library once"),
         )
         .help(format!(
             "close all but one of them, or link the middles and device-link all of it in {root}"
         )),
         Fault::DuplicateObjects => Diagnostic::error(
-            &DUPLICATE_OBJECTS,
+            &DUPLICATE_DEVICE_OBJECTS,
             format!("in {root}, {m} is inside {holders}"),
         )
         .help(format!("make {m} shared, or close all but one of them")),
         Fault::NeverLinked => Diagnostic::error(
-            &NEVER_DEVICE_LINKED,
+            &MISSING_DEVICE_LINK,
             format!("in {root}, {m} (in {holders}) is never device-linked"),
         )
         .help(
@@ -289,7 +289,7 @@ fn tell(plan: &LinkPlan<'_>, (fault, images, members): Finding, roots: &[usize])
              then it is in the program's device link",
         ),
         Fault::Ghost => Diagnostic::error(
-            &LINK_WITHOUT_OBJECT,
+            &INCOMPLETE_DEVICE_LINK,
             format!("in {root}, {links} device-links {m}, which is not in the process"),
         )
         .help("no kernel of that link is registered: link the library, or make the link anew"),
@@ -305,7 +305,7 @@ fn tell(plan: &LinkPlan<'_>, (fault, images, members): Finding, roots: &[usize])
         )
         .help("choose one kind with `cudart` for all libraries of a process"),
         Fault::Isolated => Diagnostic::warning(
-            &ISOLATED_COPIES,
+            &UNSHARED_DEVICE_GLOBALS,
             format!("in {root}, {m} is in {links}, each with device globals of its own"),
         ),
     };

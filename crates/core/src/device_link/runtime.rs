@@ -1,7 +1,7 @@
 //! What is wrong with the CUDA runtime of a shared library, in the words of whoever finds it: the plan, or
 //! the build.
 
-use crate::diag::{BAD_VALUE, Diagnostic};
+use crate::diag::{Diagnostic, INVALID_VALUE};
 
 /// A library with `form = "shared"` and a runtime of its own.
 #[must_use]
@@ -9,7 +9,7 @@ pub fn static_runtime(library: &str) -> Diagnostic {
     let message = format!("device-link.{library} has form = \"shared\" and cudart = \"static\"");
     let help = "a static CUDA runtime in each shared library knows only what that one registers: \
                 leave `cudart` out, or write form = \"static\"";
-    Diagnostic::error(&BAD_VALUE, message).help(help)
+    Diagnostic::error(&INVALID_VALUE, message).help(help)
 }
 
 /// A library with `form = "shared"` over stubs of the runtime that are not.
@@ -22,5 +22,5 @@ pub fn hidden_stubs(library: &str) -> Diagnostic {
     let help = "write form = \"shared\" in the [stub.*] tables of this package, or of one that this \
                 package depends on and that provides them; or leave [stub.cudart] out, and the library \
                 needs the toolkit's libcudart.so";
-    Diagnostic::error(&BAD_VALUE, message).help(help)
+    Diagnostic::error(&INVALID_VALUE, message).help(help)
 }

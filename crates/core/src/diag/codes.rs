@@ -14,67 +14,13 @@ macro_rules! codes {
 }
 
 codes! {
-    BAD_GRAPH "bad-graph": "a graph of libraries that cannot be read or planned",
-        "A statement is a name, a form, what it links and what it opens, and marks. Names stand once;
-programs and plugins cannot be linked, archives not opened. Nothing of such a graph is planned.
-
-    B*:shared                 # relocatable code in a shared library
-    A*:shared -> B
-    exe:bin -> A opens p1,p2 cudart=shared";
-    BAD_LIBRARY "bad-library": "a file that is not a readable shared library",
-        "Symbols are read from the dynamic symbol table of an ELF shared library. The file is of
-another kind, cut off, or contradicts itself. A `libfoo.so` in a toolkit may be a linker script:
-a text that names the real file. Name that file instead.
-
-    cargo gpustub symbols /usr/local/cuda/lib64/libcudart.so.13";
-    BAD_LOAD_NAME "bad-load-name": "a load name that no loader could use",
-        "A load name is a file name that is handed to the system's loader, which looks for it in its
-own directories: no slash, no control characters, at most 255 bytes. Directories are named with
-`search-dirs`.
-
-    [stub.acme]
-    load-names = { linux = [\"libacme.so.3\"] }
-    search-dirs = [\"$ORIGIN/../lib\"]";
-    BAD_SUPER_ARCHIVE "bad-super-archive": "a file that is not a readable super-archive",
-        "A super-archive is read as it was written. Tools that write an archive anew (`ar r`, `ranlib`,
-`strip`) move its members, and some drop its views; do that to the inputs, and build it again.
-
-    cargo gpustub archive verify all.a";
-    BAD_SYMBOL_LIST "bad-symbol-list": "a symbol list that cannot be read",
-        "A symbol list is a text: the line `@gpustub-symbols 1`, then a symbol a line with its
-attributes. Lists of your own libraries are written by `cargo gpustub sync`; a hand-made one may
-be names only.
-
-    @gpustub-symbols 1
-    acmeClose
-    acmeOpen";
-    BAD_SYMBOL_NAME "bad-symbol-name": "a function name that assembly cannot spell",
-        "A stub is an assembly label of the function's name: letters, digits, `_`, `$` and `.`, starting
-with a letter or `_`. Remove other lines from the symbol list; calls to such functions cannot be
-stubbed.
-
-    acmeOpen        # fine
-    acme-open       # not a label";
-    BAD_VALUE "bad-value": "a value of the wrong type or out of range",
-        "The key is known, but its value is not one that it takes. The message says which values it
-takes. Versions are strings, because 12.10 as a number would be 12.1.
-
-    [stub.cudart]
-    header = \"12\"       # not 12
-    form = \"static\"     # or \"shared\"";
-    COMPILER_FAILED "compiler-failed": "the C compiler refused the generated sources",
+    COMPILER_ERROR "compiler-error": "the C compiler refused the generated sources",
         "The stubs are C and assembly, compiled for the target in the build script. The compiler's own
 messages follow. The cause is mostly a compiler for another target than cargo's, or flags in
 `CFLAGS`; the variables of the cc crate choose another one.
 
     export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
     cargo build --target aarch64-unknown-linux-gnu";
-    COMPILER_MISSING "compiler-missing": "there is no C compiler for the target",
-        "The stubs are C and assembly, so the build script needs a C compiler for the target. Install
-one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
-
-    apt-get install gcc
-    CC=clang cargo build";
     DATA_SYMBOL "data-symbol": "data in a list of functions to stub",
         "A stub stands in for a function: it is code that finds the real one at its first call. Data
 (variables, tables, thread-local variables) has no call to wait for: the linker fixes its address
@@ -89,7 +35,7 @@ link. Depend on it in `[dependencies]` only, or make the generator a program of 
 
     [build-dependencies]
     physics = \"1\"            # has a device-link library";
-    DEVICE_LINK_FAILED "device-link-failed": "device code that cannot be linked",
+    DEVICE_LINK_ERROR "device-link-error": "device code that cannot be linked",
         "nvcc (nvlink) links the device code of all RDC libraries of a program at once. Its own messages
 follow. `Undefined reference` is device code of a library that `requires` does not name, `Multiple
 definition` the same function in two libraries, `SM Arch not found` a library that is compiled for
@@ -98,7 +44,15 @@ fewer architectures than the others.
     [device-link.physics]
     requires = [\"geometry\"]
     archs = [\"sm_80\", \"compute_90\"]";
-    DEVICE_LINKED_TWICE "device-linked-twice": "two device links over one library in a process",
+    DEVICE_LINKED_ARCHIVE "device-linked-archive": "an archive that already holds a device link",
+        "nvlink skips an archive with a device link in it, all of it and without a word: its kernels are
+never registered, and what calls them finds no definition. The cc crate makes such archives of CUDA
+code, and CMake does with CUDA_RESOLVE_DEVICE_SYMBOLS. Archive the objects alone. What is only for
+hosts' linkers, as a staticlib, may have one: allow it (https://github.com/llnl/blt/pull/134).
+
+    [device-link.physics]
+    sources = [\"cuda/*.cu\"]              # instead of cc::Build::new().cuda(true)";
+    DUPLICATE_DEVICE_LINK "duplicate-device-link": "two device links over one library in a process",
         "A library's objects report to the first device link over them that the loader finds. A second one
 in the process never hears of them, so none of its kernels is registered: everything builds, and
 launches fail with \"invalid device function\". Let one device link be over all, or close an image:
@@ -109,7 +63,15 @@ done by hiding `__cudaRegisterLinkedBinary*` and `__fatbinwrap*`
     A*:shared -> B; C*:shared -> B
     p1:plugin -> A; p2:plugin -> C
     host:bin opens p1,p2      # A_final and C_final are both over B";
-    DUPLICATE_DEVICE_CODE "duplicate-device-code": "two libraries of a device link that define the same device code",
+    DUPLICATE_DEVICE_OBJECTS "duplicate-device-objects": "one archive inside two images of a process",
+        "An archive of relocatable objects that is linked into two shared libraries is in the process twice,
+and both copies report to one device link under one name. Make the library shared, so that it is
+there once, or close all images but one, each with a device link of its own.
+
+    B*:static
+    S1:shared -> B; S2:shared -> B
+    exe:bin -> S1,S2";
+    DUPLICATE_DEVICE_SYMBOL "duplicate-device-symbol": "two libraries of a device link that define the same device code",
         "Names of device functions and variables are unique in a device link. Two libraries that compile the
 same source, or two versions of one crate in a program, stop nvlink with \"Multiple definition\".
 
@@ -121,14 +83,14 @@ not mean, or do not stub that library.
 
     [stub.acme]
     symbols = \"symbols/acme.symbols\"     # without the functions that acme-compat has too";
-    DUPLICATE_OBJECTS "duplicate-objects": "one archive inside two images of a process",
-        "An archive of relocatable objects that is linked into two shared libraries is in the process twice,
-and both copies report to one device link under one name. Make the library shared, so that it is
-there once, or close all images but one, each with a device link of its own.
+    DUPLICATE_STUB_NAME "duplicate-stub-name": "two stubs that would have the same name",
+        "A library's id becomes a part of C names, with `_` for `-`, and its link names become files that
+the linker finds. Both must differ between all stubs of a package.
 
-    B*:static
-    S1:shared -> B; S2:shared -> B
-    exe:bin -> S1,S2";
+    [stub.acme]
+    link-names = [\"acme\"]
+    [stub.acme-next]
+    link-names = [\"acme\"]        # taken by stub.acme";
     DUPLICATE_SYMBOL "duplicate-symbol": "a symbol that stands twice in a list",
         "Name and version node together say which symbol is meant, so each pair stands once. Two lines of
 one name with different nodes are fine. Remove one of the two.
@@ -142,35 +104,23 @@ dependents and `cdylib` for others.
 
     [lib]
     crate-type = [\"rlib\", \"cdylib\"]";
-    FEATURE_OFF "feature-off": "a table that needs a cargo feature of gpustub-build",
-        "What only some projects need is behind a feature of the build-dependency, so that others do not
-compile it: `device-link` for the tables of that name, `archive` for super-archives. `cargo gpustub
-sync` writes it.
-
-    [build-dependencies]
-    gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";
-    FILE_ERROR "file-error": "a file that cannot be read or written",
-        "The message names the file and the system's reason. Nothing else was changed: files are written
-beside their place and then renamed, so that an interrupted run leaves none half-written.
-
-    error[file-error]: cannot write src/lib.rs: Permission denied";
-    ISOLATED_COPIES "isolated-copies": "device code that is in a process more than once",
-        "Each closed image (such as a Rust cdylib) has its own copy of the libraries that it reaches. All of
-them work, but device globals and constants are not shared: what one image writes, another does not
-see. If that is not meant, make the library shared and the image open. If it is, allow it
-(https://github.com/NVIDIA/thrust/issues/1737).
-
-    A*:static
-    cdy:cdylib -> A
-    bin:bin -> A opens cdy";
-    LAYER_CONFLICT "layer-conflict": "a view of a super-archive that cannot be linked with",
-        "A member is needed for one symbol, and defines another that an earlier layer overrides: a program
-that uses both gets the second twice, and does not link. Put the two into members of their own
-(compile each function from a file of its own), override both, or make one definition weak.
+    EMPTY_LAYER "empty-layer": "a layer whose path leads to no file",
+        "A layer of a super-archive names archives, folders, object files or globs, relative to
+GpuStub.toml. What the build script makes lies behind `$OUT_DIR/`, and has to be made before
+`gpustub_build` is called.
 
     [archive.builtins]
-    layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
-    LINK_WITHOUT_OBJECT "link-without-object": "a device link over a library that is not in the process",
+    layers = { gfx9 = [\"$OUT_DIR/gfx9/*.o\"], common = [\"clc/common.a\"] }";
+    HEADER_VERSION_MISMATCH "header-version-mismatch": "a function that the declared headers do not have",
+        "Headers give many functions another name from one version to the next: `cuCtxCreate` in a
+source is `cuCtxCreate_v4` in an object from 13.0 on. So names tell which headers an object was
+compiled against, and one that the version in `header` does not have comes from others. With a
+wrong `header`, functions are bound that take other arguments, or refused without need. Say which
+headers it is, or compile all objects against the same ones.
+
+    [stub.cuda]
+    header = \"13.0\"";
+    INCOMPLETE_DEVICE_LINK "incomplete-device-link": "a device link over a library that is not in the process",
         "A device link registers its kernels when all libraries that it was made over have reported. If one
 of them is missing from the process, that never happens, for any of them. Link the library too, or
 make the device link anew without it. In built images it is mostly one that is older than the
@@ -179,6 +129,96 @@ libraries beside it (https://github.com/celeritas-project/celeritas/pull/856).
     B*:shared
     old:shared prelinked=B     # and nothing links B
     exe:bin -> old";
+    INDIRECT_DEVICE_LIBRARY "indirect-device-library": "a device link whose build does not see all of its libraries",
+        "cargo tells a build script of its direct dependencies only. A program that makes its own device link
+and reaches a library through others does not get to know its archive. `cargo gpustub sync` writes a
+package that does, or depend on the library directly.
+
+    [dependencies]
+    gpustub-final-app = { path = \"gpustub-final\" }";
+    INVALID_GRAPH "invalid-graph": "a graph of libraries that cannot be read or planned",
+        "A statement is a name, a form, what it links and what it opens, and marks. Names stand once;
+programs and plugins cannot be linked, archives not opened. Nothing of such a graph is planned.
+
+    B*:shared                 # relocatable code in a shared library
+    A*:shared -> B
+    exe:bin -> A opens p1,p2 cudart=shared";
+    INVALID_LOAD_NAME "invalid-load-name": "a load name that no loader could use",
+        "A load name is a file name that is handed to the system's loader, which looks for it in its
+own directories: no slash, no control characters, at most 255 bytes. Directories are named with
+`search-dirs`.
+
+    [stub.acme]
+    load-names = { linux = [\"libacme.so.3\"] }
+    search-dirs = [\"$ORIGIN/../lib\"]";
+    INVALID_SCHEMA "invalid-schema": "a GpuStub.toml that does not start with its schema",
+        "The first key says which rules the rest of the file follows, so that later versions can change
+them without changing what older files mean.
+
+    schema = 1
+
+    [stub.cudart]";
+    INVALID_SYMBOL_NAME "invalid-symbol-name": "a function name that assembly cannot spell",
+        "A stub is an assembly label of the function's name: letters, digits, `_`, `$` and `.`, starting
+with a letter or `_`. Remove other lines from the symbol list; calls to such functions cannot be
+stubbed.
+
+    acmeOpen        # fine
+    acme-open       # not a label";
+    INVALID_TOML "invalid-toml": "a file that is not TOML",
+        "The file does not follow the TOML grammar at the place shown. Nothing after the first such
+mistake is looked at.
+
+    [stub.cudart]
+    majors = [\"13\", \"12\"]";
+    INVALID_VALUE "invalid-value": "a value of the wrong type or out of range",
+        "The key is known, but its value is not one that it takes. The message says which values it
+takes. Versions are strings, because 12.10 as a number would be 12.1.
+
+    [stub.cudart]
+    header = \"12\"       # not 12
+    form = \"static\"     # or \"shared\"";
+    IO_ERROR "io-error": "a file that cannot be read or written",
+        "The message names the file and the system's reason. Nothing else was changed: files are written
+beside their place and then renamed, so that an interrupted run leaves none half-written.
+
+    error[io-error]: cannot write src/lib.rs: Permission denied";
+    LAYER_CONFLICT "layer-conflict": "a view of a super-archive that cannot be linked with",
+        "A member is needed for one symbol, and defines another that an earlier layer overrides: a program
+that uses both gets the second twice, and does not link. Put the two into members of their own
+(compile each function from a file of its own), override both, or make one definition weak.
+
+    [archive.builtins]
+    layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
+    LIMIT_EXCEEDED "limit-exceeded": "more of something than the generated tables hold",
+        "The tables are compact: numbers of libraries and of different kinds of functions have limits that
+no real library comes near. A list this large was probably made from the wrong file.
+
+    127 libraries, 65535 different combinations of fall-back values in each";
+    MACHINE_MISMATCH "machine-mismatch": "a library for another architecture",
+        "The list was asked for from a library of one architecture, and the file is for another. Exports
+differ between them, so a list of the wrong one would be wrong in silence.
+
+    cargo gpustub symbols /usr/aarch64-linux-gnu/lib/libacme.so --machine aarch64";
+    MALFORMED_LIBRARY "malformed-library": "a file that is not a readable shared library",
+        "Symbols are read from the dynamic symbol table of an ELF shared library. The file is of
+another kind, cut off, or contradicts itself. A `libfoo.so` in a toolkit may be a linker script:
+a text that names the real file. Name that file instead.
+
+    cargo gpustub symbols /usr/local/cuda/lib64/libcudart.so.13";
+    MALFORMED_SUPER_ARCHIVE "malformed-super-archive": "a file that is not a readable super-archive",
+        "A super-archive is read as it was written. Tools that write an archive anew (`ar r`, `ranlib`,
+`strip`) move its members, and some drop its views; do that to the inputs, and build it again.
+
+    cargo gpustub archive verify all.a";
+    MALFORMED_SYMBOL_LIST "malformed-symbol-list": "a symbol list that cannot be read",
+        "A symbol list is a text: the line `@gpustub-symbols 1`, then a symbol a line with its
+attributes. Lists of your own libraries are written by `cargo gpustub sync`; a hand-made one may
+be names only.
+
+    @gpustub-symbols 1
+    acmeClose
+    acmeOpen";
     MISSING_ARCH "missing-arch": "a device link for an architecture that a library has no code for",
         "nvlink makes code for a GPU from machine code of the same major and no higher minor, or from PTX or
 LTO code that is not newer. If a library of the link has none of these it only warns, makes an
@@ -188,6 +228,29 @@ empty image, and kernels fail at run time. Of PTX alone no machine code is made 
 
     [device-link.physics]
     archs = [\"sm_80\", \"sm_90\"]       # as in all libraries that it is linked with";
+    MISSING_BUILD_FEATURE "missing-build-feature": "a table that needs a cargo feature of gpustub-build",
+        "What only some projects need is behind a feature of the build-dependency, so that others do not
+compile it: `device-link` for the tables of that name, `archive` for super-archives. `cargo gpustub
+sync` writes it.
+
+    [build-dependencies]
+    gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";
+    MISSING_COMPILER "missing-compiler": "there is no C compiler for the target",
+        "The stubs are C and assembly, so the build script needs a C compiler for the target. Install
+one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
+
+    apt-get install gcc
+    CC=clang cargo build";
+    MISSING_DEVICE_LINK "missing-device-link": "relocatable code without a device link in its process",
+        "The objects of a library with relocatable code call functions that only a device link over them
+defines. A shared library that is opened at run time and was linked with the middle of such a
+library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
+library. `check` judges programs with what they need, and other images by all that lies with them
+(https://github.com/pytorch/extension-cpp/issues/80).
+
+    B*:shared
+    plug:shared -> B           # `plugin` has a device link
+    host:bin opens plug";
     MISSING_KEY "missing-key": "a key that must be there is absent",
         "Some tables need a key to mean anything: an entry of `[[policy.allow]]` needs the rule that it
 allows and the reason, a library of your own needs its load names and its symbol list.
@@ -195,7 +258,21 @@ allows and the reason, a library of your own needs its load names and its symbol
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     symbols = \"symbols/acme.symbols\"";
-    MISSING_SYMBOLS "missing-symbols": "a symbol list that is not there",
+    MISSING_LOAD_NAME "missing-load-name": "a library without a file name on the target's system",
+        "No load name is known for this library on the target's operating system. The program builds and
+starts there, and the library is never found: every call takes the fall-back.
+
+    [stub.acme]
+    load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
+    MISSING_NVCC "missing-nvcc": "there is no CUDA compiler",
+        "Device-link libraries are compiled by nvcc, found by NVCC, CUDA_HOME, CUDA_PATH, PATH, in
+/usr/local/cuda and /opt/cuda, and in the wheels of the active Python environment. With
+`optional = true` a library is left out where there is none; Rust code asks for it with
+`#[cfg(gpustub_device_link = \"physics\")]`.
+
+    [device-link.physics]
+    optional = true";
+    MISSING_SYMBOL_LIST "missing-symbol-list": "a symbol list that is not there",
         "`symbols` names a file, relative to GpuStub.toml, that lists the library's functions. It is made
 once from the library itself and committed, so that other machines build without it.
 
@@ -208,74 +285,24 @@ other: \"invalid device function\". gpustub's stub of cudart counts as shared
 
     [device-link.physics]
     cudart = \"shared\"";
-    NAME_CLASH "name-clash": "two stubs that would have the same name",
-        "A library's id becomes a part of C names, with `_` for `-`, and its link names become files that
-the linker finds. Both must differ between all stubs of a package.
+    MULTIPLE_PROVIDERS "multiple-providers": "two packages that provide stubs of one library",
+        "Each linked image holds the stubs of a library once: in the package that owns the image, or in one
+library below it. All other packages say that they require the stubs and do not provide them.
 
-    [stub.acme]
-    link-names = [\"acme\"]
-    [stub.acme-next]
-    link-names = [\"acme\"]        # taken by stub.acme";
-    NEVER_DEVICE_LINKED "never-device-linked": "relocatable code without a device link in its process",
-        "The objects of a library with relocatable code call functions that only a device link over them
-defines. A shared library that is opened at run time and was linked with the middle of such a
-library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
-library. `check` judges programs with what they need, and other images by all that lies with them
-(https://github.com/pytorch/extension-cpp/issues/80).
-
-    B*:shared
-    plug:shared -> B           # `plugin` has a device link
-    host:bin opens plug";
-    NEWER_FORMAT "newer-format": "a file that was written for a newer gpustub",
-        "The number at the head of the file is higher than this gpustub knows, and what it does not know
-it cannot honour. Use a newer gpustub; in a build script, update the build-dependency.
-
-    cargo update -p gpustub-build
-    cargo install cargo-gpustub";
-    NO_LOAD_NAME "no-load-name": "a library without a file name on the target's system",
-        "No load name is known for this library on the target's operating system. The program builds and
-starts there, and the library is never found: every call takes the fall-back.
-
-    [stub.acme]
-    load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
-    NO_MEMBERS "no-members": "a layer whose path leads to no file",
-        "A layer of a super-archive names archives, folders, object files or globs, relative to
-GpuStub.toml. What the build script makes lies behind `$OUT_DIR/`, and has to be made before
-`gpustub_build` is called.
-
-    [archive.builtins]
-    layers = { gfx9 = [\"$OUT_DIR/gfx9/*.o\"], common = [\"clc/common.a\"] }";
-    NO_SOURCES "no-sources": "a pattern that matches no source file",
-        "`sources` of a device-link library names CUDA files by patterns, relative to GpuStub.toml: `*`
-for part of a name, `**` for any folders. One that matches nothing is mostly a typo.
-
-    [device-link.physics]
-    sources = [\"cuda/*.cu\"]";
-    NO_SYMBOL "no-symbol": "a symbol that no view of a super-archive has",
-        "Symbols are named as linkers know them: C++ names mangled. `nm` lists those of all views, each
-with the member that defines it.
-
-    cargo gpustub archive nm all.a --view gfx900";
-    NOT_CANONICAL "not-canonical": "bitcode that keeps the processor it was made for",
+    [stub.cudart]
+    provide = false";
+    NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the processor it was made for",
         "With `canonical = true`, or `--canonical`, modules of LLVM bitcode are written without the
 processor, the source file and the compiler that they were made for and by. This one has a form
 that is not known well enough to change it without damage, and is written as it is: in a wrapper,
 with a summary for ThinLTO, of LLVM before 5, or of a version that came later than this program.
 
     clang -c -emit-llvm cos.c -o cos.bc      # and no -flto, which adds a summary";
-    NVCC_FAILED "nvcc-failed": "the CUDA compiler refused something",
+    NVCC_ERROR "nvcc-error": "the CUDA compiler refused something",
         "nvcc compiles the sources of device-link libraries, and links their device code. Its own
 messages follow. `-arch` names that it does not know are listed by `nvcc --list-gpu-code`.
 
     export CUDA_HOME=/usr/local/cuda-12.9      # another toolkit";
-    NVCC_MISSING "nvcc-missing": "there is no CUDA compiler",
-        "Device-link libraries are compiled by nvcc, found by NVCC, CUDA_HOME, CUDA_PATH, PATH, in
-/usr/local/cuda and /opt/cuda, and in the wheels of the active Python environment. With
-`optional = true` a library is left out where there is none; Rust code asks for it with
-`#[cfg(gpustub_device_link = \"physics\")]`.
-
-    [device-link.physics]
-    optional = true";
     OBJECT_LIBRARY "object-library": "relocatable code in objects outside of a library",
         "A device link is over archives, each of them once. Objects that are handed from target to target
 would be in several, and nobody knows where they end up. Declare a static or shared library.
@@ -286,14 +313,6 @@ would be in several, and nobody knows where they end up. Declare a static or sha
 A build does not fail for it. Run `sync` and commit what it changes.
 
     cargo gpustub sync";
-    PRELINKED_ARCHIVE "prelinked-archive": "an archive that already holds a device link",
-        "nvlink skips an archive with a device link in it, all of it and without a word: its kernels are
-never registered, and what calls them finds no definition. The cc crate makes such archives of CUDA
-code, and CMake does with CUDA_RESOLVE_DEVICE_SYMBOLS. Archive the objects alone. What is only for
-hosts' linkers, as a staticlib, may have one: allow it (https://github.com/llnl/blt/pull/134).
-
-    [device-link.physics]
-    sources = [\"cuda/*.cu\"]              # instead of cc::Build::new().cuda(true)";
     REQUIRES_CYCLE "requires-cycle": "device-link libraries that require each other",
         "A library is device-linked after what it requires, so `requires` must not lead back to where it
 started. Two libraries that call each other's device code are one library, or both need a third
@@ -303,35 +322,17 @@ one with what they share.
     requires = [\"geometry\"]
     [device-link.geometry]
     requires = [\"physics\"]          # closes the circle";
-    SCHEMA "schema": "a GpuStub.toml that does not start with its schema",
-        "The first key says which rules the rest of the file follows, so that later versions can change
-them without changing what older files mean.
-
-    schema = 1
-
-    [stub.cudart]";
     STATIC_LIBC "static-libc": "a statically linked C library that cannot load others",
         "Stubs load the real library at run time with `dlopen`. A program that links musl statically has no
 working `dlopen`: every load fails. Link musl dynamically, or use a gnu target.
 
     RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --target x86_64-unknown-linux-musl";
-    TOML_SYNTAX "toml-syntax": "a file that is not TOML",
-        "The file does not follow the TOML grammar at the place shown. Nothing after the first such
-mistake is looked at.
+    UNKNOWN_DEVICE_LIBRARY "unknown-device-library": "a library that is not in the graph",
+        "A library links, opens or requires one that no table and no statement declares. Either the name is
+misspelt, or the package that declares it is not among the dependencies.
 
-    [stub.cudart]
-    majors = [\"13\", \"12\"]";
-    TOO_LARGE "too-large": "more of something than the generated tables hold",
-        "The tables are compact: numbers of libraries and of different kinds of functions have limits that
-no real library comes near. A list this large was probably made from the wrong file.
-
-    127 libraries, 65535 different combinations of fall-back values in each";
-    TWO_PROVIDERS "two-providers": "two packages that provide stubs of one library",
-        "Each linked image holds the stubs of a library once: in the package that owns the image, or in one
-library below it. All other packages say that they require the stubs and do not provide them.
-
-    [stub.cudart]
-    provide = false";
+    [device-link.physics]
+    requires = [\"geometry\"]             # of this file, or of a dependency";
     UNKNOWN_FUNCTION "unknown-function": "a function that the library's list does not have",
         "The name is not in the library's symbol list, so nothing could ever be found or written under it.
 Either it is misspelt, or the list is of another version; the nearest name is given.
@@ -357,12 +358,11 @@ symbol list.
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     symbols = \"symbols/acme.symbols\"";
-    UNKNOWN_NODE "unknown-node": "a library that is not in the graph",
-        "A library links, opens or requires one that no table and no statement declares. Either the name is
-misspelt, or the package that declares it is not among the dependencies.
+    UNKNOWN_SYMBOL "unknown-symbol": "a symbol that no view of a super-archive has",
+        "Symbols are named as linkers know them: C++ names mangled. `nm` lists those of all views, each
+with the member that defines it.
 
-    [device-link.physics]
-    requires = [\"geometry\"]             # of this file, or of a dependency";
+    cargo gpustub archive nm all.a --view gfx900";
     UNKNOWN_VERSION "unknown-version": "a version that the library's manifest does not know",
         "`majors` and `header` choose among the versions that the library's manifest was made from: load
 names and changes of the ABI are known for those only. A newer gpustub may know more.
@@ -370,13 +370,27 @@ names and changes of the ABI are known for those only. A newer gpustub may know 
     [stub.cudart]
     majors = [\"13\", \"12\"]
     header = \"12\"";
-    UNREACHED_LIBRARY "unreached-library": "a device link whose build does not see all of its libraries",
-        "cargo tells a build script of its direct dependencies only. A program that makes its own device link
-and reaches a library through others does not get to know its archive. `cargo gpustub sync` writes a
-package that does, or depend on the library directly.
+    UNMATCHED_SOURCES "unmatched-sources": "a pattern that matches no source file",
+        "`sources` of a device-link library names CUDA files by patterns, relative to GpuStub.toml: `*`
+for part of a name, `**` for any folders. One that matches nothing is mostly a typo.
 
-    [dependencies]
-    gpustub-final-app = { path = \"gpustub-final\" }";
+    [device-link.physics]
+    sources = [\"cuda/*.cu\"]";
+    UNSHARED_DEVICE_GLOBALS "unshared-device-globals": "device code that is in a process more than once",
+        "Each closed image (such as a Rust cdylib) has its own copy of the libraries that it reaches. All of
+them work, but device globals and constants are not shared: what one image writes, another does not
+see. If that is not meant, make the library shared and the image open. If it is, allow it
+(https://github.com/NVIDIA/thrust/issues/1737).
+
+    A*:static
+    cdy:cdylib -> A
+    bin:bin -> A opens cdy";
+    UNSUPPORTED_FORMAT "unsupported-format": "a file that was written for a newer gpustub",
+        "The number at the head of the file is higher than this gpustub knows, and what it does not know
+it cannot honour. Use a newer gpustub; in a build script, update the build-dependency.
+
+    cargo update -p gpustub-build
+    cargo install cargo-gpustub";
     UNSUPPORTED_TARGET "unsupported-target": "a target without trampolines",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
 are none for this target. Build the stubs only where they exist, for example with an optional
@@ -396,18 +410,4 @@ program has its own copy. A stub would take the place of that copy and send the 
 calls into the library. They are left out; the functions that the library itself defines remain.
 
     _ZNSt6vectorIiSaIiEE9push_backERKi weak      # std::vector<int>::push_back";
-    WRONG_HEADER "wrong-header": "a function that the declared headers do not have",
-        "Headers give many functions another name from one version to the next: `cuCtxCreate` in a
-source is `cuCtxCreate_v4` in an object from 13.0 on. So names tell which headers an object was
-compiled against, and one that the version in `header` does not have comes from others. With a
-wrong `header`, functions are bound that take other arguments, or refused without need. Say which
-headers it is, or compile all objects against the same ones.
-
-    [stub.cuda]
-    header = \"13.0\"";
-    WRONG_MACHINE "wrong-machine": "a library for another architecture",
-        "The list was asked for from a library of one architecture, and the file is for another. Exports
-differ between them, so a list of the wrong one would be wrong in silence.
-
-    cargo gpustub symbols /usr/aarch64-linux-gnu/lib/libacme.so --machine aarch64";
 }

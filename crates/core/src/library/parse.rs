@@ -8,7 +8,7 @@ use super::{
 };
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
-use crate::diag::{BAD_VALUE, Diagnostic, UNKNOWN_FUNCTION, has_errors};
+use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
 use crate::gates::Gates;
 use crate::manifest::values;
 use crate::symbols::SymbolList;
@@ -217,7 +217,7 @@ impl Reader<'_, '_> {
             return Some(text.value);
         }
         let message = format!("`{}` takes 1 to {LONGEST_PREFIX} bytes", value.name);
-        self.decoder.error(&BAD_VALUE, text.span, message);
+        self.decoder.error(&INVALID_VALUE, text.span, message);
         None
     }
 
@@ -230,7 +230,7 @@ impl Reader<'_, '_> {
             "`{}` takes lower-case letters, digits, `-` and `_`",
             value.name
         );
-        self.decoder.error(&BAD_VALUE, id.span, message);
+        self.decoder.error(&INVALID_VALUE, id.span, message);
         None
     }
 
@@ -243,7 +243,7 @@ impl Reader<'_, '_> {
             let message = format!(
                 "the load names for {system} are not ordered newest major first, unversioned last"
             );
-            self.decoder.error(&BAD_VALUE, span, message);
+            self.decoder.error(&INVALID_VALUE, span, message);
         }
     }
 
@@ -310,7 +310,7 @@ impl Reader<'_, '_> {
             if !fallback.outs.is_empty() {
                 let message =
                     format!("`{name}` has out-parameters in `fallback` and in `zero-out`");
-                self.decoder.error(&BAD_VALUE, value.key_span, message);
+                self.decoder.error(&INVALID_VALUE, value.key_span, message);
             }
             fallback.outs = outs;
         }
@@ -354,7 +354,8 @@ impl Reader<'_, '_> {
             }
             _ => {
                 let message = format!("`{}` takes one of value = N, struct = BYTES", value.name);
-                self.decoder.error(&BAD_VALUE, value.span.clone(), message);
+                self.decoder
+                    .error(&INVALID_VALUE, value.span.clone(), message);
                 None
             }
         }
@@ -370,7 +371,7 @@ impl Reader<'_, '_> {
             let entries: Vec<_> = table.entries().collect();
             let [(key, args)] = entries.as_slice() else {
                 let message = format!("`{}` takes one of open, record, …", value.name);
-                self.decoder.error(&BAD_VALUE, value.span, message);
+                self.decoder.error(&INVALID_VALUE, value.span, message);
                 continue;
             };
             let kind = HOOKS.iter().find(|(name, _)| name == key);

@@ -137,12 +137,12 @@ fn mistakes_are_named_with_their_place() {
         (
             "id = \"acme\"",
             "id = \"Acme\"",
-            "2:6 bad-value `id` takes lower-case letters",
+            "2:6 invalid-value `id` takes lower-case letters",
         ),
         (
             "role = \"toolkit\"",
             "role = \"tolkit\"",
-            "5:8 bad-value `role` does not take \"tolkit\"",
+            "5:8 invalid-value `role` does not take \"tolkit\"",
         ),
         (
             "needs =",
@@ -152,7 +152,7 @@ fn mistakes_are_named_with_their_place() {
         (
             "\"cuda\" }",
             "\"hips\" }",
-            "8:46 bad-value `version.form` does not take \"hips\"",
+            "8:46 invalid-value `version.form` does not take \"hips\"",
         ),
         (
             "\"acmeVersion\",",
@@ -162,12 +162,12 @@ fn mistakes_are_named_with_their_place() {
         (
             "{ major = 12,",
             "{ major = 10,",
-            "11:2 bad-value the load names for linux are not ordered",
+            "11:2 invalid-value the load names for linux are not ordered",
         ),
         (
             "{ major = 12, name",
             "{ name",
-            "11:2 bad-value the load names for linux are not ordered",
+            "11:2 invalid-value the load names for linux are not ordered",
         ),
         (
             "refused = 801\n",
@@ -177,7 +177,7 @@ fn mistakes_are_named_with_their_place() {
         (
             "refused = 801",
             "refused = 3000000000",
-            "21:11 bad-value `status.refused` takes a whole number",
+            "21:11 invalid-value `status.refused` takes a whole number",
         ),
         (
             "acmeName =",
@@ -187,7 +187,7 @@ fn mistakes_are_named_with_their_place() {
         (
             "\"text\" }",
             "\"txt\" }",
-            "26:24 bad-value `fallback.acmeName.returns` does not take",
+            "26:24 invalid-value `fallback.acmeName.returns` does not take",
         ),
         (
             "missing = -1001",
@@ -197,28 +197,28 @@ fn mistakes_are_named_with_their_place() {
         (
             "{ struct = 20 }",
             "{ struct = 2, value = 1 }",
-            "27:24 bad-value `fallback.acmeSize.returns` takes",
+            "27:24 invalid-value `fallback.acmeSize.returns` takes",
         ),
-        ("{ struct = 20 }", "{ struct = 16 }", "27:35 bad-value"),
+        ("{ struct = 20 }", "{ struct = 16 }", "27:35 invalid-value"),
         (
             "acmeSize = [1]",
             "acmeVersion = [1]",
-            "32:1 bad-value `acmeVersion` has out-parameters in",
+            "32:1 invalid-value `acmeVersion` has out-parameters in",
         ),
         (
             "acmeSize = [1]",
             "acmeSize = [1, 1]",
-            "32:16 bad-value argument 1 stands in",
+            "32:16 invalid-value argument 1 stands in",
         ),
         (
             "acmeSize = [1]",
             "acmeSize = [64]",
-            "32:13 bad-value `zero-out.acmeSize` takes a whole number",
+            "32:13 invalid-value `zero-out.acmeSize` takes a whole number",
         ),
         (
             "record = 8",
             "record = 13",
-            "35:23 bad-value `hooks.acmeOpen.record` takes a whole number",
+            "35:23 invalid-value `hooks.acmeOpen.record` takes a whole number",
         ),
         (
             "record = 8",
@@ -233,7 +233,7 @@ fn mistakes_are_named_with_their_place() {
         (
             "schema = 1",
             "schema = 2",
-            "1:10 newer-format this file was written for a newer gpustub",
+            "1:10 unsupported-format this file was written for a newer gpustub",
         ),
     ] {
         let text = MANIFEST.replacen(from, to, 1);

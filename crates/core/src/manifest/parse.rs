@@ -9,7 +9,7 @@ use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned,
 use crate::by_name::ByName;
 use crate::date::Date;
 use crate::decode::{Decoder, Table, Value};
-use crate::diag::{BAD_VALUE, Diagnostic};
+use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
 use crate::library::{Codes, Out, is_id};
 use crate::version::{HeaderVersion, Version};
@@ -96,7 +96,7 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
             "`{}` is no library id: lower-case letters, digits, `-` and `_`, at most 64",
             id.escape_debug()
         );
-        decoder.error(&BAD_VALUE, value.key_span.clone(), message);
+        decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
         return None;
     }
     let table = decoder.table(value, &fields::keys("stub"))?;
@@ -159,7 +159,7 @@ fn checked_strings(
             None => strings.push(string),
             Some(problem) => {
                 let message = format!("`{}` {problem}: {:?}", value.name, shorten(&string.value));
-                decoder.error(&BAD_VALUE, string.span, message);
+                decoder.error(&INVALID_VALUE, string.span, message);
             }
         }
     }
@@ -199,7 +199,7 @@ fn version<T>(
             value.name,
             shorten(&text.value)
         );
-        decoder.error(&BAD_VALUE, text.span.clone(), message);
+        decoder.error(&INVALID_VALUE, text.span.clone(), message);
     }
     Some(Spanned {
         value: version?,
@@ -241,7 +241,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
             .and_then(|value| decoder.string(&value));
         if let Some(text) = text.as_ref().filter(|text| text.value.contains('\0')) {
             let message = format!("`stub.{id}.fallback.string` has a NUL in it");
-            decoder.error(&BAD_VALUE, text.span.clone(), message);
+            decoder.error(&INVALID_VALUE, text.span.clone(), message);
         }
         custom.text = text.map(|text| text.value);
     }
@@ -268,7 +268,7 @@ fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Optio
     let path = decoder.string(value)?;
     if !is_below(&path.value) {
         decoder.error_with_help(
-            &BAD_VALUE,
+            &INVALID_VALUE,
             path.span,
             format!(
                 "`{}` takes a path below this file's folder, with /",
@@ -352,7 +352,7 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     let reason = decoder.string(&reason?)?;
     if reason.value.trim().is_empty() {
         let message = "`policy.allow.reason` is empty, and says nothing to those who read it later";
-        decoder.error(&BAD_VALUE, reason.span, message);
+        decoder.error(&INVALID_VALUE, reason.span, message);
     }
     Some(Allow {
         rule: decoder.string(&rule?)?,

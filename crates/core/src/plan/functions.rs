@@ -10,8 +10,8 @@ use super::planner::Planner;
 use super::{Function, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
-    BAD_SYMBOL_LIST, BAD_SYMBOL_NAME, DATA_SYMBOL, Diagnostic, Level, TOO_LARGE, WEAK_SYMBOL,
-    listing,
+    DATA_SYMBOL, Diagnostic, INVALID_SYMBOL_NAME, LIMIT_EXCEEDED, Level, MALFORMED_SYMBOL_LIST,
+    WEAK_SYMBOL, listing,
 };
 use crate::library::Library;
 use crate::manifest::Stub;
@@ -210,7 +210,7 @@ impl Planner<'_> {
         let outs: usize = specs.iter().map(|spec| spec.fallback.outs.len()).sum();
         if specs.len().max(outs) > MOST {
             let message = format!("the functions of `{id}` differ in more than {MOST} ways");
-            self.add(Diagnostic::error(&TOO_LARGE, message), &stub.id.span);
+            self.add(Diagnostic::error(&LIMIT_EXCEEDED, message), &stub.id.span);
         }
         if functions.is_empty() && left_out.data.is_empty() && left_out.thread_local.is_empty() {
             let message = format!("the symbol list of `{id}` has no function to stub");
@@ -219,7 +219,7 @@ impl Planner<'_> {
                 .symbols
                 .as_ref()
                 .map_or(&stub.id.span, |path| &path.span);
-            self.add(Diagnostic::error(&BAD_SYMBOL_LIST, message), place);
+            self.add(Diagnostic::error(&MALFORMED_SYMBOL_LIST, message), place);
         }
     }
 
@@ -273,7 +273,7 @@ impl Planner<'_> {
             let help = "a label has letters, digits, `_`, `$` and `.`: remove these lines";
             let found = Diagnostic {
                 level,
-                ..Diagnostic::error(&BAD_SYMBOL_NAME, message)
+                ..Diagnostic::error(&INVALID_SYMBOL_NAME, message)
             };
             self.add(found.help(help), &place);
         }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
-    BAD_VALUE, DUPLICATE_FUNCTION, Diagnostic, NAME_CLASH, NO_LOAD_NAME, TOO_LARGE,
-    UNKNOWN_VERSION, listing,
+    DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
+    MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
 };
 use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
@@ -61,7 +61,7 @@ impl<'a> Planner<'a> {
         if libraries.len() > MOST_LIBRARIES {
             let message = format!("more than {MOST_LIBRARIES} libraries in one image");
             self.diagnostics
-                .push(Diagnostic::error(&TOO_LARGE, message));
+                .push(Diagnostic::error(&LIMIT_EXCEEDED, message));
         }
         Plan {
             target: self.target.clone(),
@@ -171,7 +171,7 @@ impl<'a> Planner<'a> {
                 let message =
                     format!("`{id}` has no load name on {os}, so it is never found there");
                 let help = format!("if there is one, name it: load-names = {{ {os} = [\"…\"] }}");
-                let warning = Diagnostic::warning(&NO_LOAD_NAME, message).help(help);
+                let warning = Diagnostic::warning(&MISSING_LOAD_NAME, message).help(help);
                 self.add(warning, &stub.id.span);
             }
             return names;
@@ -243,7 +243,7 @@ impl<'a> Planner<'a> {
                 let message = format!("`{id}` has no function that tells its version");
                 let help = "use `require` with a function that the wanted version brought";
                 self.add(
-                    Diagnostic::error(&BAD_VALUE, message).help(help),
+                    Diagnostic::error(&INVALID_VALUE, message).help(help),
                     &version.span,
                 );
             }
@@ -257,7 +257,8 @@ impl<'a> Planner<'a> {
             let id = &stub.id.value;
             if let Some(other) = names.insert(&c_name(id), id) {
                 let message = format!("`{other}` and `{id}` are the same name in C");
-                let error = Diagnostic::error(&NAME_CLASH, message).help("rename one of them");
+                let error =
+                    Diagnostic::error(&DUPLICATE_STUB_NAME, message).help("rename one of them");
                 self.add(error, &stub.id.span);
             }
         }
@@ -278,7 +279,10 @@ impl<'a> Planner<'a> {
                     let message = format!("`{other}` and `{id}` both have the link name `{name}`");
                     let help = "give one of them other `link-names`, or remove it";
                     let place = self.place(id);
-                    self.add(Diagnostic::error(&NAME_CLASH, message).help(help), &place);
+                    self.add(
+                        Diagnostic::error(&DUPLICATE_STUB_NAME, message).help(help),
+                        &place,
+                    );
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::beside;
 use super::planner::Planner;
 use crate::by_name::ByName;
 use crate::diag::{
-    Diagnostic, MISSING_KEY, MISSING_SYMBOLS, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
+    Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
 };
 use crate::imports::wrong_header;
 use crate::library::{Codes, Library, LoadName, Role};
@@ -103,7 +103,7 @@ impl Planner<'_> {
         let Some(text) = self.inputs.symbol_files.get(&path.value) else {
             let id = &stub.id.value;
             let error = Diagnostic::error(
-                &MISSING_SYMBOLS,
+                &MISSING_SYMBOL_LIST,
                 format!("the symbol list `{}` is not there", path.value),
             )
             .help(format!(

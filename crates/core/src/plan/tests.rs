@@ -193,7 +193,7 @@ fn targets_without_trampolines_are_errors_where_stubs_are_made() {
             None,
         ),
         ("x86_64-pc-windows-msvc", "", None),
-        ("x86_64-unknown-freebsd", OWN, Some("no-load-name")),
+        ("x86_64-unknown-freebsd", OWN, Some("missing-load-name")),
         // Drivers of CUDA 11 were not to be had, but its headers were.
         (
             "x86_64-unknown-linux-gnu",

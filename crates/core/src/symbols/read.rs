@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::{Kind, Symbol, SymbolList, is_name, is_plain};
-use crate::diag::{self, BAD_SYMBOL_LIST, DUPLICATE_SYMBOL, Diagnostic, NEWER_FORMAT, line_column};
+use crate::diag::{
+    self, DUPLICATE_SYMBOL, Diagnostic, MALFORMED_SYMBOL_LIST, UNSUPPORTED_FORMAT, line_column,
+};
 use crate::suggest::nearest;
 use crate::version::Version;
 
@@ -97,7 +99,7 @@ fn words<'t>(line: &Word<'t>) -> impl Iterator<Item = Word<'t>> + use<'t> {
 
 impl<'t> Reader<'t> {
     fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        let error = Diagnostic::error(&BAD_SYMBOL_LIST, message).at(self.file, span);
+        let error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message).at(self.file, span);
         self.diagnostics.push(error);
         self.diagnostics.last_mut().expect("just pushed")
     }
@@ -113,13 +115,13 @@ impl<'t> Reader<'t> {
         let number = version.parse::<u32>().ok().filter(|&n| n > 1);
         let error = if let (FORMAT, Some(number)) = (first, number) {
             Diagnostic::error(
-                &NEWER_FORMAT,
+                &UNSUPPORTED_FORMAT,
                 format!("this symbol list has format {number}, and this gpustub reads format 1"),
             )
             .help("use a newer gpustub, or write the list again with this one")
         } else {
             Diagnostic::error(
-                &BAD_SYMBOL_LIST,
+                &MALFORMED_SYMBOL_LIST,
                 format!("the first line is not `{FORMAT} 1`"),
             )
             .help(

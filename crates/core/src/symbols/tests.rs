@@ -144,12 +144,12 @@ fn mistakes_are_named_with_their_place() {
 #[test]
 fn the_format_line_decides() {
     for (text, code) in [
-        ("", "bad-symbol-list"),
-        ("\n@gpustub-symbols 1\n", "bad-symbol-list"),
-        ("cudaFree\n", "bad-symbol-list"),
-        ("@gpustub-symbols 1 2\n", "bad-symbol-list"),
-        ("@gpustub-symbols 2\ncudaFree fancy\n", "newer-format"),
-        ("\u{7f}ELF\u{2}\u{1}\u{1}\0\0\0", "bad-symbol-list"),
+        ("", "malformed-symbol-list"),
+        ("\n@gpustub-symbols 1\n", "malformed-symbol-list"),
+        ("cudaFree\n", "malformed-symbol-list"),
+        ("@gpustub-symbols 1 2\n", "malformed-symbol-list"),
+        ("@gpustub-symbols 2\ncudaFree fancy\n", "unsupported-format"),
+        ("\u{7f}ELF\u{2}\u{1}\u{1}\0\0\0", "malformed-symbol-list"),
     ] {
         let (list, diagnostics) = SymbolList::parse("x", text);
         assert_eq!(diagnostics.len(), 1, "{text:?}");

@@ -20,14 +20,14 @@ const fn row(code: &'static Code, level: RuleLevel) -> Rule {
 
 /// Files that do not agree with `GpuStub.toml`.
 pub static OUT_OF_SYNC: Rule = row(&diag::OUT_OF_SYNC, RuleLevel::Deny);
-pub static TWO_PROVIDERS: Rule = row(&diag::TWO_PROVIDERS, RuleLevel::Deny);
-pub static WRONG_HEADER: Rule = row(&diag::WRONG_HEADER, RuleLevel::Warn);
+pub static MULTIPLE_PROVIDERS: Rule = row(&diag::MULTIPLE_PROVIDERS, RuleLevel::Deny);
+pub static HEADER_VERSION_MISMATCH: Rule = row(&diag::HEADER_VERSION_MISMATCH, RuleLevel::Warn);
 pub static DYLIB_CRATE: Rule = row(&diag::DYLIB_CRATE, RuleLevel::Deny);
 
 /// Required stubs that no package provides.
-pub static NO_PROVIDER: Rule = Rule {
+pub static MISSING_PROVIDER: Rule = Rule {
     code: Code {
-        id: "no-provider",
+        id: "missing-provider",
         summary: "required stubs that no package provides",
         explanation: "\
 A package says `provide = false`: it calls the library and leaves the stubs to another package of
@@ -42,9 +42,9 @@ owns the image, or in one library below it.
 };
 
 /// An allowance that accepts nothing.
-pub static UNUSED_ALLOWANCE: Rule = Rule {
+pub static UNUSED_ALLOW: Rule = Rule {
     code: Code {
-        id: "unused-allowance",
+        id: "unused-allow",
         summary: "an accepted finding that is not there any more",
         explanation: "\
 `[[policy.allow]]` accepts a finding. There is none of that rule in that place, so that the table

@@ -24,9 +24,9 @@ is missing. Rust's musl targets are static unless they are told otherwise.
     look: Look::Workspace(static_target),
 };
 
-pub static FORCED_OVERRIDE: Rule = Rule {
+pub static FORCED_LIBRARY_PATH: Rule = Rule {
     code: Code {
-        id: "forced-override",
+        id: "forced-library-path",
         summary: "cargo takes the variable away that says which library is used",
         explanation: "\
 `GPUSTUB_<LIBRARY>_PATH` is how the person who runs a program says which file it is to load, and it
@@ -38,7 +38,7 @@ https://github.com/vllm-project/vllm/pull/41746). Without `force` it is a defaul
     GPUSTUB_CUDART_PATH = \"off\"          # not { value = \"off\", force = true }",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(forced_override),
+    look: Look::Workspace(forced_library_path),
 };
 
 /// The value of a key in a table, with the place of the key.
@@ -124,7 +124,7 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-fn forced_override(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
     for config in &workspace.configs {
         let Ok(parsed) = DeTable::parse(&config.text) else {
             continue; // Cargo says so itself.
@@ -143,7 +143,7 @@ fn forced_override(workspace: &Workspace<'_>, findings: &mut Findings) {
             if is_ours && forced {
                 let message = format!("`{}` is set whatever the user says", name.get_ref());
                 findings.push(
-                    Diagnostic::error(&FORCED_OVERRIDE.code, message)
+                    Diagnostic::error(&FORCED_LIBRARY_PATH.code, message)
                         .at(&config.shown, name.span())
                         .help("remove `force`"),
                 );

@@ -9,9 +9,9 @@ use crate::rules::{Findings, Look, Rule};
 use crate::workspace::Workspace;
 
 /// A library that changed, without `header`.
-pub static NO_HEADER: Rule = Rule {
+pub static MISSING_HEADER_VERSION: Rule = Rule {
     code: Code {
-        id: "no-header",
+        id: "missing-header-version",
         summary: "a library whose functions changed, without the version of the headers",
         explanation: "\
 A name of such a library means one thing in one version and another in the next: more arguments, or
@@ -24,12 +24,12 @@ installed, or that a binding crate names.
     header = \"12.8\"",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(no_header),
+    look: Look::Workspace(missing_header_version),
 };
 
-pub static HEADER_TOO_NEW: Rule = Rule {
+pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
     code: Code {
-        id: "header-too-new",
+        id: "unsupported-header-version",
         summary: "headers that are newer than what gpustub knows of the library",
         explanation: "\
 Which functions there are, and what each means, was read from the releases up to some version. What
@@ -41,7 +41,7 @@ knows more; or declare, and compile against, headers that this one knows.
     cargo update -p gpustub-build",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(header_too_new),
+    look: Look::Workspace(unsupported_header_version),
 };
 
 pub static UNUSABLE_MAJOR: Rule = Rule {
@@ -97,9 +97,9 @@ even if it is -1.
     look: Look::Workspace(missing_fallback),
 };
 
-pub static MACHINE_SEARCH_DIR: Rule = Rule {
+pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
     code: Code {
-        id: "machine-search-dir",
+        id: "nonportable-search-dir",
         summary: "a search directory that only the developer's machine has",
         explanation: "\
 `search-dirs` are built into the program, and are looked at before all other places. A directory
@@ -111,10 +111,10 @@ library out with the variable, which comes before everything that is built in.
     GPUSTUB_ACME_PATH=/home/me/acme/lib cargo run",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(machine_search_dir),
+    look: Look::Workspace(nonportable_search_dir),
 };
 
-fn no_header(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         let Some(library) = Library::builtin(&stub.id.value) else {
             continue;
@@ -144,14 +144,14 @@ fn no_header(workspace: &Workspace<'_>, findings: &mut Findings) {
              `cargo gpustub add {id} --header VERSION`"
         );
         findings.push(
-            Diagnostic::error(&NO_HEADER.code, message)
+            Diagnostic::error(&MISSING_HEADER_VERSION.code, message)
                 .at(&manifest.file, stub.id.span.clone())
                 .help(help),
         );
     }
 }
 
-fn header_too_new(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         let (Some(library), Some(header)) = (Library::builtin(&stub.id.value), &stub.header) else {
             continue;
@@ -174,7 +174,7 @@ fn header_too_new(workspace: &Workspace<'_>, findings: &mut Findings) {
             stub.id.value, header.value.from
         );
         findings.push(
-            Diagnostic::error(&HEADER_TOO_NEW.code, message)
+            Diagnostic::error(&UNSUPPORTED_HEADER_VERSION.code, message)
                 .at(&manifest.file, header.span.clone())
                 .help("use a later gpustub; functions that came after have no stub in this one"),
         );
@@ -297,7 +297,7 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
 /// Homes and temporary places.
 const OF_A_MACHINE: [&str; 5] = ["/home", "/root", "/Users", "/tmp", "/var/tmp"];
 
-fn machine_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
     let below = |dir: &str, place: &str| {
         !place.is_empty()
             && dir
@@ -316,7 +316,7 @@ fn machine_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
             );
             let variable = gpustub_core::library::override_variable(&stub.id.value);
             findings.push(
-                Diagnostic::error(&MACHINE_SEARCH_DIR.code, message)
+                Diagnostic::error(&NONPORTABLE_SEARCH_DIR.code, message)
                     .at(&manifest.file, dir.span.clone())
                     .help(format!(
                         "name it from `$ORIGIN`; for tests there is {variable}"

@@ -11,9 +11,9 @@ use crate::crates::{Known, known};
 use crate::rules::{Findings, Look, Rule};
 use crate::workspace::{Crate, Workspace};
 
-pub static BUILD_NEEDS_TOOLKIT: Rule = Rule {
+pub static BUILD_TIME_TOOLKIT: Rule = Rule {
     code: Code {
-        id: "build-needs-toolkit",
+        id: "build-time-toolkit",
         summary: "a dependency that does not build without a GPU toolkit",
         explanation: "\
 Its build script runs nvcc, or reads headers of a toolkit, and ends where there is none: on a CI
@@ -26,7 +26,7 @@ it, such as cudarc with a feature for the version, needs nothing.
     cuda = [\"dep:candle-kernels\"]      # off by default",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(build_needs_toolkit),
+    look: Look::Workspace(build_time_toolkit),
 };
 
 pub static STATIC_CUDART_DEPENDENCY: Rule = Rule {
@@ -61,9 +61,9 @@ the program.
     look: Look::Workspace(unstubbed_library),
 };
 
-pub static HEADER_MIX: Rule = Rule {
+pub static MIXED_HEADER_VERSIONS: Rule = Rule {
     code: Code {
-        id: "header-mix",
+        id: "mixed-header-versions",
         summary: "headers or bindings of two majors in one program",
         explanation: "\
 The libraries of one toolkit pass each other's types, and a name can mean one thing only in a
@@ -76,7 +76,7 @@ feature says it.
     header = \"12.8\"                       # as the feature cuda-12080 of cudarc",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(header_mix),
+    look: Look::Workspace(mixed_header_versions),
 };
 
 /// A finding about a crate, where a package of the workspace asks for it.
@@ -100,12 +100,12 @@ fn rows<'w>(
     })
 }
 
-fn build_needs_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, krate, row) in rows(workspace) {
         let Some(needs) = &row.needs else { continue };
         let message = format!("{} does not build without {needs}", krate.shown());
         findings.push(
-            of(&BUILD_NEEDS_TOOLKIT, krate, message)
+            of(&BUILD_TIME_TOOLKIT, krate, message)
                 .help("make it optional, behind a feature that is off by default"),
         );
     }
@@ -170,7 +170,7 @@ struct Header {
     place: Option<Origin>,
 }
 
-fn header_mix(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
     let mut told = BTreeSet::new();
     for image in workspace.images() {
         let mut families: BTreeMap<&str, Vec<Header>> = BTreeMap::new();
@@ -192,7 +192,7 @@ fn header_mix(workspace: &Workspace<'_>, findings: &mut Findings) {
                 "{} is made for {family} {}, and {} for {}",
                 first.who, first.shown, other.who, other.shown
             );
-            let mut found = Diagnostic::error(&HEADER_MIX.code, message)
+            let mut found = Diagnostic::error(&MIXED_HEADER_VERSIONS.code, message)
                 .help("bring both to one major, or keep them in two programs");
             found.origin = first.place.clone().or_else(|| other.place.clone());
             if told.insert(found.message.clone()) {

@@ -3,7 +3,7 @@
 use super::{checked_strings, is_path, optional, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
-use crate::diag::{BAD_VALUE, Diagnostic, MISSING_KEY, UNKNOWN_LAYER, UNUSED_LAYER};
+use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_KEY, UNKNOWN_LAYER, UNUSED_LAYER};
 use crate::fields;
 use crate::library::is_id;
 use crate::manifest::archive::{is_part_name, variable};
@@ -24,7 +24,7 @@ pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<Archive
         if let Some(other) = variables.insert(&variable(name), name) {
             let message = format!("`{}` and `archive.{other}` have one variable", value.name);
             let help = "rename one: in the variable's name `-` is `_`";
-            decoder.error_with_help(&BAD_VALUE, value.key_span.clone(), message, help);
+            decoder.error_with_help(&INVALID_VALUE, value.key_span.clone(), message, help);
         }
         let one = archive(decoder, name, &value);
         archives.extend(one.filter(|_| decoder.errors() == before));
@@ -38,7 +38,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
             "`{}` is no name of an archive: lower-case letters, digits, `-` and `_`, at most 64",
             name.escape_debug()
         );
-        decoder.error(&BAD_VALUE, value.key_span.clone(), message);
+        decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
         return None;
     }
     let start = decoder.errors();
@@ -53,7 +53,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         if files.is_empty() && decoder.errors() == before {
             let message = format!("`{}` is empty", part.value.name);
             let help = "name its archives, folders or object files, such as [\"common/*.o\"]";
-            decoder.error_with_help(&BAD_VALUE, part.value.span.clone(), message, help);
+            decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
         }
         let name = part.name();
         all.push(ArchiveLayer { name, files });
@@ -68,7 +68,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         if names.is_empty() && decoder.errors() == before {
             let message = format!("`{}` is empty", part.value.name);
             let help = "name its layers, the first one wins; or remove the view";
-            decoder.error_with_help(&BAD_VALUE, part.value.span.clone(), message, help);
+            decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
         }
         let mut of = Vec::new();
         for name in names {
@@ -157,7 +157,7 @@ fn parts<'a>(
             let what = if key == "views" { "a view" } else { "a layer" };
             let shown = shorten(name);
             let message = format!("`{}` is no name of {what}: {PART}", shown.escape_debug());
-            decoder.error(&BAD_VALUE, one.key_span, message);
+            decoder.error(&INVALID_VALUE, one.key_span, message);
             continue;
         }
         parts.push(Part {
@@ -169,7 +169,7 @@ fn parts<'a>(
     parts.sort_by_key(|part| part.value.key_span.start);
     if parts.is_empty() {
         let message = format!("`{}` is empty", value.name);
-        decoder.error_with_help(&BAD_VALUE, value.span, message, help);
+        decoder.error_with_help(&INVALID_VALUE, value.span, message, help);
     }
     Some(parts)
 }
@@ -200,7 +200,7 @@ fn default(
         if decoder.boolean(value)? {
             let message = format!("`{}` takes the name of a view, or false", value.name);
             let help = "leave it out for the first view";
-            decoder.error_with_help(&BAD_VALUE, value.span.clone(), message, help);
+            decoder.error_with_help(&INVALID_VALUE, value.span.clone(), message, help);
             return None;
         }
         return Some(None);

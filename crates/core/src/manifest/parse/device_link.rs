@@ -4,7 +4,7 @@ use super::{FORMS, checked_strings, is_below, is_path, optional, path_below, sho
 use crate::arch::Arch;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
-use crate::diag::{BAD_VALUE, MISSING_KEY, REQUIRES_CYCLE};
+use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
 use crate::library::is_id;
 use crate::manifest::{Cudart, DeviceCode, DeviceLink, Form, Optional, SharedFiles, Spanned};
@@ -75,7 +75,7 @@ fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Opti
             "`{}` is no library name: lower-case letters, digits, `-` and `_`, at most 64",
             name.escape_debug()
         );
-        decoder.error(&BAD_VALUE, value.key_span.clone(), message);
+        decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
         return None;
     }
     let table = decoder.table(value, &fields::keys("device-link"))?;
@@ -128,7 +128,7 @@ fn code(
             shared.name
         );
         let help = "remove it: what is compiled from `sources` is shared by `form = \"shared\"`";
-        decoder.error_with_help(&BAD_VALUE, shared.key_span.clone(), message, help);
+        decoder.error_with_help(&INVALID_VALUE, shared.key_span.clone(), message, help);
         return None;
     }
     match (table.get("sources"), table.get("archive")) {
@@ -136,7 +136,7 @@ fn code(
             let message = format!("`{}` has both `sources` and `archive`", table.name);
             let help = "keep `sources` for a library that gpustub compiles, `archive` for one built \
                         by others";
-            decoder.error_with_help(&BAD_VALUE, archive.key_span, message, help);
+            decoder.error_with_help(&INVALID_VALUE, archive.key_span, message, help);
             None
         }
         (Some(sources), None) => {
@@ -152,7 +152,7 @@ fn code(
                 let message = format!("`{}` is empty", sources.name);
                 let help = "name the files, such as [\"cuda/*.cu\"]; a library of headers alone has \
                             no `sources`";
-                decoder.error_with_help(&BAD_VALUE, sources.span, message, help);
+                decoder.error_with_help(&INVALID_VALUE, sources.span, message, help);
             }
             Some(DeviceCode::Sources(globs))
         }
@@ -193,7 +193,7 @@ fn shared_files(
     if form == Form::Static {
         let message = format!("`{}` goes with `form = \"shared\"`", value.name);
         let help = "write form = \"shared\", or remove `shared`";
-        decoder.error_with_help(&BAD_VALUE, value.key_span, message, help);
+        decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
         return None;
     }
     let table = decoder.table(&value, &fields::keys("device-link.shared"))?;
@@ -213,7 +213,7 @@ fn file(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>>
         return Some(path);
     }
     let message = format!("`{}` takes the path of a file", value.name);
-    decoder.error(&BAD_VALUE, path.span, message);
+    decoder.error(&INVALID_VALUE, path.span, message);
     None
 }
 
@@ -246,7 +246,7 @@ fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<Strin
         let start = |c: char| c.is_ascii_alphabetic() || c == '_';
         if !name.starts_with(start) || !name.chars().all(|c| start(c) || c.is_ascii_digit()) {
             let message = format!("`{}` is no name of a macro", shorten(name).escape_debug());
-            decoder.error(&BAD_VALUE, value.key_span, message);
+            decoder.error(&INVALID_VALUE, value.key_span, message);
             continue;
         }
         let Some(text) = decoder.string(&value) else {
@@ -254,7 +254,7 @@ fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<Strin
         };
         if text.value.contains(char::is_control) {
             let message = format!("`{}` has a control character in it", value.name);
-            decoder.error(&BAD_VALUE, text.span, message);
+            decoder.error(&INVALID_VALUE, text.span, message);
             continue;
         }
         let define = Spanned {
@@ -284,7 +284,7 @@ fn flags(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<String>> {
             None => return true,
         };
         let message = format!("`{}`: {problem}: {:?}", value.name, shorten(&flag.value));
-        decoder.error_with_help(&BAD_VALUE, flag.span.clone(), message, help);
+        decoder.error_with_help(&INVALID_VALUE, flag.span.clone(), message, help);
         false
     });
     flags
@@ -325,7 +325,7 @@ fn archs(
             // `80`, `8.0` and `sm80` say which one is meant.
             let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
             let meant = Arch::parse(&format!("sm_{digits}"));
-            let diagnostic = decoder.error(&BAD_VALUE, text.span, message);
+            let diagnostic = decoder.error(&INVALID_VALUE, text.span, message);
             diagnostic.help = meant.map(|arch| format!("did you mean \"{arch}\"?"));
             continue;
         };
@@ -336,7 +336,7 @@ fn archs(
     }
     if archs.is_empty() && decoder.count() == before {
         let message = format!("`{}` is empty", list.name);
-        decoder.error_with_help(&BAD_VALUE, list.span, message, HELP);
+        decoder.error_with_help(&INVALID_VALUE, list.span, message, HELP);
     }
     archs
 }
