@@ -59,10 +59,10 @@ would be either too small for the tests or too large for the programs.
 /// A cargo feature that the package does not have.
 pub static UNKNOWN_FEATURE: Code = Code {
     id: "unknown-feature",
-    summary: "a stub that follows a cargo feature which the package does not have",
+    summary: "required feature that the package does not have",
     explanation: "\
-The stub is built when the feature of `optional` is on. The package's Cargo.toml has no feature of
-that name, so that it would never be built.
+A table takes effect when all features of its `required-features` are enabled. The package's
+Cargo.toml has no feature of that name, so the table would never take effect.
 
     [features]             # in Cargo.toml
     nvrtc = []",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::Package;
 use gpustub_core::diag::Diagnostic;
-use gpustub_core::manifest::{Manifest, Optional};
+use gpustub_core::manifest::{Manifest, Spanned, is_same_feature};
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
@@ -232,26 +232,31 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
     let stubs = manifest
         .stubs
         .iter()
-        .map(|stub| ("stub", &stub.id, &stub.optional));
+        .map(|stub| ("stub", &stub.id, &stub.required_features));
     let archives = manifest.archives.iter();
-    let archives = archives.map(|one| ("archive", &one.name, &one.optional));
-    stubs
-        .chain(archives)
-        .filter_map(|(table, id, optional)| match optional {
-            Optional::Feature(name) if !optional.is_on(known()) => {
-                let (id, span) = (&id.value, id.span.clone());
-                let message = format!(
-                    "`{table}.{id}` follows the feature `{name}`, which package `{}` does not have",
-                    package.name
-                );
-                let help = match nearest(name, known()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("add `{name} = []` to [features] in its Cargo.toml"),
-                };
-                let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
-                Some(error.at(&declared.shown, span).help(help))
-            }
-            _ => None,
+    let archives = archives.map(|one| ("archive", &one.name, &one.required_features));
+    let device_links = manifest.device_links.iter();
+    let device_links = device_links.map(|one| ("device-link", &one.name, &one.required_features));
+    let features = stubs.chain(archives).chain(device_links);
+    let features = features.flat_map(|(table, id, features)| {
+        let is_unknown = |feature: &&Spanned<String>| {
+            !known().any(|known| is_same_feature(known, &feature.value))
+        };
+        let unknown = features.0.iter().filter(is_unknown);
+        unknown.map(move |feature| (table, &id.value, feature))
+    });
+    features
+        .map(|(table, id, feature)| {
+            let message = format!(
+                "unknown feature `{}` in `{table}.{id}.required-features`: package `{}` does not have it",
+                feature.value, package.name
+            );
+            let help = match nearest(&feature.value, known()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("add `{} = []` to [features] in its Cargo.toml", feature.value),
+            };
+            let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
+            error.at(&declared.shown, feature.span.clone()).help(help)
         })
         .collect()
 }

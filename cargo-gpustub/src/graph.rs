@@ -225,7 +225,7 @@ impl<'a> Graph<'a> {
             let Some(declared) = declared else { continue };
             for stub in &declared.manifest.stubs {
                 let features = self.features[at].iter().map(String::as_str);
-                if !stub.optional.is_on(features) {
+                if !stub.required_features.are_enabled(features) {
                     continue;
                 }
                 let file = declared.shown.clone();
@@ -265,7 +265,7 @@ impl<'a> Graph<'a> {
         let declared = self.declared[at].iter();
         declared
             .flat_map(|declared| &declared.manifest.device_links)
-            .filter(|library| library.optional.is_on(features()))
+            .filter(|library| library.required_features.are_enabled(features()))
             .collect()
     }
 

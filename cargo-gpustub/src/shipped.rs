@@ -42,7 +42,7 @@ pub fn manifest<'a>(
     for id in ids {
         let _ = writeln!(text, "[stub.{id}]");
         if let Some(header) = header {
-            let _ = writeln!(text, "header = \"{header}\"");
+            let _ = writeln!(text, "header-version = \"{header}\"");
         }
     }
     Manifest::parse("<command line>", &text)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{IO_ERROR, has_errors};
-use gpustub_core::manifest::{Manifest, Optional};
+use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, beside, plan};
 
 use crate::{Build, Directive, Error, error};
@@ -82,12 +82,12 @@ impl Build {
             ..Inputs::default()
         };
         for stub in &manifest.stubs {
-            if let Optional::Feature(feature) = &stub.optional {
-                if self.env.has_feature(feature) {
+            for feature in &stub.required_features.0 {
+                if self.env.has_feature(&feature.value) {
                     inputs
                         .features
                         .get_or_insert_default()
-                        .push(feature.clone());
+                        .push(feature.value.clone());
                 }
             }
             let Some(symbols) = stub.custom.symbols.as_ref().map(|s| &s.value) else {

@@ -1,7 +1,7 @@
 //! The stubs of a package: sources, the library of them, and what cargo is told.
 
 use gpustub_core::diag::INVALID_VALUE;
-use gpustub_core::manifest::Form;
+use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::render;
 
@@ -19,13 +19,13 @@ impl Build {
         let link = dir.join("link");
         let link_text = files::text(&link)?;
         let stubbed = || plan.libraries.iter().filter(|l| l.stubbed);
-        let shared = stubbed().any(|l| l.form == Form::Shared);
-        if shared && stubbed().any(|l| l.form == Form::Static) {
+        let shared = stubbed().any(|l| l.library_type == LibraryType::Shared);
+        if shared && stubbed().any(|l| l.library_type == LibraryType::Static) {
             return Err(Error::new(
                 &INVALID_VALUE,
                 "some stubs of this package are static and some are shared",
             )
-            .help("give every [stub] table of this package the same `form`"));
+            .help("give every [stub] table of this package the same `type`"));
         }
 
         write_sources(&dir, &render(plan))?;

@@ -177,7 +177,7 @@ views = { a = [\"a\"] }
 [archive.two]
 layers = { a = [\"extra.o\"] }
 views = { a = [\"a\"] }
-optional = { feature = \"gpu\" }
+required-features = [\"gpu\"]
 ";
     let mut package = package("some", table);
     let names = |output: Output| {
@@ -208,7 +208,7 @@ fn canonical_bitcode_is_one_member() {
 [archive.one]
 layers = { gfx9 = [\"gfx9/*.bc\"], gfx11 = [\"gfx11/*.bc\"] }
 views = { gfx900 = [\"gfx9\"], gfx1100 = [\"gfx11\"] }
-default = false
+default-view = false
 ";
     let package = package("canonical", table);
     for (layer, name) in [("gfx9", "one.c"), ("gfx11", "another.c")] {
@@ -240,7 +240,7 @@ default = false
         archive.member_count()
     };
     assert_eq!(members(""), 2);
-    assert_eq!(members("canonical = true\n"), 1);
+    assert_eq!(members("canonical-bitcode = true\n"), 1);
 }
 
 /// There the objects of `$OUT_DIR` may never have been made.

@@ -111,7 +111,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
 
 #[test]
 fn shared_stubs_are_a_library_behind_linker_scripts() {
-    let package = Package::new("shared", "schema = 1\n[stub.nvrtc]\nform = \"shared\"\n");
+    let package = Package::new("shared", "schema = 1\n[stub.nvrtc]\ntype = \"shared\"\n");
     let output = package.output();
     let lines = lines(&output);
     assert_eq!(
@@ -161,9 +161,9 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
 
 #[test]
 fn static_and_shared_in_one_package_are_refused() {
-    let manifest = "schema = 1\n[stub.cuda]\n[stub.nvrtc]\nform = \"shared\"\n";
+    let manifest = "schema = 1\n[stub.cuda]\n[stub.nvrtc]\ntype = \"shared\"\n";
     let error = Package::new("mixed", manifest).error();
-    assert!(error.contains("the same `form`"), "{error}");
+    assert!(error.contains("the same `type`"), "{error}");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn sources_that_did_not_change_are_not_written() {
 
 #[test]
 fn optional_stubs_follow_the_feature() {
-    let manifest = "schema = 1\n[stub.nvrtc]\noptional = { feature = \"run-time\" }\n";
+    let manifest = "schema = 1\n[stub.nvrtc]\nrequired-features = [\"run-time\"]\n";
     let mut package = Package::new("feature", manifest);
     let off = package.output();
     assert!(

@@ -81,7 +81,7 @@ fn a_library_may_be_left_out() {
 
 #[test]
 fn a_library_of_a_feature_that_is_off_is_known_to_rustc() {
-    let manifest = format!("{MANIFEST}optional = {{ feature = \"gpu\" }}\n");
+    let manifest = format!("{MANIFEST}required-features = [\"gpu\"]\n");
     let told = told(&package("off", &manifest));
     let has = |start: &str| told.iter().any(|line| line.starts_with(start));
     assert!(
@@ -156,11 +156,12 @@ fn a_variable_that_names_no_toolkit_is_told() {
 
 #[test]
 fn folders_of_headers_have_to_be_there() {
-    let manifest = format!("{MANIFEST}include = [\"include\", \"incl\", \"$OUT_DIR/later\"]\n");
+    let manifest =
+        format!("{MANIFEST}include-dirs = [\"include\", \"incl\", \"$OUT_DIR/later\"]\n");
     let package = package("folders", &manifest);
     fs::create_dir(package.dir.join("include")).unwrap();
     let start = format!(
-        "GpuStub.toml:5:23: error[io-error]: `include` of device-link.waves: there is no folder `incl`\n  \
+        "GpuStub.toml:5:23: error[io-error]: `include-dirs` of device-link.waves: there is no folder `incl`\n  \
          help: it is relative to {};",
         package.dir.display()
     );
@@ -176,7 +177,7 @@ fn what_the_build_script_writes_is_compiled() {
     let manifest = MANIFEST.replace("\"cuda/*.cu\"", "\"cuda/*.cu\", \"$OUT_DIR/cuda/*.cu\"");
     let package = package(
         "generated",
-        &format!("{manifest}include = [\"$OUT_DIR/include\", \"$OUT_DIR\"]\n"),
+        &format!("{manifest}include-dirs = [\"$OUT_DIR/include\", \"$OUT_DIR\"]\n"),
     );
     let out = package.dir.join("out");
     expect(
@@ -212,7 +213,7 @@ fn what_the_build_script_writes_is_compiled() {
 
 #[test]
 fn of_what_is_required_and_off_the_feature_is_named() {
-    let off = "[device-link.geometry]\ninclude = [\"cuda\"]\noptional = { feature = \"gpu\" }\n";
+    let off = "[device-link.geometry]\ninclude-dirs = [\"cuda\"]\nrequired-features = [\"gpu\"]\n";
     let says = "help: it follows the cargo feature `gpu` of its package, which is off";
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     expect(
@@ -292,7 +293,7 @@ fn an_older_host_compiler_beside_it_is_taken() {
 /// An external archive in every state that nvlink cannot use, and in the one that it can.
 #[test]
 fn archives_of_others_are_looked_at() {
-    let manifest = "schema = 1\n[device-link.waves]\narchive = \"libwaves.a\"\narchs = [\"sm_80\"]\ncudart = \"none\"\n";
+    let manifest = "schema = 1\n[device-link.waves]\nprebuilt = \"libwaves.a\"\narchs = [\"sm_80\"]\ncudart = \"none\"\n";
     let package = package("archive", manifest);
     let dir = &package.dir;
     let finalized = || {

@@ -66,8 +66,7 @@ fn the_cause_comes_first_and_the_command_last() {
 fn of_a_header_the_library_is_named_that_has_it() {
     let says = "cuda/waves.cu:1:10: fatal error: geo/area.cuh: No such file or directory";
     let mut package = failing("header", MANIFEST, says);
-    let general =
-        "help: `include = [\"…\"]` in [device-link.waves] (GpuStub.toml:2:14) names the folders";
+    let general = "help: `include-dirs = [\"…\"]` in [device-link.waves] (GpuStub.toml:2:14) names the folders";
     expect(&package.error(), &[says, general]);
 
     let dir = package.dir.clone();
@@ -155,7 +154,7 @@ fn of_the_sources_files_alone_are_compiled() {
 
 #[test]
 fn names_that_nvcc_would_not_pass_on_are_refused() {
-    let package = package("names", &format!("{MANIFEST}include = [\"in\"]\n"));
+    let package = package("names", &format!("{MANIFEST}include-dirs = [\"in\"]\n"));
     for folder in ["in", "a,b"] {
         fs::create_dir(package.dir.join(folder)).unwrap();
     }
@@ -180,7 +179,7 @@ fn names_that_nvcc_would_not_pass_on_are_refused() {
     package.output();
     expect(&log(&package), &[" cuda/a b.cu -o "]);
 
-    let manifest = format!("{MANIFEST}include = [\"a,b\"]\n");
+    let manifest = format!("{MANIFEST}include-dirs = [\"a,b\"]\n");
     fs::write(package.dir.join("GpuStub.toml"), manifest).unwrap();
     expect(&package.error(), &["a,b: `,` is in it", "help: rename"]);
 }
@@ -285,7 +284,7 @@ fn code_that_is_missing_for_an_architecture_is_an_error() {
 /// Of archives nvlink says nothing; cuobjdump tells, where the toolkit has it.
 #[test]
 fn an_archive_of_others_without_an_architecture_is_an_error() {
-    let manifest = "schema = 1\n[device-link.waves]\narchive = \"libwaves.a\"\narchs = [\"sm_80\", \
+    let manifest = "schema = 1\n[device-link.waves]\nprebuilt = \"libwaves.a\"\narchs = [\"sm_80\", \
                     \"sm_90\"]\ncudart = \"none\"\n";
     let package = package("other-archs", manifest);
     let dir = &package.dir;

@@ -14,7 +14,7 @@ use crate::{Result, repository};
 /// A toolkit.
 #[derive(Debug, Clone, Copy)]
 pub struct Toolkit {
-    /// Its version, as in `header`.
+    /// Its version, as in `header-version`.
     pub version: &'static str,
     compiler: &'static str,
     /// A component with headers and libraries that lie elsewhere.
@@ -112,7 +112,7 @@ impl Toolkit {
             succeed(&mut nvcc)?;
         }
         let manifest = format!(
-            "schema = 1\n[stub.cuda]\nheader = \"{0}\"\n[stub.cudart]\nheader = \"{0}\"\n",
+            "schema = 1\n[stub.cuda]\nheader-version = \"{0}\"\n[stub.cudart]\nheader-version = \"{0}\"\n",
             self.version
         );
         let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;

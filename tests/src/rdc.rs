@@ -197,7 +197,7 @@ impl Project {
         self.write(
             &format!("{name}/GpuStub.toml"),
             &format!(
-                "schema = 1\n\n[stub.cudart]\nheader = \"13\"\nprovide = {provide}\n\n\
+                "schema = 1\n\n[stub.cudart]\nheader-version = \"13\"\nprovide = {provide}\n\n\
                  [device-link.{name}]\nsources = [\"cuda/*.cu\"]\nrequires = {requires:?}\n\
                  archs = [{archs}]\n{table}\n"
             ),

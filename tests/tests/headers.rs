@@ -1,5 +1,5 @@
 //! Objects carry a mark of the headers that they were compiled against: those of two majors do not
-//! link, nor do those that `header` of GpuStub.toml is wrong about.
+//! link, nor do those that `header-version` of GpuStub.toml is wrong about.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,11 +58,11 @@ fn majors_are_told_apart(linker: &str) -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
     for (header, version, links) in [
-        ("header = \"12\"", "12.9", true),
-        ("header = \"12.4\"", "12.9", true),
-        ("header = \"13\"", "12.9", false),
-        ("header = \"12\"", "13.0", false),
-        ("header = \"12\"", "11.8", false),
+        ("header-version = \"12\"", "12.9", true),
+        ("header-version = \"12.4\"", "12.9", true),
+        ("header-version = \"13\"", "12.9", false),
+        ("header-version = \"12\"", "13.0", false),
+        ("header-version = \"12\"", "11.8", false),
         ("", "13.0", true),
     ] {
         let stubs = stubs(dir, header)?;

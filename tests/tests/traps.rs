@@ -195,7 +195,7 @@ impl Work {
         let target = self.machine.target();
         let gates = self.source.join("trap.gates");
         let plan = if gates.exists() {
-            let manifest = trap_manifest("header = \"1.0\"");
+            let manifest = trap_manifest("header-version = \"1.0\"");
             let mut plan = plan_or_fail(&manifest, &lists, &target)?;
             with_gates(&mut plan, &fs::read_to_string(gates)?)?;
             plan

@@ -129,7 +129,7 @@ fn beside_auditwheel(
     for minor in POLICIES.iter().copied().filter(|&n| n <= claimed.minor) {
         let conforms = theirs.as_ref().is_some_and(|tag| tag.minor <= minor);
         let wanted = Policy {
-            wheel_tag: Some(Spanned {
+            platform_tag: Some(Spanned {
                 value: format!("manylinux_2_{minor}"),
                 span: 0..0,
             }),

@@ -74,7 +74,7 @@ pub struct Check {
     /// Programs, libraries, wheels, crates, directories [default: the workspace's packages]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Mend what can be mended without a decision: `sync`, `header`, load names, allowances
+    /// Mend what can be mended without a decision: `sync`, `header-version`, load names, allowances
     #[arg(long, conflicts_with = "paths")]
     pub fix: bool,
     /// Let --fix change files that have uncommitted changes

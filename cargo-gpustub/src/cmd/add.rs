@@ -86,7 +86,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     let Some(first) = found.first() else {
         if !library.gates.is_empty() {
             shell.note(format!(
-                "no `header` for {id}: functions whose meaning changed between versions return \
+                "no `header-version` for {id}: functions whose meaning changed between versions return \
                  \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \
                  headers or bindings the program is compiled against",
                 id = library.id
@@ -101,7 +101,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     };
     if found.iter().any(|other| other.version != first.version) {
         shell.note(format!(
-            "no `header` for {}: there is more than one to choose from: {}; say which with `--header`",
+            "no `header-version` for {}: there is more than one to choose from: {}; say which with `--header`",
             library.id,
             versions().collect::<Vec<_>>().join(", ")
         ));
@@ -145,7 +145,7 @@ pub fn agreed(library: &Library, graph: &Metadata) -> Option<String> {
     agree.then(|| first.to_string())
 }
 
-/// The text with `[stub.<id>]` in it, and its `header` set if one is given.
+/// The text with `[stub.<id>]` in it, and its `header-version` set if one is given.
 pub fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
@@ -200,23 +200,23 @@ mod tests {
         for (before, after) in [
             (
                 "schema = 1\n",
-                "schema = 1\n\n[stub.cudart]\nheader = \"12\"\n",
+                "schema = 1\n\n[stub.cudart]\nheader-version = \"12\"\n",
             ),
             (
                 "schema = 1 # one\n# end\n",
-                "schema = 1 # one\n# end\n\n[stub.cudart]\nheader = \"12\"\n",
+                "schema = 1 # one\n# end\n\n[stub.cudart]\nheader-version = \"12\"\n",
             ),
             (
                 "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n",
-                "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n\n[stub.cudart]\nheader = \"12\"\n",
+                "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n\n[stub.cudart]\nheader-version = \"12\"\n",
             ),
             (
-                "schema = 1\n[stub.cudart]\n  header = \"11\" # old\n[stub.cuda]\n",
-                "schema = 1\n[stub.cudart]\n  header = \"12\" # old\n[stub.cuda]\n",
+                "schema = 1\n[stub.cudart]\n  header-version = \"11\" # old\n[stub.cuda]\n",
+                "schema = 1\n[stub.cudart]\n  header-version = \"12\" # old\n[stub.cuda]\n",
             ),
             (
                 "schema = 1\n[stub]\ncuda = {}\n",
-                "schema = 1\n[stub]\ncuda = {}\n\n[stub.cudart]\nheader = \"12\"\n",
+                "schema = 1\n[stub]\ncuda = {}\n\n[stub.cudart]\nheader-version = \"12\"\n",
             ),
             (
                 "schema = 1\nstub = { cuda = {} }\n",
@@ -242,7 +242,7 @@ mod tests {
         let two = insert(&one, "cuda", None).unwrap();
         assert_eq!(
             two,
-            "schema = 1\n\n[stub.cudart]\nheader = \"12\"\n\n[stub.cuda]\n"
+            "schema = 1\n\n[stub.cudart]\nheader-version = \"12\"\n\n[stub.cuda]\n"
         );
     }
 }

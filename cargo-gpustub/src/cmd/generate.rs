@@ -12,7 +12,7 @@ mod exports;
 
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::Form;
+use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render};
 use gpustub_core::target::Target;
@@ -45,16 +45,16 @@ pub fn run(options: &cli::Generate, shell: &mut Shell) -> Result<bool> {
             .help("name some: `cargo gpustub generate cudart nvrtc --out stubs`"));
     }
     let form = match options.form {
-        Some(cli::Form::Static) => Form::Static,
-        Some(cli::Form::Shared) => Form::Shared,
+        Some(cli::Form::Static) => LibraryType::Static,
+        Some(cli::Form::Shared) => LibraryType::Shared,
         None => form(&plan)?,
     };
     let name = match form {
-        Form::Shared => Some(shared_name(options.name.as_deref(), &plan)?),
-        Form::Static if options.name.is_some() => {
+        LibraryType::Shared => Some(shared_name(options.name.as_deref(), &plan)?),
+        LibraryType::Static if options.name.is_some() => {
             return Err(Error::new("`--name` names a shared library").help("add `--form shared`"));
         }
-        Form::Static => None,
+        LibraryType::Static => None,
     };
 
     let sources = render(&plan);
@@ -109,7 +109,7 @@ fn planned(options: &cli::Generate, target: &Target) -> Result<(Plan, Vec<Diagno
         if options.header.is_some() {
             return Err(
                 Error::new("`--header` is for libraries named on the command line")
-                    .help(format!("set `header` in {}", declared.shown)),
+                    .help(format!("set `header-version` in {}", declared.shown)),
             );
         }
         let (plan, found) = declared.plan(target, &declared.inputs);
@@ -134,8 +134,12 @@ fn planned(options: &cli::Generate, target: &Target) -> Result<(Plan, Vec<Diagno
 }
 
 /// The form that all declared stubs share.
-fn form(plan: &Plan) -> Result<Form> {
-    let mut forms = plan.libraries.iter().filter(|l| l.stubbed).map(|l| l.form);
+fn form(plan: &Plan) -> Result<LibraryType> {
+    let mut forms = plan
+        .libraries
+        .iter()
+        .filter(|l| l.stubbed)
+        .map(|l| l.library_type);
     let first = forms.next().unwrap_or_default();
     if forms.any(|other| other != first) {
         return Err(

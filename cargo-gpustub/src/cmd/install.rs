@@ -25,7 +25,7 @@ use crate::shell::Shell;
 use crate::templates;
 use crate::workspace::{Depth, Workspace};
 
-/// More headers than a library has: `include` names a folder of the system.
+/// More headers than a library has: `include-dirs` names a folder of the system.
 const MOST_HEADERS: usize = 5000;
 
 /// Files below the prefix, and where each comes from or what it holds.
@@ -246,7 +246,7 @@ fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
                     "device-link.{library}: there are more than {MOST_HEADERS} files in {}",
                     dir.display()
                 ))
-                .help("`include` names the library's own headers alone"));
+                .help("`include-dirs` names the library's own headers alone"));
             }
             if path.is_file() {
                 let below = path

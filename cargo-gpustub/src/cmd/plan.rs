@@ -12,7 +12,7 @@ use gpustub_core::diag::{
     Code, DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, has_errors,
 };
 use gpustub_core::library::Role;
-use gpustub_core::manifest::{Archive, Form};
+use gpustub_core::manifest::{Archive, LibraryType};
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
@@ -152,12 +152,12 @@ fn describe(
         package.name, package.version, declared.shown
     );
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        let form = match library.form {
-            Form::Static => "static",
-            Form::Shared => "shared",
+        let form = match library.library_type {
+            LibraryType::Static => "static",
+            LibraryType::Shared => "shared",
         };
         let header = library
-            .header
+            .header_version
             .map_or_else(String::new, |h| format!(", header {}", header(h)));
         let _ = writeln!(text, "  {}: {}, {form}{header}", library.id, library.title);
         let changing = library
@@ -302,11 +302,11 @@ impl<'a> LibraryJson<'a> {
                 Role::Toolkit => "toolkit",
                 Role::Loader => "loader",
             },
-            form: match library.form {
-                Form::Static => "static",
-                Form::Shared => "shared",
+            form: match library.library_type {
+                LibraryType::Static => "static",
+                LibraryType::Shared => "shared",
             },
-            header: library.header.map(header),
+            header: library.header_version.map(header),
             min_version: library.min_version.map(|version| version.to_string()),
             link_names: &library.link_names,
             load_names: library
@@ -315,7 +315,7 @@ impl<'a> LibraryJson<'a> {
                 .map(|load| load.name.as_str())
                 .collect(),
             functions: library.functions.len(),
-            require: &library.require,
+            require: &library.required_functions,
             places: BTreeMap::from([
                 ("search-dirs", &library.search_dirs[..]),
                 ("wheels", &library.wheel_dirs),

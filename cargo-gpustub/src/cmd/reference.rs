@@ -111,9 +111,6 @@ fn property(field: &Field) -> Value {
         }
         Type::MapStrings => json!({ "type": "object", "additionalProperties": strings() }),
         Type::StringOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
-        Type::BoolOrTable(section) => {
-            json!({ "anyOf": [{ "type": "boolean" }, reference(section)] })
-        }
         Type::MapOneOf(words) => {
             json!({ "type": "object", "additionalProperties": { "enum": words } })
         }
@@ -194,7 +191,6 @@ fn type_name(ty: Type) -> String {
         Type::MapString => "A table of strings".into(),
         Type::MapStrings => "A table of lists of strings".into(),
         Type::StringOrFalse => "A string or `false`".into(),
-        Type::BoolOrTable(_) => "`true`, `false` or a table".into(),
         Type::MapOneOf(words) => format!("A table of {}", either(words)),
         Type::NamesByOs => format!("A table of lists of strings, by {}", SYSTEMS.join(", ")),
         Type::ZeroOut => "A table of lists, by function".into(),
@@ -239,7 +235,7 @@ fn codes_page() -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpustub_core::fields::FORMS;
+    use gpustub_core::fields::LIBRARY_TYPES;
 
     use super::*;
 
@@ -258,8 +254,8 @@ mod tests {
                 field.section, field.name
             );
         }
-        let form = &schema["definitions"]["stub"]["properties"]["form"];
-        assert_eq!(form["enum"], json!(FORMS));
+        let library_type = &schema["definitions"]["stub"]["properties"]["type"];
+        assert_eq!(library_type["enum"], json!(LIBRARY_TYPES));
     }
 
     /// A reference to nothing would switch checking off without a word.

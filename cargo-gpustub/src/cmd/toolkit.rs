@@ -47,7 +47,7 @@ pub fn run(options: &cli::Toolkit, shell: &mut Shell) -> Result<bool> {
     }
     let nothing = declared.manifest.toolkit.as_ref().is_none_or(|table| {
         let table = &table.value;
-        table.cuda.is_none() && table.hip.is_none() && table.links.is_empty()
+        table.cuda.is_none() && table.hip.is_none() && table.override_build_scripts.is_empty()
     });
     if nothing {
         return Err(
@@ -117,7 +117,7 @@ fn declare(
         .manifest
         .toolkit
         .iter()
-        .flat_map(|table| &table.value.links);
+        .flat_map(|table| &table.value.override_build_scripts);
     for name in declared.map(|name| &name.value).chain(&options.links) {
         if !links.contains(name) {
             links.push(name.clone());

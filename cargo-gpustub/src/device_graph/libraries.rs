@@ -4,7 +4,7 @@ use gpustub_build::device_link::sources::{self, Folders};
 use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::device_link::{Kind, Node, NodeForm};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
-use gpustub_core::manifest::{DeviceCode, DeviceLink, Form, Spanned};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_object::archive_device_code_file;
 
@@ -26,10 +26,10 @@ impl Builder<'_> {
     }
 
     fn library(&mut self, at: usize, declared: &DeviceLink) -> Node {
-        let (kind, form) = match (&declared.code, declared.form) {
+        let (kind, form) = match (&declared.code, declared.library_type) {
             (DeviceCode::Headers, _) => (Kind::Interface, NodeForm::Static),
-            (_, Form::Static) => (Kind::Rdc, NodeForm::Static),
-            (_, Form::Shared) => (Kind::Rdc, NodeForm::Shared),
+            (_, LibraryType::Static) => (Kind::Rdc, NodeForm::Static),
+            (_, LibraryType::Shared) => (Kind::Rdc, NodeForm::Shared),
         };
         let id = &declared.name.value;
         let mut node = Node::new(self.names.library(at, id), kind, form);
@@ -37,13 +37,13 @@ impl Builder<'_> {
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
         node.cudart = (kind == Kind::Rdc).then_some(declared.cudart);
         match &declared.code {
-            DeviceCode::External { archive, .. } => {
-                self.external(at, declared, &archive.value, &mut node);
+            DeviceCode::External { prebuilt, .. } => {
+                self.external(at, declared, &prebuilt.value, &mut node);
             }
             DeviceCode::Sources(patterns) => self.sources(at, id, patterns),
             DeviceCode::Headers => {}
         }
-        if declared.form == Form::Shared {
+        if declared.library_type == LibraryType::Shared {
             self.made
                 .found
                 .extend(runtime::refused(self.packages, at, declared));

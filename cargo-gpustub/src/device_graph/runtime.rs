@@ -2,11 +2,11 @@
 
 use gpustub_core::device_link::{hidden_stubs, static_runtime};
 use gpustub_core::diag::Diagnostic;
-use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
+use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 
 use crate::graph::Graph as Packages;
 
-/// What stands against a library with `form = "shared"` that the package `at` declares.
+/// What stands against a library with `type = "shared"` that the package `at` declares.
 pub fn refused(packages: &Packages, at: usize, library: &DeviceLink) -> Option<Diagnostic> {
     let name = &library.name.value;
     let declared = packages.declared[at].as_ref()?;
@@ -20,7 +20,7 @@ pub fn refused(packages: &Packages, at: usize, library: &DeviceLink) -> Option<D
             let stub = stubs().find(|stub| stub.id.value == "cudart")?;
             let is_own = packages.nodes[at].provides.contains_key("cudart");
             let is_fine = match is_own {
-                true => stub.form == Form::Shared,
+                true => stub.library_type == LibraryType::Shared,
                 false => is_shared_elsewhere(packages),
             };
             (!is_fine).then(|| hidden_stubs(name))?
@@ -35,6 +35,7 @@ fn is_shared_elsewhere(packages: &Packages) -> bool {
     all.any(|(declared, node)| {
         let stubs = declared.iter().flat_map(|one| &one.manifest.stubs);
         let mut cudart = stubs.filter(|stub| stub.id.value == "cudart");
-        node.provides.contains_key("cudart") && cudart.any(|stub| stub.form == Form::Shared)
+        node.provides.contains_key("cudart")
+            && cudart.any(|stub| stub.library_type == LibraryType::Shared)
     })
 }

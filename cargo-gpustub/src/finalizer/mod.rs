@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{CrateType, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, MISSING_DEVICE_LINK, OUT_OF_SYNC};
-use gpustub_core::manifest::Form;
+use gpustub_core::manifest::LibraryType;
 
 use crate::cli;
 use crate::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
@@ -253,7 +253,7 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
     };
     let tops: Vec<&str> = libraries
         .iter()
-        .filter(|library| library.form == Form::Shared)
+        .filter(|library| library.library_type == LibraryType::Shared)
         .map(|library| library.name.value.as_str())
         .filter(|name| !is_required(name))
         .collect();
@@ -267,7 +267,7 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
         tops.join(", ")
     );
     let help =
-        "declare a library with `form = \"shared\"` that requires all of them: its final serves";
+        "declare a library with `type = \"shared\"` that requires all of them: its final serves";
     Some(Diagnostic::error(&MISSING_DEVICE_LINK, message).help(help))
 }
 

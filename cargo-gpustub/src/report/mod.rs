@@ -50,7 +50,7 @@ mod tests {
         let diagnostic = Diagnostic::error(&diag::UNKNOWN_KEY, "unknown key `headr` in `stub`")
             .at("a/GpuStub.toml", 25..30)
             .label("not a key of `stub`")
-            .help("did you mean `header`?");
+            .help("did you mean `header-version`?");
         (
             diagnostic,
             Sources::from([("a/GpuStub.toml".into(), TEXT.into())]),
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(
             text,
             "error[unknown-key]: unknown key `headr` in `stub`\n --> a/GpuStub.toml:3:1\n  |\n\
-             3 | headr = \"12\"\n  | ^^^^^ not a key of `stub`\n  |\n  = help: did you mean `header`?"
+             3 | headr = \"12\"\n  | ^^^^^ not a key of `stub`\n  |\n  = help: did you mean `header-version`?"
         );
     }
 
@@ -78,7 +78,7 @@ mod tests {
         diagnostic.origin = None;
         assert_eq!(
             human::render(&diagnostic, &[], &sources, false),
-            "error[unknown-key]: unknown key `headr` in `stub`\n  |\n  = help: did you mean `header`?"
+            "error[unknown-key]: unknown key `headr` in `stub`\n  |\n  = help: did you mean `header-version`?"
         );
     }
 
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(
             github::render(&diagnostic, &sources),
             "::error file=a/GpuStub.toml,line=3,col=1,title=gpustub unknown-key::\
-             50%25%0Aor so%0Ahelp: did you mean `header`?"
+             50%25%0Aor so%0Ahelp: did you mean `header-version`?"
         );
     }
 
@@ -110,6 +110,6 @@ mod tests {
         assert_eq!(value["format_version"], 1);
         assert_eq!(value["location"]["line"], 3);
         assert_eq!(value["location"]["byte_start"], 25);
-        assert_eq!(value["help"], "did you mean `header`?");
+        assert_eq!(value["help"], "did you mean `header-version`?");
     }
 }

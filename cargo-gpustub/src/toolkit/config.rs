@@ -47,7 +47,7 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, St
             }
         }
     }
-    let scripts = toolkit.links.iter();
+    let scripts = toolkit.override_build_scripts.iter();
     for script in scripts.filter_map(|name| layout.overrides.crates.get(&name.value)) {
         for target in &layout.overrides.targets {
             let known = table(&mut document, &["target", target, &script.links])?;
@@ -221,7 +221,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
 
     #[test]
     fn crates_that_only_link_are_told_to_cargo() {
-        let table = "links = ['cuda-driver-sys']";
+        let table = "override-build-scripts = ['cuda-driver-sys']";
         let text = edited("", table).text;
         assert_eq!(
             text,

@@ -121,7 +121,7 @@ fn check_crates(
     declared: &Declared,
     found: &mut Vec<Diagnostic>,
 ) {
-    for Spanned { value: name, span } in &toolkit.links {
+    for Spanned { value: name, span } in &toolkit.override_build_scripts {
         let known = || layout.overrides.crates.keys().map(String::as_str);
         if known().any(|known| known == name) {
             continue;

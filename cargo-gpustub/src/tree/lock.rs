@@ -35,10 +35,10 @@ pub fn text<'a>(declared: impl IntoIterator<Item = &'a Declared>) -> String {
     let libraries: Vec<_> = lists
         .into_iter()
         .map(|(name, shipped, list)| {
-            json!({ "name": name, "shipped": shipped, "symbols": digest(list) })
+            json!({ "name": name, "shipped": shipped, "checksum": digest(list) })
         })
         .collect();
-    let data = json!({ "libraries": libraries, "manifests": gpustub_manifests::VERSION });
+    let data = json!({ "libraries": libraries, "manifests_version": gpustub_manifests::VERSION });
     templates::render(FILE, &data)
 }
 

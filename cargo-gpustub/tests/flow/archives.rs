@@ -273,7 +273,7 @@ fn a_table_is_wired_and_built() {
     );
     write(folder, "src/main.rs", "fn main() {}\n");
     let table = "schema = 1\n\n[archive.builtins]\nlayers = { gfx11 = [\"gfx11/*.o\"], common = [\"common\"] }\n\
-                 views = { gfx1100 = [\"gfx11\", \"common\"] }\noptional = { feature = \"gpu\" }\n";
+                 views = { gfx1100 = [\"gfx11\", \"common\"] }\nrequired-features = [\"gpu\"]\n";
     write(folder, "GpuStub.toml", table);
     let (_, err) = ends(1, folder, &["sync"]);
     assert!(

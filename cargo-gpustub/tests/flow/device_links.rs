@@ -203,7 +203,7 @@ fn features_decide_what_is_there() {
     workspace(folder);
     rdc(folder, "base", "[features]\nmore = []\n", "");
     let table = "[device-link.more]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n\
-                 requires = [\"base\"]\noptional = { feature = \"more\" }\n";
+                 requires = [\"base\"]\nrequired-features = [\"more\"]\n";
     let text = std::fs::read_to_string(folder.join("base/GpuStub.toml")).unwrap();
     write(folder, "base/GpuStub.toml", &(text + table));
     rdc(folder, "extra", "", "");
@@ -337,7 +337,7 @@ fn what_is_required_must_be_in_sight() {
         "{err}"
     );
     write(folder, path, &text);
-    let off = "optional = { feature = \"gpu\" }\n";
+    let off = "required-features = [\"gpu\"]\n";
     rdc(folder, "base", "[features]\ngpu = []\n", off);
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(
@@ -355,7 +355,7 @@ fn what_a_build_script_writes_is_not_missed() {
     rdc(folder, "app", "", "");
     let path = "app/GpuStub.toml";
     let text = std::fs::read_to_string(folder.join(path)).unwrap();
-    let generated = "[\"*.cu\", \"$OUT_DIR/*.cu\"]\ninclude = [\"$OUT_DIR\"]";
+    let generated = "[\"*.cu\", \"$OUT_DIR/*.cu\"]\ninclude-dirs = [\"$OUT_DIR\"]";
     write(folder, path, &text.replace("[\"*.cu\"]", generated));
     ends(0, folder, &["plan"]);
 }
@@ -378,7 +378,7 @@ fn archives_of_others_are_looked_into() {
     write(
         folder,
         path,
-        &text.replace("sources = [\"*.cu\"]", "archive = \"libacme.a\""),
+        &text.replace("sources = [\"*.cu\"]", "prebuilt = \"libacme.a\""),
     );
     // Not built yet.
     ends(0, folder, &["plan"]);

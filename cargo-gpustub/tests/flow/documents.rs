@@ -144,7 +144,7 @@ fn recipes_for_ci_run() {
     write(
         &folder,
         "GpuStub.toml",
-        "schema = 1\n[stub.cudart]\nheader = \"12\"\n",
+        "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
     );
     ends(0, &folder, &["sync"]);
     let mut commands = lines("github.yml", "run");

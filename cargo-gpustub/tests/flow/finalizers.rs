@@ -304,8 +304,8 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
-    rdc(folder, "left", "", "form = \"shared\"\n");
-    rdc(folder, "right", "", "form = \"shared\"\n");
+    rdc(folder, "left", "", "type = \"shared\"\n");
+    rdc(folder, "right", "", "type = \"shared\"\n");
     let library = "[lib]\ncrate-type = [\"cdylib\"]\n".to_owned();
     plain(folder, "forc", &(library + &on(&["left", "right"])));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
@@ -318,7 +318,7 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
         folder,
         "left",
         &on(&["right"]),
-        "form = \"shared\"\nrequires = [\"right\"]\n",
+        "type = \"shared\"\nrequires = [\"right\"]\n",
     );
     ends(0, folder, &["sync", "--workspace"]);
 }

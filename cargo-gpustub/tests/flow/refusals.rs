@@ -14,7 +14,7 @@ fn a_package_has_its_own_features() {
                     [dependencies]\nextra = { path = \"../extra\", optional = true }\n";
     rdc(folder, "base", features, "");
     let table = "[device-link.more]\nsources = [\"*.cu\"]\narchs = [\"sm_90\"]\n\
-                 requires = [\"base\"]\noptional = { feature = \"more\" }\n";
+                 requires = [\"base\"]\nrequired-features = [\"more\"]\n";
     let text = std::fs::read_to_string(folder.join("base/GpuStub.toml")).unwrap();
     write(folder, "base/GpuStub.toml", &(text + table));
     rdc(folder, "extra", "", "");
@@ -167,15 +167,15 @@ fn a_shared_library_needs_shared_stubs() {
     diamond(folder);
     ends(0, folder, &["sync", "--workspace"]);
     let path = "left/GpuStub.toml";
-    let good = std::fs::read_to_string(folder.join(path)).unwrap() + "form = \"shared\"\n";
+    let good = std::fs::read_to_string(folder.join(path)).unwrap() + "type = \"shared\"\n";
     let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
     let stub = |rest: &str| format!("{good}[stub.cudart]\n{rest}");
     for (text, provider, told) in [
         (good.clone(), "", ""),
-        (stub("form = \"shared\"\n"), "", ""),
+        (stub("type = \"shared\"\n"), "", ""),
         (
             stub("provide = false\n"),
-            "[stub.cudart]\nform = \"shared\"\n",
+            "[stub.cudart]\ntype = \"shared\"\n",
             "",
         ),
         (

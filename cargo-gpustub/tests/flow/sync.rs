@@ -145,7 +145,7 @@ fn a_check_shows_and_writes_nothing() {
     assert!(!folder.join("build.rs").exists() && !folder.join("GpuStub.lock").exists());
 }
 
-/// What is installed decides `header` where it is unambiguous, and is named.
+/// What is installed decides `header-version` where it is unambiguous, and is named.
 #[test]
 fn a_header_that_nobody_knows_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,8 +153,8 @@ fn a_header_that_nobody_knows_is_asked_for() {
     package(folder, "user", "");
     write(folder, "GpuStub.toml", "schema = 1\n");
     let (_, err) = ends(0, folder, &["add", "cudart", "opencl", "cudart"]);
-    assert!(err.contains("no `header` for cudart"), "{err}");
-    assert!(!err.contains("no `header` for opencl"), "{err}");
+    assert!(err.contains("no `header-version` for cudart"), "{err}");
+    assert!(!err.contains("no `header-version` for opencl"), "{err}");
     assert_eq!(err.matches("Adding cudart").count(), 1, "{err}");
 }
 
@@ -192,7 +192,7 @@ fn a_header_is_proposed_where_one_is_known() {
     };
     let (text, err) = add("cuda-12080");
     assert!(
-        text.ends_with("[stub.cudart]\nheader = \"12.8\"\n"),
+        text.ends_with("[stub.cudart]\nheader-version = \"12.8\"\n"),
         "{text}"
     );
     assert!(err.contains("include/cuda.h"), "{err}");
@@ -222,7 +222,10 @@ fn the_header_of_rocm_is_found_by_its_own_variable() {
         .unwrap();
     assert!(output.status.success());
     let text = fs::read_to_string(folder.join("GpuStub.toml")).unwrap();
-    assert!(text.ends_with("[stub.hip]\nheader = \"6.4\"\n"), "{text}");
+    assert!(
+        text.ends_with("[stub.hip]\nheader-version = \"6.4\"\n"),
+        "{text}"
+    );
 }
 
 /// Ends a `sync` of many files by SIGKILL after each number of status lines. Every file is then

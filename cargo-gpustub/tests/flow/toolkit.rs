@@ -73,7 +73,7 @@ fn a_tree_is_laid_out_once_and_kept() {
     );
     assert!(read(folder, "GpuStub.toml").ends_with(
         "[toolkit]\ncuda = \"13.0\"\npath = \"third-party/sdk\"\nforce = true\n\
-             links = [\"cuda-driver-sys\"]\n"
+             override-build-scripts = [\"cuda-driver-sys\"]\n"
     ));
     let config = read(folder, CONFIG);
     assert!(config.contains("{ value = \"third-party/sdk\", relative = true, force = true }"));

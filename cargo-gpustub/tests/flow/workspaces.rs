@@ -31,14 +31,14 @@ fn the_file_at_a_virtual_root_is_read() {
     );
     for command in ["sync", "plan"] {
         let (_, err) = ends(1, folder, &[command]);
-        assert!(err.contains("did you mean `wheel-tag`?"), "{err}");
+        assert!(err.contains("did you mean `platform-tag`?"), "{err}");
         assert!(err.contains("error[misplaced-table]"), "{err}");
         assert!(err.contains("GpuStub.toml:2:7"), "{err}");
     }
     write(
         folder,
         "GpuStub.toml",
-        "schema = 1\n[policy]\nwheel-tag = \"manylinux_2_28\"\n",
+        "schema = 1\n[policy]\nplatform-tag = \"manylinux_2_28\"\n",
     );
     ends(0, folder, &["sync"]);
     ends(
@@ -53,7 +53,7 @@ fn a_feature_that_the_package_lacks_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "user", "[features]\nnvrtc = []\n");
-    let text = "schema = 1\n[stub.nvrtc]\noptional = { feature = \"nvrct\" }\n";
+    let text = "schema = 1\n[stub.nvrtc]\nrequired-features = [\"nvrct\"]\n";
     write(folder, "GpuStub.toml", text);
     let (_, err) = ends(1, folder, &["sync"]);
     assert!(err.contains("error[unknown-feature]"), "{err}");
@@ -111,7 +111,7 @@ fn a_feature_may_be_spelt_as_build_scripts_see_it() {
     virtual_workspace(folder);
     let features = "[features]\ndefault = [\"on-gpu\"]\non-gpu = []\n";
     package(&folder.join("a"), "a", features);
-    let text = "schema = 1\n[stub.cudart]\nprovide = false\noptional = { feature = \"on_gpu\" }\n";
+    let text = "schema = 1\n[stub.cudart]\nprovide = false\nrequired-features = [\"on_gpu\"]\n";
     write(folder, "a/GpuStub.toml", text);
     let b = folder.join("b");
     package(&b, "b", "[dependencies]\na = { path = \"../a\" }\n");
@@ -196,10 +196,10 @@ fn mistakes_in_a_policy_are_told_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "demo", "");
-    let text = "schema = 1\n[policy]\nwheel-tag = \"manylinux_9\"\n[policy.rules]\nno-header = \"forbid\"\n";
+    let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nno-header = \"forbid\"\n";
     write(folder, "GpuStub.toml", text);
     let wrong = [
-        "GpuStub.toml:3:13: error[invalid-value]: `policy.wheel-tag` takes no \"manylinux_9\"",
+        "GpuStub.toml:3:13: error[invalid-value]: `policy.platform-tag` takes no \"manylinux_9\"",
         "GpuStub.toml:5:13: error[invalid-value]: `policy.rules.missing-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
@@ -271,7 +271,7 @@ fn fix_mends_what_needs_no_decision_and_asks_git_first() {
         let err = String::from_utf8(output.stderr).unwrap();
         (output.status.code(), err)
     };
-    let text = "schema = 1\n\n# the runtime\n[stub.cudart] # one\n\n[stub.nvrtc]\nheader = \"12.8\"\n\
+    let text = "schema = 1\n\n# the runtime\n[stub.cudart] # one\n\n[stub.nvrtc]\nheader-version = \"12.8\"\n\
                 load-names = { linux = [\"libnvrtc.so.12\", \"libnvrtc.so.11\"] }\n\n\
                 [[policy.allow]]\nrule = \"mixed-header-versions\"\nreason = \"it was so\"\n";
     write(folder, "a/GpuStub.toml", text);
@@ -301,7 +301,7 @@ fn fix_mends_what_needs_no_decision_and_asks_git_first() {
     let fixed = text
         .replace(
             "[stub.cudart] # one\n",
-            "[stub.cudart] # one\nheader = \"12.8\"\n",
+            "[stub.cudart] # one\nheader-version = \"12.8\"\n",
         )
         .replace(
             "\"libnvrtc.so.11\"",

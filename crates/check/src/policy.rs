@@ -186,7 +186,7 @@ impl<'a> Judge<'a> {
             Some(Look::Workspace(_) | Look::Command) => looked.workspace,
             Some(Look::Image(_) | Look::Package(_) | Look::Policy(_)) => {
                 let mut files = looked.files.iter().map(|file| absolute(self.here, file));
-                allow.location.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
+                allow.path.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
             }
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Judge<'a> {
 
 /// Whether an allowance speaks of this place.
 fn is_for(allow: &Allow, layer: &Layer<'_>, place: Option<&str>) -> bool {
-    let Some(location) = &allow.location else {
+    let Some(location) = &allow.path else {
         return true;
     };
     // What is in a folder or an archive that is named is meant, too.
@@ -368,19 +368,19 @@ mod tests {
         };
         for (more, file, holds) in [
             ("", "a/x", true),
-            ("where = \"dist/x.whl\"", "dist/x.whl!x/_core.so", true),
+            ("path = \"dist/x.whl\"", "dist/x.whl!x/_core.so", true),
             (
-                "where = \"dist/x.whl!x/_core.so\"",
+                "path = \"dist/x.whl!x/_core.so\"",
                 "dist/x.whl!x/_core.so",
                 true,
             ),
-            ("where = \"dist\"", "dist/x.whl!x/_core.so", true),
-            ("where = \"dis\"", "dist/x.whl", false),
-            ("where = \"dist/*.whl\"", "dist/x.whl!x/_core.so", true),
-            ("where = \"dist/*-cuda-*.whl\"", "dist/a-cuda-1.whl", true),
-            ("where = \"dist/*-cuda-*.whl\"", "dist/a-hip-1.whl", false),
-            ("where = \"*bench\"", "target/release/bench", true),
-            ("where = \"*bench\"", "target/release/benches", false),
+            ("path = \"dist\"", "dist/x.whl!x/_core.so", true),
+            ("path = \"dis\"", "dist/x.whl", false),
+            ("path = \"dist/*.whl\"", "dist/x.whl!x/_core.so", true),
+            ("path = \"dist/*-cuda-*.whl\"", "dist/a-cuda-1.whl", true),
+            ("path = \"dist/*-cuda-*.whl\"", "dist/a-hip-1.whl", false),
+            ("path = \"*bench\"", "target/release/bench", true),
+            ("path = \"*bench\"", "target/release/benches", false),
             ("until = \"2027-01-01\"", "x", true),
             ("until = \"2026-12-31\"", "x", false),
         ] {
@@ -390,15 +390,15 @@ mod tests {
         let other = allow("").replace("needed-driver", "needed-toolkit");
         assert_eq!(judged(&other, "", &none, "x"), Some(Level::Error));
         // A package's own speaks of its folder only, and paths in it start there.
-        assert_eq!(judged("", &allow("where = \"x\""), &none, "a/x"), None);
-        let elsewhere = judged("", &allow("where = \"x\""), &none, "x");
+        assert_eq!(judged("", &allow("path = \"x\""), &none, "a/x"), None);
+        let elsewhere = judged("", &allow("path = \"x\""), &none, "x");
         assert_eq!(elsewhere, Some(Level::Error));
     }
 
     #[test]
     fn only_what_was_looked_at_is_unused() {
         let text = "\
-[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\nwhere = \"dist/*.whl\"\n\
+[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\npath = \"dist/*.whl\"\n\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n\
 [[policy.allow]]\nrule = \"missing-header-version\"\nreason = \"x\"\n";
         let policy = policy(text);

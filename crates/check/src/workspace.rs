@@ -71,8 +71,8 @@ impl<'a> Workspace<'a> {
                 .stubs
                 .iter()
                 .filter(|stub| {
-                    stub.optional
-                        .is_on(owner.features.iter().map(String::as_str))
+                    stub.required_features
+                        .are_enabled(owner.features.iter().map(String::as_str))
                 })
                 .map(move |stub| (owner, manifest, stub))
         })

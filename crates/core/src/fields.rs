@@ -16,8 +16,6 @@ pub enum Type {
     Strings,
     /// A table with fields of its own, by the id of its section.
     Table(&'static str),
-    /// `true` or `false`, or a table with fields of its own, by the id of its section.
-    BoolOrTable(&'static str),
     /// A list of such tables.
     Tables(&'static str),
     /// A table from names to tables of this section.
@@ -57,8 +55,8 @@ pub struct Field {
 /// The values of `CARGO_CFG_TARGET_OS` that load names can be given for.
 pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"];
 
-/// What `form` takes; the first is the default.
-pub const FORMS: &[&str] = &["static", "shared"];
+/// The values of `type`; the first is the default.
+pub const LIBRARY_TYPES: &[&str] = &["static", "shared"];
 
 /// What `cudart` of a device-link library takes; the first is the default.
 pub const CUDARTS: &[&str] = &["shared", "static", "none"];
@@ -108,7 +106,7 @@ fields! {
             "Super-archives, static libraries for many GPU families in one file, a table each: \
              `[archive.builtins]`. The build script writes `OUT_DIR/builtins.a`, and the package's code \
              embeds it by `include_bytes!(env!(\"GPUSTUB_ARCHIVE_BUILTINS\"))`.";
-        "policy": Type::Table("policy"), false, "{ wheel-tag = \"manylinux_2_28\" }",
+        "policy": Type::Table("policy"), false, "{ platform-tag = \"manylinux_2_28\" }",
             "What `cargo gpustub check` asks: in the file at the root of the workspace of all of it, in \
              the file of a package of what lies in its folder. A package's own adds to that of the \
              root, and wins where both speak of a rule.";
@@ -120,13 +118,13 @@ fields! {
     "stub" {
         "majors": Type::Strings, false, "[\"13\", \"12\"]",
             "The major versions that the program accepts, in order of preference. Default: all that \
-             the library's manifest knows, the major of `header` first, then newest first.";
-        "header": Type::String, false, "\"12\"",
+             the library's manifest knows, the major of `header-version` first, then newest first.";
+        "header-version": Type::String, false, "\"12\"",
             "The version of the headers (or bindings) that the program was compiled against: a major \
              (`\"12\"`) or an exact version (`\"11.8\"`). It decides which functions have the \
              meaning that the program expects. No default: without it, functions whose meaning \
              changed between versions return the library's \"not supported\" code.";
-        "require": Type::Strings, false, "[\"cudaMallocAsync\"]",
+        "required-functions": Type::Strings, false, "[\"cudaMallocAsync\"]",
             "Functions without which a library counts as unavailable. Default: none.";
         "min-version": Type::String, false, "\"11.2\"",
             "The lowest version that counts as available, for libraries that can be asked for their \
@@ -134,14 +132,15 @@ fields! {
         "search-dirs": Type::Strings, false, "[\"$ORIGIN/../lib\"]",
             "Directories that are searched before all others: absolute, or starting with `$ORIGIN`, \
              the directory of the program or shared library that holds the stubs. Default: none.";
-        "form": Type::OneOf(FORMS), false, "\"static\"",
+        "type": Type::OneOf(LIBRARY_TYPES), false, "\"static\"",
             "`\"static\"` puts the stubs, hidden, into the program that links them; `\"shared\"` makes \
              a shared library that exports them. Default: `\"static\"`.";
         "provide": Type::Bool, false, "true",
             "Whether this package holds the stubs. `false`: it only requires them, and another package \
              of the same program provides them. Default: `true`.";
-        "optional": Type::Table("stub.optional"), false, "{ feature = \"nvrtc\" }",
-            "Makes the stub follow a cargo feature of this package. Default: it is always there.";
+        "required-features": Type::Strings, false, "[\"nvrtc\"]",
+            "Cargo features of this package: the stub is there when all of them are enabled. Default: \
+             none, it is always there.";
         "link-names": Type::Strings, false, "[\"acme\"]",
             "The names after `-l` that the stubs answer to. Default: those of the library's manifest; \
              for a library of your own, its id.";
@@ -163,10 +162,6 @@ fields! {
              of arguments counted from 0 among the integer and pointer arguments. A number alone is a \
              pointer-sized one. NULL is never written through. Adds to what the manifest says.";
     }
-    "stub.optional" {
-        "feature": Type::String, true, "\"nvrtc\"",
-            "The cargo feature of this package that turns the stub on.";
-    }
     "stub.fallback" {
         "status": Type::Integer, false, "999",
             "The status code of every function that returns one, whatever the reason. Default: the \
@@ -185,22 +180,22 @@ fields! {
         "sources": Type::Strings, false, "[\"cuda/*.cu\"]",
             "The `.cu` files to compile, relative to this file: `*` stands for any text and `?` for one \
              character of a name, `**` for any folders. `$OUT_DIR/` at the start: what the build script \
-             writes. Without `sources` and `archive` the library is its headers alone.";
-        "archive": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
+             writes. Without `sources` and `prebuilt` the library is its headers alone.";
+        "prebuilt": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
             "Instead of `sources`: an archive of relocatable objects that others built, without a device \
              link in it. Relative to this file, or absolute.";
-        "shared": Type::Table("device-link.shared"), false,
+        "prebuilt-shared": Type::Table("device-link.prebuilt-shared"), false,
             "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
-            "With `archive` and `form = \"shared\"`: the shared libraries that hold it at run time.";
-        "include": Type::Strings, false, "[\"include\"]",
+            "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time.";
+        "include-dirs": Type::Strings, false, "[\"include\"]",
             "Directories with headers, relative to this file or, after `$OUT_DIR/`, made by the build \
-             script; for an `archive` they may be absolute. \
+             script; for a `prebuilt` library they may be absolute. \
              Published: libraries that require this one are compiled with them too. Default: none.";
         "defines": Type::MapString, false, "{ USE_FAST = \"1\" }",
             "Macros, as after `-D`. Published. Default: none.";
-        "flags": Type::Strings, false, "[\"--use_fast_math\"]",
+        "compile-options": Type::Strings, false, "[\"--use_fast_math\"]",
             "Arguments for nvcc's compile steps. Published. Architectures, runtime and what is made are \
-             not flags: gpustub says them. Default: none.";
+             not among them: gpustub passes those itself. Default: none.";
         "requires": Type::Strings, false, "[\"geometry\"]",
             "The `device-link` libraries whose code this one calls: of this file, or of packages that \
              this package depends on. Default: none.";
@@ -210,26 +205,25 @@ fields! {
              for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any of its \
              libraries, and never has PTX in it. No default: on a GPU that is missing here a program \
              fails at run time. Only headers alone need none.";
-        "form": Type::OneOf(FORMS), false, "\"shared\"",
+        "type": Type::OneOf(LIBRARY_TYPES), false, "\"shared\"",
             "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
              second one with its device link, so that other languages can use both. Default: \
              `\"static\"`.";
         "cudart": Type::OneOf(CUDARTS), false, "\"static\"",
             "The CUDA runtime that the library's host code is linked with. gpustub's own stub counts as \
              shared. All libraries of a process must have the same. Default: `\"shared\"`.";
-        "optional": Type::BoolOrTable("device-link.optional"), false, "true",
-            "`true`: where there is no nvcc the library is left out, with a warning. A table makes it \
-             follow a cargo feature of this package. Default: it is always there.";
+        "optional": Type::Bool, false, "true",
+            "`true`: where there is no nvcc the library is left out, with a warning. Default: `false`, \
+             a missing nvcc is an error.";
+        "required-features": Type::Strings, false, "[\"gpu\"]",
+            "Cargo features of this package: the library is built when all of them are enabled. \
+             Default: none, it is always built.";
     }
-    "device-link.shared" {
+    "device-link.prebuilt-shared" {
         "middle": Type::String, true, "\"/opt/acme/lib/libacme.so\"",
             "The library with the objects, not device-linked.";
         "final": Type::String, true, "\"/opt/acme/lib/libacme_final.so\"",
             "The library with the device link.";
-    }
-    "device-link.optional" {
-        "feature": Type::String, true, "\"gpu\"",
-            "The cargo feature of this package that turns the library on.";
     }
     "archive" {
         "layers": Type::MapStrings, true,
@@ -241,19 +235,16 @@ fields! {
         "views": Type::MapStrings, true, "{ gfx900 = [\"gfx9\", \"common\"] }",
             "The archives that it is, by name: layers, in the order in which they are searched. For each \
              symbol the search begins with the first layer.";
-        "default": Type::StringOrFalse, false, "\"gfx900\"",
+        "default-view": Type::StringOrFalse, false, "\"gfx900\"",
             "The view that ordinary tools see, such as `ar`, `nm` and linkers; `false`: none. Default: the \
              first one.";
-        "canonical": Type::Bool, false, "true",
+        "canonical-bitcode": Type::Bool, false, "true",
             "`true`: LLVM bitcode is written without its source file name, its producer and the function \
              attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Who \
              compiles it gives them: `-mcpu` and `-mattr`. Default: `false`, members are as they were.";
-        "optional": Type::Table("archive.optional"), false, "{ feature = \"builtins\" }",
-            "Makes it follow a cargo feature of this package. Default: it is always there.";
-    }
-    "archive.optional" {
-        "feature": Type::String, true, "\"builtins\"",
-            "The cargo feature of this package that turns the archive on.";
+        "required-features": Type::Strings, false, "[\"builtins\"]",
+            "Cargo features of this package: the super-archive is written when all of them are enabled. \
+             Default: none, it is always written.";
     }
     "toolkit" {
         "path": Type::String, false, "\"third-party/toolkit\"",
@@ -265,23 +256,23 @@ fields! {
         "force": Type::Bool, false, "true",
             "Whether build scripts see the folder even where the environment names another toolkit. \
              Default: `false`, what the environment names is used.";
-        "links": Type::Strings, false, "[\"cuda-driver-sys\"]",
+        "override-build-scripts": Type::Strings, false, "[\"cuda-driver-sys\"]",
             "Crates whose build scripts cargo shall not run, because they only print which libraries to \
              link: gpustub knows what they print. Default: none.";
     }
     "policy" {
-        "wheel-tag": Type::String, false, "\"manylinux_2_28\"",
+        "platform-tag": Type::String, false, "\"manylinux_2_28\"",
             "The platform tag that wheels of this workspace must keep. Default: not checked.";
         "rules": Type::MapOneOf(LEVELS), false, "{ \"needed-toolkit\" = \"deny\" }",
             "The level of each rule of `cargo gpustub check`. Default: that of the root's file for a \
              package, else each rule's own.";
         "allow": Type::Tables("policy.allow"), false,
-            "[{ rule = \"needed-driver\", where = \"target/release/bench\", reason = \"GPU machines only\" }]",
+            "[{ rule = \"needed-driver\", path = \"target/release/bench\", reason = \"GPU machines only\" }]",
             "Findings that are accepted, each with the reason: `[[policy.allow]]`.";
     }
     "policy.allow" {
         "rule": Type::String, true, "\"needed-driver\"", "The rule whose finding is accepted.";
-        "where": Type::String, false, "\"target/release/bench\"",
+        "path": Type::String, false, "\"target/release/bench\"",
             "The file that it is accepted in, or a folder or archive around it, relative to this file; \
              `dist/a.whl!a/b.so` is a file in an archive. A `*` stands for any text, slashes \
              included. Default: everywhere.";
@@ -311,10 +302,9 @@ mod tests {
             let reached = field.section.is_empty()
                 || field.section == "stub.zero-out"
                 || FIELDS.iter().any(|other| match other.ty {
-                    Type::Table(section)
-                    | Type::Tables(section)
-                    | Type::BoolOrTable(section)
-                    | Type::Map(section) => section == field.section,
+                    Type::Table(section) | Type::Tables(section) | Type::Map(section) => {
+                        section == field.section
+                    }
                     _ => false,
                 });
             assert!(reached, "no field leads to section {}", field.section);

@@ -198,7 +198,7 @@ impl Gates {
         self.names.iter().map(|name| name.name.as_str())
     }
 
-    /// What is bound for `name` by a program that was compiled against `header`, ascending and
+    /// What is bound for `name` by a program that was compiled against `header-version`, ascending and
     /// without overlap; between the gates its own name. Empty: its own name always.
     pub fn of(&self, name: &str, header: Option<HeaderVersion>) -> Vec<Gate> {
         let (Some(own), Some(&oldest), Some(&newest)) =

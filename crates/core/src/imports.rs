@@ -2,7 +2,7 @@
 //!
 //! Headers map names of sources to exported ones by macros (`cuCtxCreate` to `cuCtxCreate_v4` from
 //! 13.0 on), and declare functions that older ones do not. So a name tells which headers it comes
-//! from: one that no header of the declared version has is of other headers, or `header` is wrong.
+//! from: one that no header of the declared version has is of other headers, or `header-version` is wrong.
 //!
 //! An answer is given only where what was read leaves no doubt. There is none for a name that nobody
 //! knows, that no header declares, or that a version between two that were read may have had.
@@ -72,7 +72,7 @@ pub fn wrong_header(
     let told = told.join("; nor ");
     let message = format!("headers of `{library}` {header} do not have {told}");
     Diagnostic::warning(&HEADER_VERSION_MISMATCH, message)
-        .help("say in `header` which version the program is compiled against, all of it")
+        .help("say in `header-version` which version the program is compiled against, all of it")
 }
 
 /// `read`: versions, ascending; `has`: which of them have the name.

@@ -44,9 +44,9 @@ pub fn in_out_dir(path: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
 
-/// `static` (hidden symbols in an archive) or `shared` (a library with exported stubs).
+/// Library type, as in CMake: `static` (hidden symbols in an archive) or `shared` (exported symbols in a library).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum LibraryType {
     /// An archive; the default.
     #[default]
     Static,
@@ -54,8 +54,8 @@ pub enum Form {
     Shared,
 }
 
-impl Form {
-    /// As it stands after `form =`.
+impl LibraryType {
+    /// The value of `type`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Static => "static",
@@ -64,28 +64,36 @@ impl Form {
     }
 }
 
-/// Whether a stub or a library is wanted at all.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Optional {
-    /// Always.
-    #[default]
-    No,
-    /// Only when this cargo feature of the package is on.
-    Feature(String),
+/// Whether two names are one cargo feature for a build script, which sees features with `_` for `-` and
+/// in upper case.
+pub fn is_same_feature(a: &str, b: &str) -> bool {
+    let plain = |byte: u8| match byte.to_ascii_lowercase() {
+        b'_' => b'-',
+        byte => byte,
+    };
+    a.bytes().map(plain).eq(b.bytes().map(plain))
 }
 
-impl Optional {
-    /// Whether it is wanted when just these cargo features are on. Build scripts see
-    /// features with `_` for `-` and in upper case, so neither counts.
-    pub fn is_on<'a>(&self, features: impl IntoIterator<Item = &'a str>) -> bool {
-        let plain = |name: &str| name.to_ascii_lowercase().replace('_', "-");
-        match self {
-            Self::No => true,
-            Self::Feature(name) => {
-                let name = plain(name);
-                features.into_iter().any(|feature| plain(feature) == name)
-            }
+/// Cargo features of the package that must all be enabled for a table to take effect. Empty: the
+/// table is always in effect.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequiredFeatures(pub Vec<Spanned<String>>);
+
+impl RequiredFeatures {
+    /// Whether all of them are among the `enabled` features. The names are compared by [`is_same_feature`].
+    pub fn are_enabled<'a>(&self, enabled: impl IntoIterator<Item = &'a str>) -> bool {
+        if self.0.is_empty() {
+            return true;
         }
+        let enabled: Vec<&str> = enabled.into_iter().collect();
+        self.first_missing(|feature| enabled.iter().any(|other| is_same_feature(other, feature)))
+            .is_none()
+    }
+
+    /// The first feature that is not enabled.
+    pub fn first_missing(&self, is_enabled: impl Fn(&str) -> bool) -> Option<&str> {
+        let mut features = self.0.iter().map(|feature| feature.value.as_str());
+        features.find(|feature| !is_enabled(feature))
     }
 }
 
@@ -97,19 +105,19 @@ pub struct Stub {
     /// Accepted majors, in order of preference; empty: all that the library manifest knows.
     pub majors: Vec<Spanned<String>>,
     /// The version of the headers that the program was compiled against.
-    pub header: Option<Spanned<HeaderVersion>>,
+    pub header_version: Option<Spanned<HeaderVersion>>,
     /// Functions without which the library counts as unavailable.
-    pub require: Vec<Spanned<String>>,
+    pub required_functions: Vec<Spanned<String>>,
     /// The lowest version that counts as available.
     pub min_version: Option<Spanned<Version>>,
     /// Directories to look in first: absolute, or starting with `$ORIGIN`.
     pub search_dirs: Vec<Spanned<String>>,
     /// Archive or shared library.
-    pub form: Form,
+    pub library_type: LibraryType,
     /// `false`: another package provides the stubs.
     pub provide: bool,
-    /// Whether it follows a cargo feature.
-    pub optional: Optional,
+    /// Cargo features that turn it on.
+    pub required_features: RequiredFeatures,
     /// What is said of a library of one's own (or changes what the shipped manifest says).
     pub custom: Custom,
 }
@@ -135,7 +143,7 @@ pub struct Custom {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// The platform tag that wheels must keep.
-    pub wheel_tag: Option<Spanned<String>>,
+    pub platform_tag: Option<Spanned<String>>,
     /// Levels by rule; the places are those of the names.
     pub rules: ByName<Spanned<RuleLevel>>,
     /// Accepted findings.
@@ -159,7 +167,7 @@ pub struct Allow {
     /// The rule.
     pub rule: Spanned<String>,
     /// The file; none: everywhere.
-    pub location: Option<Spanned<String>>,
+    pub path: Option<Spanned<String>>,
     /// Why.
     pub reason: String,
     /// The last day on which it is accepted; none: for ever.
@@ -178,7 +186,7 @@ pub struct Toolkit {
     /// Whether it goes before what the environment names.
     pub force: bool,
     /// Crates whose build scripts are not run.
-    pub links: Vec<Spanned<String>>,
+    pub override_build_scripts: Vec<Spanned<String>>,
 }
 
 /// A decoded `GpuStub.toml`.

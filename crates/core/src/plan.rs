@@ -10,7 +10,7 @@ use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::gates::Gates;
 use crate::library::{Codes, Fallback, Hook, LoadName, Role, ToldBy, VersionForm};
-use crate::manifest::{Form, Manifest};
+use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
@@ -67,17 +67,17 @@ pub struct LibraryPlan {
     /// Whether it is linked against. `false`: here only to be asked for its version.
     pub stubbed: bool,
     /// Archive or shared library.
-    pub form: Form,
+    pub library_type: LibraryType,
     /// Names to load, in the order of majors decided for this program, unversioned last.
     pub load_names: Vec<LoadName>,
     /// The newest major that the manifest knows (0: none).
     pub newest_major: u32,
     /// The headers' version.
-    pub header: Option<HeaderVersion>,
+    pub header_version: Option<HeaderVersion>,
     /// The lowest accepted version.
     pub min_version: Option<Version>,
     /// Functions that must be there.
-    pub require: Vec<String>,
+    pub required_functions: Vec<String>,
     /// Directories to look in first (`$ORIGIN` unexpanded).
     pub search_dirs: Vec<String>,
     /// As in [`crate::library::Library`], with `{arch}` replaced.

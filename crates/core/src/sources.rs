@@ -41,7 +41,7 @@ fn table(plan: &Plan) -> String {
         let id = c_name(&library.id);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "GPUSTUB_LIBRARY({id})");
-        if let Some(header) = library.header {
+        if let Some(header) = library.header_version {
             let _ = writeln!(text, "GPUSTUB_HEADER({id}, {})", header.from.major);
         }
         let head = format!("GPUSTUB_FN({id}, {index}, ");
@@ -64,7 +64,9 @@ fn table(plan: &Plan) -> String {
 fn translated(library: &LibraryPlan) -> impl Iterator<Item = (&str, u8)> {
     library.functions.iter().filter_map(|function| {
         let spec = library.specs.get(usize::from(function.spec))?;
-        let gates = library.gates.of(spec.gated.as_ref()?, library.header);
+        let gates = library
+            .gates
+            .of(spec.gated.as_ref()?, library.header_version);
         Some((&*function.name, gates.iter().find_map(|gate| gate.null)?))
     })
 }

@@ -3,8 +3,12 @@
 /// Longer words are not typing mistakes, and the distance costs the product of the lengths.
 const LONGEST: usize = 80;
 
+/// Fewer letters are the beginning of too much.
+const SHORTEST_BEGINNING: usize = 4;
+
 /// The nearest of `known` to `word` by edit distance, if it is near enough to be meant: a third
-/// of the letters may differ, as in rustc. Case does not count. Of equally near ones, the first.
+/// of the letters may differ, as in rustc. Case does not count. Of equally near ones, the first. If
+/// none is near enough, the only name that `word` is the beginning of: `include` means `include-dirs`.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(word, &mut known.into_iter())
 }
@@ -21,8 +25,13 @@ fn nearest_of<'a>(word: &str, known: &mut dyn Iterator<Item = &'a str>) -> Optio
     let (mut wanted, mut candidate) = (Vec::new(), Vec::new());
     letters(word, &mut wanted);
     let mut best: Option<(usize, &str)> = None;
+    let (mut longer, mut longer_names) = (None, 0);
     for name in known.filter(|name| name.len() <= LONGEST) {
         letters(name, &mut candidate);
+        if wanted.len() >= SHORTEST_BEGINNING && candidate.starts_with(&wanted) {
+            longer = Some(name);
+            longer_names += 1;
+        }
         let mut limit = wanted.len().max(candidate.len()).max(3) / 3;
         if let Some((least, _)) = best {
             let Some(less) = least.checked_sub(1) else {
@@ -35,6 +44,7 @@ fn nearest_of<'a>(word: &str, known: &mut dyn Iterator<Item = &'a str>) -> Optio
         }
     }
     best.map(|(_, name)| name)
+        .or(longer.filter(|_| longer_names == 1))
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal
@@ -82,11 +92,20 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant() {
-        let keys = ["majors", "header", "require", "search-dirs", "load-names"];
+        let keys = [
+            "majors",
+            "header-version",
+            "required-functions",
+            "search-dirs",
+            "load-names",
+            "required-features",
+        ];
         for (word, meant) in [
             ("major", Some("majors")),
-            ("haeder", Some("header")),
-            ("requires", Some("require")),
+            ("haeder-version", Some("header-version")),
+            ("header", Some("header-version")),
+            ("required", None),
+            ("required-function", Some("required-functions")),
             ("load_names", Some("load-names")),
             ("LOAD-NAMES", Some("load-names")),
             ("searchdir", Some("search-dirs")),

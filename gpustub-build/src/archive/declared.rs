@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::MISSING_KEY;
-use gpustub_core::manifest::{Manifest, Optional};
+use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
 
 use crate::error::warnings;
@@ -34,11 +34,9 @@ impl Build {
         for archive in &manifest.archives {
             let name = &archive.name.value;
             let wanted = self.archives.is_empty() || self.archives.contains(name);
-            let on = match &archive.optional {
-                Optional::No => true,
-                Optional::Feature(feature) => self.env.has_feature(feature),
-            };
-            if !(wanted && on) {
+            let features = &archive.required_features;
+            let missing = features.first_missing(|feature| self.env.has_feature(feature));
+            if !wanted || missing.is_some() {
                 continue;
             }
             let out_dir = self.made_in()?;

@@ -120,7 +120,7 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     Request {
         layers,
         views: views.collect(),
-        default: archive.default,
+        default: archive.default_view,
     }
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn build(
     let found = find(archive, file, package, Some(out))?;
     let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
     let layers = inputs.layers().map_err(|one| here(*one))?;
-    let canonical = match archive.canonical {
+    let canonical = match archive.canonical_bitcode {
         true => Canonical::of(&layers),
         false => Canonical::default(),
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpustub_core::manifest::{Form, Optional};
+use gpustub_core::manifest::LibraryType;
 
 use super::{Context, Stubs, libraries, link, tell_off};
 use crate::input::Input;
@@ -20,11 +20,10 @@ impl Build {
         let mut declared = Vec::new();
         let mut off = Vec::new();
         for library in &manifest.device_links {
-            match &library.optional {
-                Optional::Feature(feature) if !self.env.has_feature(feature) => {
-                    off.push((library.name.value.as_str(), feature.as_str()));
-                }
-                _ => declared.push(library),
+            let features = &library.required_features;
+            match features.first_missing(|feature| self.env.has_feature(feature)) {
+                Some(feature) => off.push((library.name.value.as_str(), feature)),
+                None => declared.push(library),
             }
         }
         output.directives.extend(tell_off(&self.env, &off));
@@ -43,7 +42,9 @@ impl Build {
                 None => Stubs::None,
                 Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::Elsewhere,
                 Some(stub) => match &output.library {
-                    Some(path) if stub.form == Form::Shared => Stubs::Shared(path.clone()),
+                    Some(path) if stub.library_type == LibraryType::Shared => {
+                        Stubs::Shared(path.clone())
+                    }
                     _ => Stubs::Static,
                 },
             },

@@ -102,7 +102,7 @@ pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
         let (what, help) = match why {
             Unfit::NoArchive => (
                 "is no archive",
-                "`archive` names the .a file of objects that nvcc compiled with -rdc=true"
+                "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true"
                     .to_owned(),
             ),
             Unfit::Thin => (

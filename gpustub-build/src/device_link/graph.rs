@@ -2,7 +2,7 @@
 
 use gpustub_core::arch::Arch;
 use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm};
-use gpustub_core::manifest::{Cudart, Form};
+use gpustub_core::manifest::{Cudart, LibraryType};
 
 use super::published::Library;
 
@@ -31,7 +31,7 @@ fn node(library: &Library) -> Node {
         true => Kind::Rdc,
         false => Kind::Interface,
     };
-    let form = match library.form == Form::Shared.word() {
+    let form = match library.form == LibraryType::Shared.word() {
         true => NodeForm::Shared,
         false => NodeForm::Static,
     };

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::plan;
 use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
-use gpustub_core::manifest::{DeviceCode, DeviceLink, Form};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType};
 use gpustub_core::suggest::nearest;
 
 use crate::env::Env;
@@ -125,7 +125,7 @@ pub(crate) fn libraries(
             Ok(nvcc) => build(
                 context, &nvcc, &wanted, &mut own, &foreign, &dir, directives,
             )?,
-            Err(missing) if wanted.iter().all(|library| library.skip_without_nvcc) => {
+            Err(missing) if wanted.iter().all(|library| library.optional) => {
                 let names: Vec<_> = wanted.iter().map(|l| l.name.value.as_str()).collect();
                 for library in own.iter_mut().filter(|l| names.contains(&&*l.name)) {
                     library.built = false;
@@ -213,27 +213,36 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
     let archive = match &declared.code {
         DeviceCode::Headers => PathBuf::new(),
         DeviceCode::Sources(_) => lib.join(format!("lib{}.a", unique(&package, name))),
-        DeviceCode::External { archive, .. } => under(&archive.value),
+        DeviceCode::External { prebuilt, .. } => under(&prebuilt.value),
     };
     let (middle, last) = match &declared.code {
-        DeviceCode::External { shared, .. } => (
-            shared.as_ref().map(|files| under(&files.middle.value)),
-            shared.as_ref().map(|files| under(&files.r#final.value)),
+        DeviceCode::External {
+            prebuilt_shared, ..
+        } => (
+            prebuilt_shared
+                .as_ref()
+                .map(|files| under(&files.middle.value)),
+            prebuilt_shared
+                .as_ref()
+                .map(|files| under(&files.r#final.value)),
         ),
-        DeviceCode::Sources(_) if declared.form == Form::Shared => (
+        DeviceCode::Sources(_) if declared.library_type == LibraryType::Shared => (
             Some(lib.join(format!("lib{name}.so"))),
             Some(lib.join(format!("lib{name}_final.so"))),
         ),
         _ => (None, None),
     };
-    if let DeviceCode::External { archive: named, .. } = &declared.code {
+    if let DeviceCode::External {
+        prebuilt: named, ..
+    } = &declared.code
+    {
         if !archive.is_file() {
             return Err(Error::new(
                 &IO_ERROR,
                 format!("device-link.{name}: there is no {}", archive.display()),
             )
             .at(context.manifest.place(&named.span))
-            .help("`archive` names a file that something else has built; build it first"));
+            .help("`prebuilt` names a file that something else has built; build it first"));
         }
     }
     Ok(Library {
@@ -245,11 +254,11 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         archs: declared.archs.iter().map(|a| a.value.to_string()).collect(),
         cudart: declared.cudart.word().to_owned(),
         stubs: context.stubs.clone(),
-        form: declared.form.word().to_owned(),
+        form: declared.library_type.word().to_owned(),
         middle,
         last,
         include: declared
-            .include
+            .include_dirs
             .iter()
             .filter_map(|dir| context.folders().path(&dir.value))
             .collect(),
@@ -261,7 +270,11 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
                 false => format!("{name}={}", value.value),
             })
             .collect(),
-        flags: declared.flags.iter().map(|f| f.value.clone()).collect(),
+        flags: declared
+            .compile_options
+            .iter()
+            .map(|f| f.value.clone())
+            .collect(),
         requires: declared.requires.iter().map(|r| r.value.clone()).collect(),
     })
 }
@@ -269,12 +282,12 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
 /// Refuses folders of headers that are not there: it would be told to who includes one, in another
 /// package. What the build script writes may come later.
 fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
-    for dir in &library.include {
+    for dir in &library.include_dirs {
         if is_generated(&dir.value) || context.package.join(&dir.value).is_dir() {
             continue;
         }
         let text = format!(
-            "`include` of device-link.{}: there is no folder `{}`",
+            "`include-dirs` of device-link.{}: there is no folder `{}`",
             library.name.value, dir.value
         );
         return Err(Error::new(&IO_ERROR, text)
@@ -397,7 +410,9 @@ fn build(
         }
     }
     let shared = wanted.iter().zip(&objects);
-    let mut shared: Vec<_> = shared.filter(|(l, _)| l.form == Form::Shared).collect();
+    let mut shared: Vec<_> = shared
+        .filter(|(l, _)| l.library_type == LibraryType::Shared)
+        .collect();
     if shared.is_empty() {
         return Ok(());
     }

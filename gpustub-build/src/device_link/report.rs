@@ -97,8 +97,8 @@ impl Compile<'_> {
             );
         }
         format!(
-            "`include = [\"…\"]` in [device-link.{name}] ({place}) names the folders to look in, relative to \
-             GpuStub.toml; a header of another library comes with `requires` and `include` of that one"
+            "`include-dirs = [\"…\"]` in [device-link.{name}] ({place}) names the folders to look in, relative to \
+             GpuStub.toml; a header of another library comes with `requires` and `include-dirs` of that one"
         )
     }
 }

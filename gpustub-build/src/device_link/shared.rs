@@ -1,4 +1,4 @@
-//! `form = "shared"`: a library in two files, so that others can link it as they link any library.
+//! `type = "shared"`: a library in two files, so that others can link it as they link any library.
 //!
 //! `lib<name>.so`, the *middle*, has the objects and is incomplete: the functions that register
 //! them are defined by whatever device-links them, and that can be done once in a process.
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::library::Library as GpuLibrary;
-use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, Form};
+use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 
 use super::nvcc::Nvcc;
 use super::published::{Library, Stubs};
@@ -26,7 +26,7 @@ const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];
 /// Refuses what cannot be a shared library.
 pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     let name = &library.name.value;
-    if library.form != Form::Shared {
+    if library.library_type != LibraryType::Shared {
         return Ok(());
     }
     if library.cudart == Cudart::Static {
@@ -232,7 +232,9 @@ pub(super) fn place(library: &Library, dir: &Path) -> Result<(), Error> {
                     file.display()
                 ),
             )
-            .help("`shared` names files that something else has built; build them first"));
+            .help(
+                "`prebuilt-shared` names files that something else has built; build them first",
+            ));
         }
         let Ok(entries) = std::fs::read_dir(from) else {
             continue;

@@ -90,8 +90,8 @@ fn builds_with(toolkit: Toolkit) -> Result<()> {
     for package in ["geometry", "physics"] {
         project.edit(
             &format!("{package}/GpuStub.toml"),
-            "header = \"13\"",
-            &format!("header = \"{major}\""),
+            "header-version = \"13\"",
+            &format!("header-version = \"{major}\""),
         )?;
     }
     let mut build = project.cargo(&["build", "--locked", "-j2"]);

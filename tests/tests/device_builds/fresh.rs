@@ -30,7 +30,7 @@ fn built(project: &Project) -> Result<(Vec<Call>, bool)> {
 fn just_what_has_changed_is_built_again() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library {
-        table: "include = [\"include\"]",
+        table: "include-dirs = [\"include\"]",
         ..Library::new("b", &[])
     })?;
     project.write("b/include/b.cuh", "#pragma once\n#define TWO 2\n")?;
@@ -114,7 +114,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     project.edit(
         "b/GpuStub.toml",
         "include =",
-        "flags = [\"-DSPEED=1\"]\ninclude =",
+        "compile-options = [\"-DSPEED=1\"]\ninclude-dirs =",
     )?;
     let expected = vec![
         compile("a.cu"),
@@ -171,7 +171,7 @@ fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
         project.edit(
             &format!("{name}/GpuStub.toml"),
             "requires = []",
-            "flags = [\"-DX\"]",
+            "compile-options = [\"-DX\"]",
         )?;
     }
     let rule = "all:\n\t+cargo build\n";

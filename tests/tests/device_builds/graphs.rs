@@ -167,7 +167,7 @@ fn what_is_missing_in_a_device_link_is_named_as_in_the_sources() -> Result<()> {
 fn of_a_header_that_is_not_found_its_library_is_named() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library {
-        table: "include = [\"include\"]",
+        table: "include-dirs = [\"include\"]",
         ..Library::new("b", &[])
     })?;
     project.write("b/include/b.cuh", "#pragma once\n")?;
@@ -308,7 +308,7 @@ fn an_archive_with_a_device_link_is_refused() -> Result<()> {
     project.edit(
         "b/GpuStub.toml",
         "sources = [\"cuda/*.cu\"]",
-        "archive = \"libb.a\"",
+        "prebuilt = \"libb.a\"",
     )?;
     let said = project.refused(&["build", "-j2"])?;
     expect(

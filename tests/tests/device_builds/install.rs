@@ -19,7 +19,7 @@ fn install(project: &Project) -> Result<Ran> {
 fn it_says_the_whole_path_and_what_is_left_of_an_earlier_one() -> Result<()> {
     let project = Project::headers_alone()?;
     project.library(Library::new("b", &[]))?;
-    let table = "schema = 1\n\n[device-link.b]\ninclude = [\"include\"]\n";
+    let table = "schema = 1\n\n[device-link.b]\ninclude-dirs = [\"include\"]\n";
     project.write("b/GpuStub.toml", table)?;
     project.write("b/src/lib.rs", "//! Headers alone.\n")?;
     for name in ["b", "old"] {

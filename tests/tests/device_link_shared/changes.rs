@@ -75,7 +75,7 @@ fn only_what_has_changed_is_made_anew() -> Result<()> {
     ];
     assert_eq!(made_anew(&project)?, of_volume);
 
-    let stub = "schema = 1\n[stub.cudart]\nheader = \"13\"\n";
+    let stub = "schema = 1\n[stub.cudart]\nheader-version = \"13\"\n";
     project.append("two/GpuStub.toml", stub)?;
     // A file that was not there is not waited for.
     project.append("two/Cargo.toml", "\n")?;

@@ -1,4 +1,4 @@
-//! `form = "shared"`: RDC libraries as pairs of shared libraries, built with a real nvcc, and run with a
+//! `type = "shared"`: RDC libraries as pairs of shared libraries, built with a real nvcc, and run with a
 //! CUDA runtime that writes down what it is given.
 //!
 //! `workspace`: `area` and `volume` call the device code of `base`; `one` and `behind` use `area` alone,

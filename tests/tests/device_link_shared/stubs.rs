@@ -5,8 +5,8 @@ use gpustub_tests::command::run;
 
 use crate::{Project, alone, programs};
 
-const PROVIDED: &str = "\n[stub.cudart]\nheader = \"13\"\nform = \"shared\"\n";
-const ELSEWHERE: &str = "\n[stub.cudart]\nheader = \"13\"\nprovide = false\n";
+const PROVIDED: &str = "\n[stub.cudart]\nheader-version = \"13\"\ntype = \"shared\"\n";
+const ELSEWHERE: &str = "\n[stub.cudart]\nheader-version = \"13\"\nprovide = false\n";
 
 /// Nothing is linked with the runtime: the stubs find it.
 #[test]
@@ -49,7 +49,7 @@ fn what_cannot_work_is_refused() -> Result<()> {
         (
             "name",
             "base/GpuStub.toml",
-            "[device-link.nvrtc]\nform = \"shared\"\nsources = [\"cuda/*.cu\"]\narchs = [\"sm_80\"]\n",
+            "[device-link.nvrtc]\ntype = \"shared\"\nsources = [\"cuda/*.cu\"]\narchs = [\"sm_80\"]\n",
             "libnvrtc.so is the name of another library",
         ),
     ] {

@@ -200,7 +200,7 @@ impl Programs {
         let folder = dir.join(format!("stubs-{version}{end}-{declared}"));
         fs::create_dir_all(&folder)?;
         let header = match declared {
-            true => format!("header = \"{version}\"\n"),
+            true => format!("header-version = \"{version}\"\n"),
             false => String::new(),
         };
         let manifest = format!(

@@ -21,7 +21,7 @@ const GATES: &str = "@gpustub-gates 1\n@headers 1.0 1.5\n@null 1 2 1\ntrapRead 1
 
 /// The objects of a few stubs, unpacked from their archive into `dir`.
 fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
-    let manifest = trap_manifest("header = \"1.0\"");
+    let manifest = trap_manifest("header-version = \"1.0\"");
     let lists = [("trap.symbols", list_of(NAMES))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
     with_gates(&mut plan, GATES)?;

@@ -43,13 +43,13 @@ impl Config {
                 text += &format!("majors = {majors:?}\n");
             }
             if let Some(header) = choice.header {
-                text += &format!("header = \"{header}\"\n");
+                text += &format!("header-version = \"{header}\"\n");
             }
             if !choice.search_dirs.is_empty() {
                 text += &format!("search-dirs = {:?}\n", choice.search_dirs);
             }
             if choice.require {
-                text += &format!("require = [\"{}\"]\n", required(id));
+                text += &format!("required-functions = [\"{}\"]\n", required(id));
             }
             if let Some((major, minor)) = choice.min_version {
                 text += &format!("min-version = \"{major}.{minor}\"\n");
@@ -307,7 +307,7 @@ impl Workshop {
     }
 }
 
-/// The function of a library that `require` may ask for. One image has one function of a name.
+/// The function of a library that `required-functions` may ask for. One image has one function of a name.
 fn required(id: &str) -> String {
     format!("{id}_required")
 }

@@ -141,8 +141,8 @@ fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Opt
         Ok(found) => Ok(Some(Wanted {
             layers: found.layers,
             views: archive::request(&archive, Vec::new()).views,
-            default: archive.default,
-            canonical: archive.canonical,
+            default: archive.default_view,
+            canonical: archive.canonical_bitcode,
             table: Some((declared, archive)),
         })),
         Err(found) => {

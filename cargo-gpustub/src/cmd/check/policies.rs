@@ -81,7 +81,7 @@ impl Policies {
         let stubs = self.declared().flat_map(|one| &one.manifest.stubs);
         for stub in stubs {
             let headers = declared.entry(&stub.id.value).or_default();
-            headers.extend(stub.header.iter().map(|header| header.value));
+            headers.extend(stub.header_version.iter().map(|header| header.value));
         }
         let same = declared.into_iter().filter_map(|(id, headers)| {
             let (first, others) = headers.split_first()?;
@@ -116,10 +116,10 @@ impl Policies {
             let Some(policy) = &file.declared.manifest.policy else {
                 continue;
             };
-            if let Some(tag) = &policy.value.wheel_tag
+            if let Some(tag) = &policy.value.platform_tag
                 && Tag::parse(&tag.value).is_none()
             {
-                let message = format!("`policy.wheel-tag` takes no {:?}", tag.value);
+                let message = format!("`policy.platform-tag` takes no {:?}", tag.value);
                 found.push(
                     Diagnostic::error(&INVALID_VALUE, message)
                         .at(&file.declared.shown, tag.span.clone())

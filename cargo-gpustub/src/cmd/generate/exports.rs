@@ -75,7 +75,7 @@ fn data(
         .collect();
     // Libraries of one toolkit come with one set of headers.
     let of_cuda = stubbed().filter(|library| library.family == "cuda" && !library.own_majors);
-    let header = of_cuda.filter_map(|library| library.header).next();
+    let header = of_cuda.filter_map(|library| library.header_version).next();
     // Build systems have words of their own for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));
     let own = |flag: &&&str| !flag.starts_with("-std=") && **flag != "-fPIC";

@@ -10,7 +10,11 @@ use super::row;
 
 /// Those that are written with these features of their package.
 pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archive> {
-    let on = |archive: &&Archive| archive.optional.is_on(features.iter().map(String::as_str));
+    let on = |archive: &&Archive| {
+        archive
+            .required_features
+            .are_enabled(features.iter().map(String::as_str))
+    };
     manifest.archives.iter().filter(on).collect()
 }
 
@@ -77,9 +81,9 @@ impl<'a> Json<'a> {
             name,
             file: format!("$OUT_DIR/{name}.a"),
             variable: archive.variable(),
-            canonical: archive.canonical,
+            canonical: archive.canonical_bitcode,
             default: archive
-                .default
+                .default_view
                 .map(|at| archive.views[at].name.value.as_str()),
             views: views.collect(),
             layers: layers.collect(),

@@ -35,7 +35,7 @@ pub static EXPORTED_GPU_SYMBOLS: Rule = Rule {
 The image exports functions under the names of a GPU library that it is not. Whatever is loaded
 after it may bind to them in the real ones' stead, with another version's structs
 (https://github.com/tile-ai/tilelang/pull/2919). Stubs of gpustub are hidden unless
-`form = \"shared\"` asks for a library of them; other definitions are hidden with a version script, or
+`type = \"shared\"` asks for a library of them; other definitions are hidden with a version script, or
 `-Wl,--exclude-libs,ALL` for those of static libraries. A library of stubs that others in the package
 are linked to is left alone; one that replaces the real library on purpose allows the rule.
 
@@ -111,7 +111,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
     }
 }
 
-/// Whether it is what `form = "shared"` in GpuStub.toml asks for: stubs, exported, and nothing else.
+/// Whether it is what `type = "shared"` in GpuStub.toml asks for: stubs, exported, and nothing else.
 fn is_library_of_stubs(image: &Image<'_>) -> bool {
     let ours = |name: &String| library_of(name).is_some() || name.starts_with("gpustub");
     has_gpustub(image) && image.facts.other_exports == 0 && image.facts.exports.iter().all(ours)

@@ -27,7 +27,7 @@ manylinux image of that tag, or with cargo-zigbuild:
 
     cargo zigbuild --release --target x86_64-unknown-linux-gnu.2.28
 
-The tag is that of the file name, the oldest if there are several, or `[policy] wheel-tag`.",
+The tag is that of the file name, the oldest if there are several, or `[policy] platform-tag`.",
     },
     level: RuleLevel::Deny,
     look: Look::Policy(versions),
@@ -92,7 +92,7 @@ fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
     let own = wheel.iter().flat_map(|wheel| &wheel.platforms);
     let own = own.filter_map(|text| Tag::parse(text));
     let wanted = policy
-        .wheel_tag
+        .platform_tag
         .as_ref()
         .and_then(|tag| Tag::parse(&tag.value));
     // Of two families the one that the policy, or else the name, has first.
@@ -371,12 +371,12 @@ mod tests {
     }
 
     fn found(name: &str, wanted: Option<&str>) -> Vec<String> {
-        let wheel_tag = wanted.map(|tag| Spanned {
+        let platform_tag = wanted.map(|tag| Spanned {
             value: tag.into(),
             span: 0..0,
         });
         let policy = Policy {
-            wheel_tag,
+            platform_tag,
             ..Policy::default()
         };
         let mut findings = Findings::default();

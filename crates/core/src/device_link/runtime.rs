@@ -3,7 +3,7 @@
 
 use crate::diag::{Diagnostic, INVALID_VALUE};
 
-/// A library with `form = "shared"` and a runtime of its own.
+/// A library with `type = "shared"` and a runtime of its own.
 #[must_use]
 pub fn static_runtime(library: &str) -> Diagnostic {
     let message = format!("device-link.{library} has form = \"shared\" and cudart = \"static\"");
@@ -12,7 +12,7 @@ pub fn static_runtime(library: &str) -> Diagnostic {
     Diagnostic::error(&INVALID_VALUE, message).help(help)
 }
 
-/// A library with `form = "shared"` over stubs of the runtime that are not.
+/// A library with `type = "shared"` over stubs of the runtime that are not.
 #[must_use]
 pub fn hidden_stubs(library: &str) -> Diagnostic {
     let message = format!(

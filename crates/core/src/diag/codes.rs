@@ -111,15 +111,15 @@ GpuStub.toml. What the build script makes lies behind `$OUT_DIR/`, and has to be
 
     [archive.builtins]
     layers = { gfx9 = [\"$OUT_DIR/gfx9/*.o\"], common = [\"clc/common.a\"] }";
-    HEADER_VERSION_MISMATCH "header-version-mismatch": "a function that the declared headers do not have",
-        "Headers give many functions another name from one version to the next: `cuCtxCreate` in a
-source is `cuCtxCreate_v4` in an object from 13.0 on. So names tell which headers an object was
-compiled against, and one that the version in `header` does not have comes from others. With a
-wrong `header`, functions are bound that take other arguments, or refused without need. Say which
-headers it is, or compile all objects against the same ones.
+    HEADER_VERSION_MISMATCH "header-version-mismatch": "function unknown to the declared header version",
+        "Headers rename many functions from one version to the next: `cuCtxCreate` in the source becomes
+`cuCtxCreate_v4` in the object since 13.0. A name that `header-version` does not have therefore
+shows that an object was compiled against other headers. With a wrong `header-version`, functions
+are bound with different parameters, or refused without need. Correct `header-version`, or compile
+all objects against the same headers.
 
     [stub.cuda]
-    header = \"13.0\"";
+    header-version = \"13.0\"";
     INCOMPLETE_DEVICE_LINK "incomplete-device-link": "a device link over a library that is not in the process",
         "A device link registers its kernels when all libraries that it was made over have reported. If one
 of them is missing from the process, that never happens, for any of them. Link the library too, or
@@ -176,8 +176,8 @@ mistake is looked at.
 takes. Versions are strings, because 12.10 as a number would be 12.1.
 
     [stub.cudart]
-    header = \"12\"       # not 12
-    form = \"static\"     # or \"shared\"";
+    header-version = \"12\"       # not 12
+    type = \"static\"     # or \"shared\"";
     IO_ERROR "io-error": "a file that cannot be read or written",
         "The message names the file and the system's reason. Nothing else was changed: files are written
 beside their place and then renamed, so that an interrupted run leaves none half-written.
@@ -292,10 +292,10 @@ library below it. All other packages say that they require the stubs and do not 
     [stub.cudart]
     provide = false";
     NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the processor it was made for",
-        "With `canonical = true`, or `--canonical`, modules of LLVM bitcode are written without the
-processor, the source file and the compiler that they were made for and by. This one has a form
-that is not known well enough to change it without damage, and is written as it is: in a wrapper,
-with a summary for ThinLTO, of LLVM before 5, or of a version that came later than this program.
+        "With `canonical-bitcode = true`, or `--canonical-bitcode`, LLVM bitcode modules are written without
+their processor, source file name and producer. This module has a form that is not supported, and is
+written unchanged: a bitcode wrapper, a ThinLTO summary, LLVM before 5, or a version of LLVM newer
+than this program.
 
     clang -c -emit-llvm cos.c -o cos.bc      # and no -flto, which adds a summary";
     NVCC_ERROR "nvcc-error": "the CUDA compiler refused something",
@@ -338,13 +338,13 @@ misspelt, or the package that declares it is not among the dependencies.
 Either it is misspelt, or the list is of another version; the nearest name is given.
 
     [stub.cudart]
-    require = [\"cudaMallocAsync\"]";
+    required-functions = [\"cudaMallocAsync\"]";
     UNKNOWN_KEY "unknown-key": "a key that this table does not have",
         "Unknown keys are errors, so that a typing mistake cannot silently change what is built. The
 nearest known key is named.
 
     [stub.cudart]
-    requires = [\"cudaMallocAsync\"]       # the key is `require`";
+    requires = [\"cudaMallocAsync\"]       # the key is `required-functions`";
     UNKNOWN_LAYER "unknown-layer": "a view that names a layer which is not declared",
         "The views of a super-archive are lists of its layers.
 
@@ -364,12 +364,12 @@ with the member that defines it.
 
     cargo gpustub archive nm all.a --view gfx900";
     UNKNOWN_VERSION "unknown-version": "a version that the library's manifest does not know",
-        "`majors` and `header` choose among the versions that the library's manifest was made from: load
-names and changes of the ABI are known for those only. A newer gpustub may know more.
+        "`majors` and `header-version` choose among the versions that the library's manifest was made from:
+load names and changes of the ABI are known for those only. A newer gpustub may know more.
 
     [stub.cudart]
     majors = [\"13\", \"12\"]
-    header = \"12\"";
+    header-version = \"12\"";
     UNMATCHED_SOURCES "unmatched-sources": "a pattern that matches no source file",
         "`sources` of a device-link library names CUDA files by patterns, relative to GpuStub.toml: `*`
 for part of a name, `**` for any folders. One that matches nothing is mostly a typo.
@@ -397,7 +397,7 @@ are none for this target. Build the stubs only where they exist, for example wit
 feature.
 
     [stub.cudart]
-    optional = { feature = \"cuda\" }";
+    required-features = [\"cuda\"]";
     UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view has",
         "Nothing of it is written. A view that should have it does not name it, or it is left over.
 

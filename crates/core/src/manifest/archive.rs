@@ -1,6 +1,6 @@
 //! `[archive.<name>]`: a super-archive.
 
-use super::{Optional, Spanned};
+use super::{RequiredFeatures, Spanned};
 
 /// One `[archive.<name>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,11 +12,11 @@ pub struct Archive {
     /// The views, in the order of the file.
     pub views: Vec<ArchiveView>,
     /// The index of the view that ordinary tools see.
-    pub default: Option<usize>,
+    pub default_view: Option<usize>,
     /// Whether modules of bitcode are written without the processor that they were made for.
-    pub canonical: bool,
-    /// Whether it follows a cargo feature.
-    pub optional: Optional,
+    pub canonical_bitcode: bool,
+    /// Cargo features that turn it on.
+    pub required_features: RequiredFeatures,
 }
 
 /// Members that are searched together.

@@ -1,10 +1,10 @@
 //! `[device-link.<name>]`: a library of relocatable CUDA code.
 
-use super::{Form, Optional, Spanned};
+use super::{LibraryType, RequiredFeatures, Spanned};
 use crate::arch::Arch;
 use crate::by_name::ByName;
 
-/// One `[device-link.<name>]` table. `include`, `defines` and `flags` count for its own sources and
+/// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` count for its own sources and
 /// for those of every library that requires it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceLink {
@@ -14,23 +14,23 @@ pub struct DeviceLink {
     pub code: DeviceCode,
     /// Directories with its headers, relative to `GpuStub.toml`; those of an archive may be
     /// absolute.
-    pub include: Vec<Spanned<String>>,
+    pub include_dirs: Vec<Spanned<String>>,
     /// Macros and their values, as after `-D`; the places are those of the names.
     pub defines: ByName<Spanned<String>>,
     /// Arguments for nvcc's compile steps, in this order.
-    pub flags: Vec<Spanned<String>>,
+    pub compile_options: Vec<Spanned<String>>,
     /// Other such libraries that it calls, in this package or another one.
     pub requires: Vec<Spanned<String>>,
     /// What its code is compiled for. Empty for headers alone.
     pub archs: Vec<Spanned<Arch>>,
     /// Archive or shared library.
-    pub form: Form,
+    pub library_type: LibraryType,
     /// The runtime that its host code is linked with.
     pub cudart: Cudart,
-    /// Whether it follows a cargo feature.
-    pub optional: Optional,
+    /// Cargo features that turn it on.
+    pub required_features: RequiredFeatures,
     /// `optional = true`: where there is no nvcc it is left out, with a warning.
-    pub skip_without_nvcc: bool,
+    pub optional: bool,
 }
 
 /// Where a library's code comes from.
@@ -41,9 +41,9 @@ pub enum DeviceCode {
     /// Built by others.
     External {
         /// The archive of relocatable objects, relative to `GpuStub.toml` or absolute.
-        archive: Spanned<String>,
-        /// With `form = "shared"`: the files that hold it at run time.
-        shared: Option<SharedFiles>,
+        prebuilt: Spanned<String>,
+        /// With `type = "shared"`: the files that hold it at run time.
+        prebuilt_shared: Option<SharedFiles>,
     },
     /// None: headers, which become part of the libraries that require it.
     Headers,

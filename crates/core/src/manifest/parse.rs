@@ -5,7 +5,10 @@ mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
 
-use super::{Allow, Custom, Form, Manifest, Optional, Policy, RuleLevel, Spanned, Stub, Toolkit};
+use super::{
+    Allow, Custom, LibraryType, Manifest, Policy, RequiredFeatures, RuleLevel, Spanned, Stub,
+    Toolkit,
+};
 use crate::by_name::ByName;
 use crate::date::Date;
 use crate::decode::{Decoder, Table, Value};
@@ -14,7 +17,10 @@ use crate::fields;
 use crate::library::{Codes, Out, is_id};
 use crate::version::{HeaderVersion, Version};
 
-const FORMS: [(&str, Form); 2] = [("static", Form::Static), ("shared", Form::Shared)];
+const LIBRARY_TYPES: [(&str, LibraryType); 2] = [
+    ("static", LibraryType::Static),
+    ("shared", LibraryType::Shared),
+];
 const LEVELS: [(&str, RuleLevel); 3] = [
     ("allow", RuleLevel::Allow),
     ("warn", RuleLevel::Warn),
@@ -110,29 +116,32 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
             let good = !major.contains('.') && Version::parse(major).is_some();
             (!good).then_some("takes majors such as \"12\"")
         }),
-        header: version(decoder, &table, "header", header, HeaderVersion::parse),
-        require: checked_strings(decoder, &table, "require", |_| None),
+        header_version: version(
+            decoder,
+            &table,
+            "header-version",
+            header,
+            HeaderVersion::parse,
+        ),
+        required_functions: checked_strings(decoder, &table, "required-functions", |_| None),
         min_version: version(decoder, &table, "min-version", header, Version::parse),
         search_dirs: checked_strings(decoder, &table, "search-dirs", search_dir),
-        form: Form::default(),
+        library_type: LibraryType::default(),
         provide: true,
-        optional: Optional::No,
+        required_features: required_features(decoder, &table),
         custom: custom(decoder, id, &table),
     };
-    if let Some(form) = table
-        .get("form")
-        .and_then(|value| decoder.one_of(&value, &FORMS))
+    if let Some(library_type) = table
+        .get("type")
+        .and_then(|value| decoder.one_of(&value, &LIBRARY_TYPES))
     {
-        stub.form = form;
+        stub.library_type = library_type;
     }
     if let Some(provide) = table
         .get("provide")
         .and_then(|value| decoder.boolean(&value))
     {
         stub.provide = provide;
-    }
-    if let Some(value) = table.get("optional") {
-        stub.optional = optional(decoder, &value, "stub.optional")?;
     }
     Some(stub)
 }
@@ -207,10 +216,14 @@ fn version<T>(
     })
 }
 
-fn optional(decoder: &mut Decoder<'_>, value: &Value<'_>, section: &str) -> Option<Optional> {
-    let table = decoder.table(value, &fields::keys(section))?;
-    let feature = decoder.required(&table, "feature", &value.span)?;
-    Some(Optional::Feature(decoder.string(&feature)?.value))
+fn required_features(decoder: &mut Decoder<'_>, table: &Table<'_>) -> RequiredFeatures {
+    let features = checked_strings(decoder, table, "required-features", |feature| {
+        feature
+            .trim()
+            .is_empty()
+            .then_some("takes names of cargo features")
+    });
+    RequiredFeatures(features)
 }
 
 fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
@@ -309,7 +322,9 @@ fn toolkit(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Toolkit> {
         cuda: version(decoder, &table, "cuda", takes, release),
         hip: version(decoder, &table, "hip", takes, release),
         force: force.unwrap_or(false),
-        links: checked_strings(decoder, &table, "links", |_| None),
+        override_build_scripts: checked_strings(decoder, &table, "override-build-scripts", |_| {
+            None
+        }),
     })
 }
 
@@ -318,8 +333,8 @@ fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
     let Some(table) = decoder.table(value, &fields::keys("policy")) else {
         return policy;
     };
-    policy.wheel_tag = table
-        .get("wheel-tag")
+    policy.platform_tag = table
+        .get("platform-tag")
         .and_then(|value| decoder.string(&value));
     if let Some(rules) = table.get("rules").and_then(|value| decoder.map(&value)) {
         for (rule, value) in rules.entries() {
@@ -346,7 +361,7 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     let table = decoder.table(value, &fields::keys("policy.allow"))?;
     let rule = decoder.required(&table, "rule", &value.span);
     let reason = decoder.required(&table, "reason", &value.span);
-    let location = table.get("where").and_then(|value| decoder.string(&value));
+    let path = table.get("path").and_then(|value| decoder.string(&value));
     let day = "a day such as \"2027-01-31\"";
     let until = version(decoder, &table, "until", day, Date::parse);
     let reason = decoder.string(&reason?)?;
@@ -356,7 +371,7 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     }
     Some(Allow {
         rule: decoder.string(&rule?)?,
-        location,
+        path,
         reason: reason.value,
         until,
     })
@@ -370,7 +385,7 @@ mod tests {
     #[test]
     fn names_agree_with_the_field_table() {
         assert_eq!(device_link::CUDARTS.map(|(name, _)| name), fields::CUDARTS);
-        assert_eq!(FORMS.map(|(name, _)| name), fields::FORMS);
+        assert_eq!(LIBRARY_TYPES.map(|(name, _)| name), fields::LIBRARY_TYPES);
         assert_eq!(LEVELS.map(|(name, _)| name), fields::LEVELS);
     }
 
@@ -380,8 +395,9 @@ mod tests {
         let empty = "schema = 1\n[stub.acme]\n";
         let physics = "schema = 1\n[device-link.physics]\narchs = ['sm_70']\n";
         let compiled: &str = &format!("{physics}sources = ['a.cu']\n");
-        let external: &str = &format!("{physics}archive = 'x.a'\nform = 'shared'\n");
-        let shared: &str = &format!("{external}shared = {{ middle = 'x', final = 'x' }}\n");
+        let external: &str = &format!("{physics}prebuilt = 'x.a'\ntype = 'shared'\n");
+        let shared: &str =
+            &format!("{external}prebuilt-shared = {{ middle = 'x', final = 'x' }}\n");
         let archive = "schema = 1\n[archive.builtins]\n";
         let layers: &str = &format!("{archive}layers = {{ gfx9 = ['x'], common = ['y'] }}\n");
         let views: &str = &format!("{archive}views = {{ gfx900 = ['gfx9', 'common'] }}\n");
@@ -393,7 +409,6 @@ mod tests {
                 "" if field.name == "schema" => continue,
                 "" => (format!("schema = 1\n{line}\n"), "schema = 1\n"),
                 "stub" => (format!("{empty}{line}\n"), empty),
-                "stub.optional" => (format!("{empty}optional = {{ {line} }}\n"), empty),
                 "stub.fallback" => (format!("{empty}fallback = {{ {line} }}\n"), empty),
                 "stub.zero-out" if field.required => (
                     format!("{empty}zero-out = {{ f = [{{ {line} }}] }}\n"),
@@ -408,7 +423,6 @@ mod tests {
                     "layers" => (format!("{views}{line}\n"), builtins),
                     _ => (format!("{builtins}{line}\n"), builtins),
                 },
-                "archive.optional" => (format!("{builtins}optional = {{ {line} }}\n"), builtins),
                 "policy" => (format!("schema = 1\n[policy]\n{line}\n"), "schema = 1\n"),
                 "toolkit" => (
                     format!("schema = 1\n[toolkit]\n{line}\n"),
@@ -422,21 +436,18 @@ mod tests {
                 "device-link" => match field.name {
                     "sources" => (format!("{physics}{line}\n"), compiled),
                     "archs" => (compiled.replace("archs = ['sm_70']", &line), compiled),
-                    "archive" => (format!("{physics}{line}\n"), compiled),
-                    "shared" => (format!("{external}{line}\n"), shared),
+                    "prebuilt" => (format!("{physics}{line}\n"), compiled),
+                    "prebuilt-shared" => (format!("{external}{line}\n"), shared),
                     _ => (format!("{compiled}{line}\n"), compiled),
                 },
-                "device-link.optional" => {
-                    (format!("{compiled}optional = {{ {line} }}\n"), compiled)
-                }
-                "device-link.shared" => {
+                "device-link.prebuilt-shared" => {
                     let other = if field.name == "middle" {
                         "final"
                     } else {
                         "middle"
                     };
                     (
-                        format!("{external}shared = {{ {line}, {other} = 'x' }}\n"),
+                        format!("{external}prebuilt-shared = {{ {line}, {other} = 'x' }}\n"),
                         shared,
                     )
                 }
@@ -445,7 +456,7 @@ mod tests {
             let (read, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, [], "{text}");
             // Examples of defaults cannot differ.
-            if ![("stub", "form"), ("stub", "provide")].contains(&(field.section, field.name)) {
+            if ![("stub", "type"), ("stub", "provide")].contains(&(field.section, field.name)) {
                 assert_ne!(read, Manifest::parse("GpuStub.toml", without).0, "{text}");
             }
         }

@@ -11,7 +11,7 @@ use crate::diag::{
 };
 use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
-use crate::manifest::{Form, Manifest, Stub, values};
+use crate::manifest::{LibraryType, Manifest, Stub, values};
 use crate::target::Target;
 
 pub(super) struct Planner<'a> {
@@ -73,7 +73,9 @@ impl<'a> Planner<'a> {
     /// Whether the stub's cargo feature is on.
     fn wanted(&self, stub: &Stub) -> bool {
         match &self.inputs.features {
-            Some(on) => stub.optional.is_on(on.iter().map(String::as_str)),
+            Some(on) => stub
+                .required_features
+                .are_enabled(on.iter().map(String::as_str)),
             None => true,
         }
     }
@@ -92,11 +94,11 @@ impl<'a> Planner<'a> {
         let require = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
-            form: stub.form,
+            library_type: stub.library_type,
             load_names: self.load_names(stub, &library),
-            header: stub.header.as_ref().map(|header| header.value),
+            header_version: stub.header_version.as_ref().map(|header| header.value),
             min_version: stub.min_version.as_ref().map(|version| version.value),
-            require,
+            required_functions: require,
             search_dirs: values(&stub.search_dirs),
             specs,
             gates,
@@ -120,12 +122,12 @@ impl<'a> Planner<'a> {
             role: library.role,
             link_names: library.link_names.clone(),
             stubbed: false,
-            form: Form::default(),
+            library_type: LibraryType::default(),
             load_names: library.load_names.get(os).cloned().unwrap_or_default(),
             newest_major: library.majors(os).first().copied().unwrap_or(0),
-            header: None,
+            header_version: None,
             min_version: None,
-            require: Vec::new(),
+            required_functions: Vec::new(),
             search_dirs: Vec::new(),
             wheel_dirs: local(&library.wheel_dirs),
             root_variables: library.root_variables.clone(),
@@ -176,7 +178,10 @@ impl<'a> Planner<'a> {
             }
             return names;
         }
-        let header = stub.header.as_ref().map(|header| header.value.from.major);
+        let header = stub
+            .header_version
+            .as_ref()
+            .map(|header| header.value.from.major);
         if stub.majors.is_empty() {
             let rank = |name: &LoadName| match name.major {
                 None => 2,
@@ -225,7 +230,7 @@ impl<'a> Planner<'a> {
 
     fn check_versions(&mut self, stub: &Stub, library: &Library) {
         let id = &library.id;
-        if let Some(header) = &stub.header {
+        if let Some(header) = &stub.header_version {
             let major = header.value.from.major;
             // Headers may be older than any library whose symbols were to be had.
             let known = library.majors(&self.target.os);
@@ -241,7 +246,8 @@ impl<'a> Planner<'a> {
         if let Some(version) = &stub.min_version {
             if library.version.is_none() {
                 let message = format!("`{id}` has no function that tells its version");
-                let help = "use `require` with a function that the wanted version brought";
+                let help =
+                    "use `required-functions` with a function that the wanted version brought";
                 self.add(
                     Diagnostic::error(&INVALID_VALUE, message).help(help),
                     &version.span,

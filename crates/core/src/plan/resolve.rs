@@ -121,7 +121,7 @@ impl Planner<'_> {
 
     /// Whether the declared headers have a function that the program requires.
     fn check_header(&mut self, stub: &Stub, library: &Library, name: &Spanned<String>) {
-        let Some(header) = stub.header.as_ref().map(|header| header.value) else {
+        let Some(header) = stub.header_version.as_ref().map(|header| header.value) else {
             return;
         };
         if let Some(only) = library.only_in(&name.value, header) {
@@ -130,10 +130,10 @@ impl Planner<'_> {
         }
     }
 
-    /// The names of a `require` list, each of which the library must know.
+    /// The names of a `required-functions` list, each of which the library must know.
     pub fn required(&mut self, stub: &Stub, library: &Library) -> Vec<String> {
         let mut required = Vec::new();
-        for name in &stub.require {
+        for name in &stub.required_functions {
             let callable = library
                 .symbols
                 .lookup(&name.value)

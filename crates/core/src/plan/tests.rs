@@ -66,7 +66,7 @@ fn majors_are_tried_in_order() {
             ["libacme.so.3", "libacme.so.4", "libacme.so.2", "libacme.so"].as_slice(),
         ),
         (
-            "header = '2'",
+            "header-version = '2'",
             &["libacme.so.2", "libacme.so.3", "libacme.so.4", "libacme.so"],
         ),
         (
@@ -74,7 +74,7 @@ fn majors_are_tried_in_order() {
             &["libacme.so.4", "libacme.so.3", "libacme.so"],
         ),
         (
-            "majors = ['4', '3']\nheader = '3'",
+            "majors = ['4', '3']\nheader-version = '3'",
             &["libacme.so.4", "libacme.so.3", "libacme.so"],
         ),
     ] {
@@ -97,8 +97,11 @@ fn majors_are_tried_in_order() {
     };
     let newest_first = cudart("[stub.cudart]");
     assert!(newest_first.is_sorted_by(|a, b| a >= b), "{newest_first:?}");
-    assert_eq!(cudart("[stub.cudart]\nheader = '12'")[0], Some(12));
-    assert_eq!(cudart("[stub.cudart]\nheader = '11.8'")[0], Some(11));
+    assert_eq!(cudart("[stub.cudart]\nheader-version = '12'")[0], Some(12));
+    assert_eq!(
+        cudart("[stub.cudart]\nheader-version = '11.8'")[0],
+        Some(11)
+    );
 }
 
 #[test]
@@ -152,8 +155,7 @@ fn drivers_are_planned_for_their_version() {
 
 #[test]
 fn features_and_providers_decide() {
-    let body =
-        "[stub.nvrtc]\noptional = { feature = 'gpu-nvrtc' }\n[stub.opencl]\nprovide = false\n";
+    let body = "[stub.nvrtc]\nrequired-features = ['gpu-nvrtc']\n[stub.opencl]\nprovide = false\n";
     let of = |features| plan_for("x86_64-unknown-linux-gnu", body, features).0;
     assert_eq!(ids(&of(None)), ids(&of(Some(["gpu-nvrtc"].as_slice()))));
     assert!(ids(&of(None)).contains(&"nvrtc"));
@@ -197,12 +199,12 @@ fn targets_without_trampolines_are_errors_where_stubs_are_made() {
         // Drivers of CUDA 11 were not to be had, but its headers were.
         (
             "x86_64-unknown-linux-gnu",
-            "[stub.cuda]\nheader = \"11.8\"",
+            "[stub.cuda]\nheader-version = \"11.8\"",
             None,
         ),
         (
             "x86_64-unknown-linux-gnu",
-            "[stub.cuda]\nheader = \"10\"",
+            "[stub.cuda]\nheader-version = \"10\"",
             Some("unknown-version"),
         ),
     ] {

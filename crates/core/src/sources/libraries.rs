@@ -105,7 +105,7 @@ fn told_by(told_by: &ToldBy) -> String {
 /// The lists of strings of a library, by the name of their member.
 fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
     [
-        ("require", &library.require),
+        ("require", &library.required_functions),
         ("search_dirs", &library.search_dirs),
         ("wheel_dirs", &library.wheel_dirs),
         ("variables", &library.root_variables),
@@ -161,7 +161,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
     for spec in library.specs.iter() {
         let own = spec.gated.as_deref().unwrap_or_default();
-        let gated = library.gates.of(own, library.header);
+        let gated = library.gates.of(own, library.header_version);
         // They do not overlap, so that their order says nothing else.
         let (mut gated, others): (Vec<Gate>, Vec<Gate>) =
             gated.into_iter().partition(|gate| gate.null.is_some());
@@ -257,7 +257,9 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     let driver = library.driver.as_ref();
     let driver = driver.and_then(|id| plan.libraries.iter().position(|other| other.id == *id));
     let codes = library.codes;
-    let header = library.header.map_or(0, |header| header.from.code());
+    let header = library
+        .header_version
+        .map_or(0, |header| header.from.code());
     line!(
         text,
         "    {{.id = {}, .title = {},",

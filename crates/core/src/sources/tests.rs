@@ -15,8 +15,8 @@ const MANIFEST: &str = r#"schema = 1
 [stub.acme-lt]
 load-names = { linux = ["libacme.so.3", "libacme.so"] }
 symbols = "acme.symbols"
-header = "3"
-require = ["acmeOpen"]
+header-version = "3"
+required-functions = ["acmeOpen"]
 search-dirs = ["$ORIGIN/../lib"]
 fallback = { status = -2147483648, string = "no \"acme\"??!\tüber" }
 zero-out = { acmeOpen = [0], acmeCount = [{ arg = 1, bytes = 4 }, 0] }
@@ -151,7 +151,7 @@ fn translated_functions_are_in_both_tables() {
         let table = sources["gpustub_table.inc"].clone();
         (table, sources["gpustub_libraries.inc"].clone())
     };
-    let (table, libraries) = of("header = \"12\"");
+    let (table, libraries) = of("header-version = \"12\"");
     let (functions, nulls) = table.split_once("GPUSTUB_LIBRARY_END(cudart)\n").unwrap();
     assert_eq!(
         nulls,
@@ -194,7 +194,7 @@ fn translated_functions_are_in_both_tables() {
     let (_, gates) = libraries.split_once("gpustub1_gates_cudart[] = {").unwrap();
     let gate = gates.split("}, ").nth(spec[9].parse().expect("a number"));
     assert_eq!(gate, Some("{13000, 14000, \"cudaGraphAddDependencies\""));
-    for header in ["header = \"13\"", ""] {
+    for header in ["header-version = \"13\"", ""] {
         assert!(!of(header).0.contains("GPUSTUB_NULL"), "{header}");
     }
 }

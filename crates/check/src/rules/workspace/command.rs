@@ -53,7 +53,7 @@ only by a run that looks at its place: one for a file, when that file is checked
 
     [[policy.allow]]
     rule = \"needed-driver\"                     # remove all four lines
-    where = \"target/release/bench\"
+    path = \"target/release/bench\"
     reason = \"benchmarks run on GPU machines only\"",
     },
     level: RuleLevel::Warn,

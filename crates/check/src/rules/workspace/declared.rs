@@ -8,7 +8,7 @@ use gpustub_core::version::Version;
 use crate::rules::{Findings, Look, Rule};
 use crate::workspace::Workspace;
 
-/// A library that changed, without `header`.
+/// A library that changed, without `header-version`.
 pub static MISSING_HEADER_VERSION: Rule = Rule {
     code: Code {
         id: "missing-header-version",
@@ -16,12 +16,12 @@ pub static MISSING_HEADER_VERSION: Rule = Rule {
         explanation: "\
 A name of such a library means one thing in one version and another in the next: more arguments, or
 another struct behind a pointer (https://github.com/ROCm/hipfort/issues/387). The stubs bind a name
-only where it means what the program's headers mean, and without `header` they cannot know: those
+only where it means what the program's headers mean, and without `header-version` they cannot know: those
 functions are refused, on every machine. `cargo gpustub add cudart` proposes the version that is
 installed, or that a binding crate names.
 
     [stub.cudart]
-    header = \"12.8\"",
+    header-version = \"12.8\"",
     },
     level: RuleLevel::Warn,
     look: Look::Workspace(missing_header_version),
@@ -50,7 +50,7 @@ pub static UNUSABLE_MAJOR: Rule = Rule {
         summary: "a major that is accepted, and refused by another key",
         explanation: "\
 `majors` lists what the program accepts. A library of this major never counts as available all the
-same: `min-version` is higher, or no version of the major has a function of `require`
+same: `min-version` is higher, or no version of the major has a function of `required-functions`
 (https://github.com/chelsea0x3b/cudarc/issues/525). A machine that has only this one would
 report it as missing. Remove the major, or what keeps it out.
 
@@ -119,7 +119,7 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
         let Some(library) = Library::builtin(&stub.id.value) else {
             continue;
         };
-        if !stub.provide || stub.header.is_some() || stub.custom.symbols.is_some() {
+        if !stub.provide || stub.header_version.is_some() || stub.custom.symbols.is_some() {
             continue;
         }
         let refused: Vec<&str> = library
@@ -135,7 +135,7 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
         }
         let id = &stub.id.value;
         let message = format!(
-            "`stub.{id}` has no `header`: {} functions are refused on every machine, such as {}",
+            "`stub.{id}` has no `header-version`: {} functions are refused on every machine, such as {}",
             refused.len(),
             listing(&refused[..refused.len().min(3)])
         );
@@ -153,7 +153,9 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
 
 fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
-        let (Some(library), Some(header)) = (Library::builtin(&stub.id.value), &stub.header) else {
+        let (Some(library), Some(header)) =
+            (Library::builtin(&stub.id.value), &stub.header_version)
+        else {
             continue;
         };
         let versions = library
@@ -224,18 +226,18 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
         })
     };
     // Of a major without lists, and of a name that is in none, this says nothing.
-    let missing = stub.require.iter().find(|name| {
+    let missing = stub.required_functions.iter().find(|name| {
         !versions.is_empty()
             && !library.symbols.lookup(&name.value).is_empty()
             && !versions.iter().any(|version| has(&name.value, version))
     })?;
     let why = format!(
-        "no version of it that gpustub knows has `{}`, which `require` names",
+        "no version of it that gpustub knows has `{}`, which `required-functions` names",
         missing.value
     );
     Some((
         why,
-        format!("remove {major} from `majors`, or the function from `require`"),
+        format!("remove {major} from `majors`, or the function from `required-functions`"),
     ))
 }
 

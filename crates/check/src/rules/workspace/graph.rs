@@ -73,7 +73,7 @@ that one of them calls functions with the wrong arguments or structs
 feature says it.
 
     [stub.cudart]
-    header = \"12.8\"                       # as the feature cuda-12080 of cudarc",
+    header-version = \"12.8\"                       # as the feature cuda-12080 of cudarc",
     },
     level: RuleLevel::Deny,
     look: Look::Workspace(mixed_header_versions),
@@ -206,11 +206,11 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
 fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
     let stubs = krate.manifest.map_or(&[][..], |manifest| &manifest.stubs);
     let declared = stubs.iter().filter_map(|stub| {
-        let header = stub.header.as_ref()?;
+        let header = stub.header_version.as_ref()?;
         let features = krate.features.iter().map(String::as_str);
         let library = Library::builtin(&stub.id.value)?;
         // Where libraries of a toolkit count for themselves, a number says nothing of the others.
-        if !stub.optional.is_on(features) || !counts_with_family(library) {
+        if !stub.required_features.are_enabled(features) || !counts_with_family(library) {
             return None;
         }
         let HeaderVersion { from, below } = header.value;

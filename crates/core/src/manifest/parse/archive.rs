@@ -1,13 +1,13 @@
 //! The `[archive.<name>]` tables of `GpuStub.toml`.
 
-use super::{checked_strings, is_path, optional, shorten};
+use super::{checked_strings, is_path, required_features, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_KEY, UNKNOWN_LAYER, UNUSED_LAYER};
 use crate::fields;
 use crate::library::is_id;
 use crate::manifest::archive::{is_part_name, variable};
-use crate::manifest::{Archive, ArchiveLayer, ArchiveView, Optional, Spanned};
+use crate::manifest::{Archive, ArchiveLayer, ArchiveView, Spanned};
 use crate::suggest::nearest;
 
 const LAYERS_HELP: &str = "write layers = { common = [\"common.a\"] }";
@@ -97,18 +97,15 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         }
     }
 
-    let default = match table.get("default") {
+    let default = match table.get("default-view") {
         Some(named) => default(decoder, &named, &views)?,
         None => Some(0),
     };
-    let canonical = match table.get("canonical") {
+    let canonical = match table.get("canonical-bitcode") {
         Some(value) => decoder.boolean(&value)?,
         None => false,
     };
-    let optional = match table.get("optional") {
-        Some(value) => optional(decoder, &value, "archive.optional")?,
-        None => Optional::No,
-    };
+    let required_features = required_features(decoder, &table);
     Some(Archive {
         name: Spanned {
             value: name.to_owned(),
@@ -116,9 +113,9 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         },
         layers,
         views,
-        default,
-        canonical,
-        optional,
+        default_view: default,
+        canonical_bitcode: canonical,
+        required_features,
     })
 }
 

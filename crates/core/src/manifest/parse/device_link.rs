@@ -1,13 +1,15 @@
 //! The `[device-link.<name>]` tables of `GpuStub.toml`.
 
-use super::{FORMS, checked_strings, is_below, is_path, optional, path_below, shorten};
+use super::{
+    LIBRARY_TYPES, checked_strings, is_below, is_path, path_below, required_features, shorten,
+};
 use crate::arch::Arch;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
 use crate::library::is_id;
-use crate::manifest::{Cudart, DeviceCode, DeviceLink, Form, Optional, SharedFiles, Spanned};
+use crate::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType, SharedFiles, Spanned};
 
 pub(super) const CUDARTS: [(&str, Cudart); 3] = [
     ("shared", Cudart::Shared),
@@ -79,38 +81,32 @@ fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Opti
         return None;
     }
     let table = decoder.table(value, &fields::keys("device-link"))?;
-    let form = table
-        .get("form")
-        .and_then(|value| decoder.one_of(&value, &FORMS))
+    let library_type = table
+        .get("type")
+        .and_then(|value| decoder.one_of(&value, &LIBRARY_TYPES))
         .unwrap_or_default();
     let cudart = table
         .get("cudart")
         .and_then(|value| decoder.one_of(&value, &CUDARTS));
-    let code = code(decoder, &table, value, form)?;
+    let code = code(decoder, &table, value, library_type)?;
     let mut link = DeviceLink {
         name: Spanned {
             value: name.to_owned(),
             span: value.key_span.clone(),
         },
-        include: include(decoder, &table, &code),
+        include_dirs: include_dirs(decoder, &table, &code),
         defines: defines(decoder, &table),
-        flags: flags(decoder, &table),
+        compile_options: compile_options(decoder, &table),
         requires: requires(decoder, &table, name),
         archs: archs(decoder, &table, value, &code),
         code,
-        form,
+        library_type,
         cudart: cudart.unwrap_or_default(),
-        optional: Optional::No,
-        skip_without_nvcc: false,
+        required_features: required_features(decoder, &table),
+        optional: false,
     };
     if let Some(value) = table.get("optional") {
-        if value.is_table() {
-            link.optional = optional(decoder, &value, "device-link.optional")?;
-        } else if value.is_boolean() {
-            link.skip_without_nvcc = decoder.boolean(&value)?;
-        } else {
-            decoder.mismatch(&value, "true, false or { feature = \"NAME\" }");
-        }
+        link.optional = decoder.boolean(&value)?;
     }
     Some(link)
 }
@@ -119,24 +115,24 @@ fn code(
     decoder: &mut Decoder<'_>,
     table: &Table<'_>,
     value: &Value<'_>,
-    form: Form,
+    library_type: LibraryType,
 ) -> Option<DeviceCode> {
-    let shared = table.get("shared");
-    if let (Some(shared), None) = (&shared, table.get("archive")) {
+    let shared = table.get("prebuilt-shared");
+    if let (Some(shared), None) = (&shared, table.get("prebuilt")) {
         let message = format!(
-            "`{}` belongs to an `archive`, and there is none",
+            "`{}` belongs to a `prebuilt` library, and there is none",
             shared.name
         );
-        let help = "remove it: what is compiled from `sources` is shared by `form = \"shared\"`";
+        let help = "remove it: what is compiled from `sources` is shared by `type = \"shared\"`";
         decoder.error_with_help(&INVALID_VALUE, shared.key_span.clone(), message, help);
         return None;
     }
-    match (table.get("sources"), table.get("archive")) {
-        (Some(_), Some(archive)) => {
-            let message = format!("`{}` has both `sources` and `archive`", table.name);
-            let help = "keep `sources` for a library that gpustub compiles, `archive` for one built \
+    match (table.get("sources"), table.get("prebuilt")) {
+        (Some(_), Some(prebuilt)) => {
+            let message = format!("`{}` has both `sources` and `prebuilt`", table.name);
+            let help = "keep `sources` for a library that gpustub compiles, `prebuilt` for one built \
                         by others";
-            decoder.error_with_help(&INVALID_VALUE, archive.key_span, message, help);
+            decoder.error_with_help(&INVALID_VALUE, prebuilt.key_span, message, help);
             None
         }
         (Some(sources), None) => {
@@ -157,17 +153,17 @@ fn code(
             Some(DeviceCode::Sources(globs))
         }
         (None, Some(value)) => {
-            let archive = file(decoder, &value)?;
+            let prebuilt = file(decoder, &value)?;
             Some(DeviceCode::External {
-                shared: shared_files(decoder, shared, &value, form)?,
-                archive,
+                prebuilt_shared: shared_files(decoder, shared, &value, library_type)?,
+                prebuilt,
             })
         }
-        (None, None) if table.get("include").is_some() => Some(DeviceCode::Headers),
+        (None, None) if table.get("include-dirs").is_some() => Some(DeviceCode::Headers),
         (None, None) => {
             let message = format!("`{}` has no `sources`", table.name);
             let help =
-                "write sources = [\"cuda/*.cu\"], or `archive` for a library built by others";
+                "write sources = [\"cuda/*.cu\"], or `prebuilt` for a library built by others";
             decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, help);
             None
         }
@@ -179,24 +175,25 @@ fn shared_files(
     decoder: &mut Decoder<'_>,
     shared: Option<Value<'_>>,
     archive: &Value<'_>,
-    form: Form,
+    library_type: LibraryType,
 ) -> Option<Option<SharedFiles>> {
     let Some(value) = shared else {
-        if form == Form::Shared {
-            let message = "an `archive` with `form = \"shared\"` has no `shared`";
-            let help = "write shared = { middle = \"libacme.so\", final = \"libacme_final.so\" }";
+        if library_type == LibraryType::Shared {
+            let message = "a `prebuilt` library with `type = \"shared\"` has no `prebuilt-shared`";
+            let help =
+                "write prebuilt-shared = { middle = \"libacme.so\", final = \"libacme_final.so\" }";
             decoder.error_with_help(&MISSING_KEY, archive.key_span.clone(), message, help);
             return None;
         }
         return Some(None);
     };
-    if form == Form::Static {
-        let message = format!("`{}` goes with `form = \"shared\"`", value.name);
-        let help = "write form = \"shared\", or remove `shared`";
+    if library_type == LibraryType::Static {
+        let message = format!("`{}` goes with `type = \"shared\"`", value.name);
+        let help = "write type = \"shared\", or remove `prebuilt-shared`";
         decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
         return None;
     }
-    let table = decoder.table(&value, &fields::keys("device-link.shared"))?;
+    let table = decoder.table(&value, &fields::keys("device-link.prebuilt-shared"))?;
     let middle = decoder.required(&table, "middle", &value.span);
     let r#final = decoder.required(&table, "final", &value.span);
     let (middle, r#final) = (middle?, r#final?);
@@ -217,16 +214,16 @@ fn file(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>>
     None
 }
 
-fn include(
+fn include_dirs(
     decoder: &mut Decoder<'_>,
     table: &Table<'_>,
     code: &DeviceCode,
 ) -> Vec<Spanned<String>> {
-    let Some(value) = table.get("include") else {
+    let Some(value) = table.get("include-dirs") else {
         return Vec::new();
     };
     if matches!(code, DeviceCode::External { .. }) {
-        return checked_strings(decoder, table, "include", |dir| {
+        return checked_strings(decoder, table, "include-dirs", |dir| {
             (!is_path(dir)).then_some("takes directories")
         });
     }
@@ -267,8 +264,8 @@ fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<Strin
 }
 
 /// Not checked for being different: `-Xcompiler` may stand before each of several.
-fn flags(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<String>> {
-    let Some(value) = table.get("flags") else {
+fn compile_options(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<String>> {
+    let Some(value) = table.get("compile-options") else {
         return Vec::new();
     };
     let mut flags = decoder.strings(&value);
