@@ -161,7 +161,7 @@ fn folders_of_headers_have_to_be_there() {
     let package = package("folders", &manifest);
     fs::create_dir(package.dir.join("include")).unwrap();
     let start = format!(
-        "GpuStub.toml:5:23: error[io-error]: `include-dirs` of device-link.waves: there is no folder `incl`\n  \
+        "GpuStub.toml:5:28: error[io-error]: `include-dirs` of device-link.waves: there is no folder `incl`\n  \
          help: it is relative to {};",
         package.dir.display()
     );

@@ -162,13 +162,13 @@ pub fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result
         .as_table_like_mut()
         .ok_or_else(|| format!("`stub.{id}` is not a table"))?;
     if let Some(header) = header {
-        match table.get_mut("header").and_then(Item::as_value_mut) {
+        match table.get_mut("header-version").and_then(Item::as_value_mut) {
             Some(value) => {
                 let decor = value.decor().clone();
                 *value = header.into();
                 *value.decor_mut() = decor;
             }
-            None => drop(table.insert("header", toml_edit::value(header))),
+            None => drop(table.insert("header-version", toml_edit::value(header))),
         }
     }
     if let Some(table) = stub

@@ -124,6 +124,6 @@ fn declare(
         }
     }
     let links: Option<Array> = (!options.links.is_empty()).then(|| links.into_iter().collect());
-    set("links", links.map(Into::into));
+    set("override-build-scripts", links.map(Into::into));
     Ok(as_before(&before.text, &document.to_string()))
 }

@@ -277,7 +277,7 @@ fn a_table_is_wired_and_built() {
     write(folder, "GpuStub.toml", table);
     let (_, err) = ends(1, folder, &["sync"]);
     assert!(
-        err.contains("`archive.builtins` follows the feature `gpu`"),
+        err.contains("unknown feature `gpu` in `archive.builtins.required-features`"),
         "{err}"
     );
     write(

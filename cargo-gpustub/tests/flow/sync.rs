@@ -34,7 +34,7 @@ fn a_library_of_ones_own() {
     );
     let lock = fs::read_to_string(folder.join("GpuStub.lock")).unwrap();
     assert!(
-        lock.contains("name = \"acme\"\nsymbols = \"sha256:"),
+        lock.contains("name = \"acme\"\nchecksum = \"sha256:"),
         "{lock}"
     );
     for again in [&from[..], &["sync"], &["sync", "--check"]] {

@@ -27,7 +27,7 @@ fn the_file_at_a_virtual_root_is_read() {
     write(
         folder,
         "GpuStub.toml",
-        "schema = 1\n[stub.cudart]\n[policy]\nwheel-tg = \"x\"\n",
+        "schema = 1\n[stub.cudart]\n[policy]\nplatform-tg = \"x\"\n",
     );
     for command in ["sync", "plan"] {
         let (_, err) = ends(1, folder, &[command]);
@@ -131,13 +131,13 @@ fn policies_of_root_and_package() {
     for name in ["a", "b"] {
         let own = match name {
             "a" => "",
-            _ => "[policy.rules]\nno-header = \"allow\"\n",
+            _ => "[policy.rules]\nmissing-header-version = \"allow\"\n",
         };
         let text = format!("schema = 1\n[stub.cudart]\n{own}");
         write(folder, &format!("{name}/GpuStub.toml"), &text);
         helper(folder, name);
     }
-    let rules = "schema = 1\n[policy.rules]\nno-header = \"deny\"\n";
+    let rules = "schema = 1\n[policy.rules]\nmissing-header-version = \"deny\"\n";
     write(folder, "GpuStub.toml", rules);
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
     assert!(!err.contains("misplaced-table"), "{err}");
@@ -196,10 +196,10 @@ fn mistakes_in_a_policy_are_told_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "demo", "");
-    let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nno-header = \"forbid\"\n";
+    let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nmissing-header-version = \"forbid\"\n";
     write(folder, "GpuStub.toml", text);
     let wrong = [
-        "GpuStub.toml:3:13: error[invalid-value]: `policy.platform-tag` takes no \"manylinux_9\"",
+        "GpuStub.toml:3:16: error[invalid-value]: `policy.platform-tag` takes no \"manylinux_9\"",
         "GpuStub.toml:5:13: error[invalid-value]: `policy.rules.missing-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
