@@ -220,7 +220,7 @@ mod tests {
             ),
             (
                 "schema = 1\nstub = { cuda = {} }\n",
-                "schema = 1\nstub = { cuda = {} , cudart.header = \"12\" }\n",
+                "schema = 1\nstub = { cuda = {} , cudart.header-version = \"12\" }\n",
             ),
         ] {
             assert_eq!(insert(before, "cudart", Some("12")).unwrap(), after);

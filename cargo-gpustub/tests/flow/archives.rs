@@ -283,7 +283,7 @@ fn a_table_is_wired_and_built() {
     write(
         folder,
         "GpuStub.toml",
-        table.split("optional").next().unwrap(),
+        table.split("required-features").next().unwrap(),
     );
     ends(0, folder, &["sync"]);
     let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -345,7 +345,7 @@ embeds 0.1.0 (GpuStub.toml)
         "GpuStub.toml",
         &table
             .replace("gfx11/*.o", "gfx12/*.o")
-            .replace("optional", "# "),
+            .replace("required-features", "# "),
     );
     let (_, err) = ends(
         1,

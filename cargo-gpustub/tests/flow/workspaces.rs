@@ -178,11 +178,11 @@ fn policies_of_root_and_package() {
     write(
         folder,
         "GpuStub.toml",
-        &rules.replace("missing-header-version", "no-haeder"),
+        &rules.replace("missing-header-version", "missing-haeder-version"),
     );
     let (_, err) = ends(1, folder, &["check", "a/src/lib.rs"]);
     assert!(
-        err.contains("error[unknown-rule]: there is no rule `no-haeder`"),
+        err.contains("error[unknown-rule]: there is no rule `missing-haeder-version`"),
         "{err}"
     );
     assert!(
@@ -200,7 +200,7 @@ fn mistakes_in_a_policy_are_told_once() {
     write(folder, "GpuStub.toml", text);
     let wrong = [
         "GpuStub.toml:3:16: error[invalid-value]: `policy.platform-tag` takes no \"manylinux_9\"",
-        "GpuStub.toml:5:13: error[invalid-value]: `policy.rules.missing-header-version` does not take \"forbid\"",
+        "GpuStub.toml:5:26: error[invalid-value]: `policy.rules.missing-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
         let words = [&["check", "--message-format", "short"], paths].concat();
