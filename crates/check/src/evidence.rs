@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use gpustub_core::library::Library;
-use gpustub_object::{ImageFacts, Import};
+use gpustub_image::{ImageFacts, Import};
 
 use crate::gpu::{gpu_file, is_vendors, names_gpu_file};
 use crate::package::Image;
