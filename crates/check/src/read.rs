@@ -402,13 +402,13 @@ fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
     }
     let error = match read_image(bytes, &wanted) {
         Ok(mut facts) => {
-            let texts = read_strings(bytes, TEXTS, &evidence::is_kept, passed);
-            facts.texts = texts.unwrap_or_default();
+            let strings = read_strings(bytes, TEXTS, &evidence::is_kept, passed);
+            facts.strings = strings.unwrap_or_default();
             let names = evidence::judged_names(&facts, file);
             if !names.is_empty() {
                 let more = code_may_contain(bytes, &names, passed);
                 let whole = names.iter().filter(|name| !more.contains(name));
-                facts.whole_texts = whole.map(|name| (*name).to_owned()).collect();
+                facts.whole_strings = whole.map(|name| (*name).to_owned()).collect();
             }
             return Content::Image(Box::new(facts));
         }

@@ -61,12 +61,11 @@ pub struct ImageFacts {
     pub hidden: Vec<String>,
     /// Names of its sections, in the file's order; empty if the file does not have them.
     pub sections: Vec<String>,
-    /// Texts of its read-only data: empty, until the reader of the file asks
-    /// [`read_strings`](crate::read_strings) for those that matter.
-    pub texts: BTreeSet<String>,
-    /// Those of its texts that its reader asked for and found to stand for nothing longer: neither another text
-    /// goes on where they end, nor [`code_may_contain`](crate::code_may_contain) one.
-    pub whole_texts: BTreeSet<String>,
+    /// Strings of its read-only data: empty until the caller fills in the result of `read_strings`.
+    pub strings: BTreeSet<String>,
+    /// Strings that the caller requested and that are part of no longer one: neither another string
+    /// continues where they end, nor may code contain one (`code_may_contain`).
+    pub whole_strings: BTreeSet<String>,
     /// Its relocatable CUDA device code.
     pub device: DeviceCode,
     /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.

@@ -24,8 +24,8 @@ const STEP: usize = 1 << 20;
 /// Called with bytes that are not read again soon, so that a caller who has mapped them can release the memory.
 pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
 
-/// The texts in the read-only data of an image that contain one of `needles` and that `keep`
-/// wants, each once, sorted. A text is what lies between two NUL bytes; bytes that are not UTF-8
+/// The strings in the read-only data of an image that contain one of `needles` and that `keep`
+/// wants, each once, sorted. A string is what lies between two NUL bytes; bytes that are not UTF-8
 /// are replaced. Device code has sections of its own, which are not looked at.
 pub fn read_strings(
     bytes: &[u8],
@@ -43,23 +43,23 @@ pub fn read_strings(
     Ok(found)
 }
 
-/// Those of `texts` that machine code may put together, or longer ones that begin like them. Compilers
+/// Those of `strings` that machine code may put together, or longer ones that begin like them. Compilers
 /// build short strings from constants in instructions; of x86-64's, which hold eight bytes, that can
 /// be told.
 pub fn code_may_contain<'t>(
     bytes: &[u8],
-    texts: &[&'t str],
+    strings: &[&'t str],
     consumed: ConsumedFn<'_>,
 ) -> Vec<&'t str> {
     let (mut open, mut found): (Vec<&str>, Vec<&str>) =
-        texts.iter().partition(|text| word(text).is_some());
+        strings.iter().partition(|string| word(string).is_some());
     let mut left = MAX_SCANNED;
     let Ok(sections) = sections(bytes, Part::Code) else {
-        return texts.to_vec();
+        return strings.to_vec();
     };
     for data in sections {
         let Some(data) = data.filter(|data| data.len() <= left) else {
-            return texts.to_vec();
+            return strings.to_vec();
         };
         left -= data.len();
         find_words(data, &mut open, &mut found, consumed);
@@ -67,8 +67,8 @@ pub fn code_may_contain<'t>(
     found
 }
 
-fn word(text: &str) -> Option<[u8; 8]> {
-    text.as_bytes().first_chunk().copied()
+fn word(string: &str) -> Option<[u8; 8]> {
+    string.as_bytes().first_chunk().copied()
 }
 
 /// Moves those of `open` whose first word is there to `found`.
@@ -82,9 +82,9 @@ fn find_words<'t>(
         let end = data.len().min(start + STEP);
         // A word may lie across the end.
         let window = &data[start..data.len().min(end + 7)];
-        open.retain(|text| {
-            let has = word(text).is_some_and(|word| memmem::find(window, &word).is_some());
-            found.extend(has.then_some(*text));
+        open.retain(|string| {
+            let has = word(string).is_some_and(|word| memmem::find(window, &word).is_some());
+            found.extend(has.then_some(*string));
             !has
         });
         consumed(&data[start..end]);
@@ -157,9 +157,9 @@ struct Search<'n> {
     finder: memmem::Finder<'n>,
     /// From here on.
     from: usize,
-    /// The last text ended here.
+    /// The last string ended here.
     last: usize,
-    /// How many texts it may still find.
+    /// How many strings it may still find.
     left: usize,
 }
 
@@ -193,11 +193,11 @@ impl<'n> Search<'n> {
             let after = &data[at..data.len().min(at + REACH)];
             let before = &before[memrchr(0, before).map_or(0, |nul| nul + 1)..];
             let after = &after[..memchr(0, after).unwrap_or(after.len())];
-            // On behind the text, so that the work is that of one pass whatever the bytes are.
+            // On behind the string, so that the work is that of one pass whatever the bytes are.
             self.from = at + after.len();
             self.last = self.from;
-            let text = String::from_utf8_lossy(&data[at - before.len()..self.from]);
-            if keep(&text) && found.insert(text.into_owned()) {
+            let string = String::from_utf8_lossy(&data[at - before.len()..self.from]);
+            if keep(&string) && found.insert(string.into_owned()) {
                 self.left -= 1;
             }
         }
@@ -216,7 +216,7 @@ mod tests {
         find(
             data,
             &[".so"],
-            &|text| !text.contains("libm"),
+            &|string| !string.contains("libm"),
             &|part| *consumed.borrow_mut() += part.len(),
             &mut found,
         );
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_whole() {
+    fn strings_are_whole() {
         assert_eq!(
             found(b"liba.so\0x\0/b/libb.so.1\0libm.so\0nothing\0\xff.so\0liba.so"),
             ["/b/libb.so.1", "liba.so", "\u{fffd}.so"]
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_and_many_are_too_many() {
+    fn long_strings_are_cut_and_many_are_too_many() {
         let long = [&vec![b'a'; 3 * REACH][..], b".so", &vec![b'b'; 3 * REACH]].concat();
         assert_eq!(found(&long)[0].len(), 2 * REACH);
         let many: String = (0..2 * MAX_STRINGS).map(|n| format!("{n}.so\0")).collect();
@@ -241,11 +241,11 @@ mod tests {
     }
 
     #[test]
-    fn texts_lie_across_steps() {
+    fn strings_lie_across_steps() {
         for shift in 0..12 {
             let mut data = vec![0; 2 * STEP];
-            let text = b"/b/libb.so.1";
-            data[STEP - shift..][..text.len()].copy_from_slice(text);
+            let string = b"/b/libb.so.1";
+            data[STEP - shift..][..string.len()].copy_from_slice(string);
             assert_eq!(found(&data), ["/b/libb.so.1"], "{shift}");
         }
     }

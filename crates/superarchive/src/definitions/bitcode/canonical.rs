@@ -1,4 +1,4 @@
-//! Bitcode without what says for which processor, by which compiler and from which file it was made.
+//! Canonical bitcode: without target CPU and features, producer and source file name.
 //!
 //! Of the blocks of a module (`llvm/Bitcode/LLVMBitCodes.h`) only those are written anew that hold
 //! such things; the others are copied as they are. What tells places of others goes, where LLVM
