@@ -81,7 +81,12 @@ fn an_archive_is_written_once_and_cargo_told() {
     let archive = SuperArchive::parse(&bytes).unwrap();
     archive.verify().unwrap();
     let find = |view: &str, symbol: &str| {
-        let found = archive.view(view).unwrap().unwrap().find(symbol).unwrap();
+        let found = archive
+            .view(view)
+            .unwrap()
+            .unwrap()
+            .find_symbol(symbol)
+            .unwrap();
         found.map(|member| member.data().unwrap().to_vec())
     };
     let read = |path: &str| Some(fs::read(package.dir.join(path)).unwrap());
@@ -231,7 +236,7 @@ default-view = false
         let archive = SuperArchive::parse(&bytes).unwrap();
         archive.verify().unwrap();
         for view in archive.views() {
-            let found = view.unwrap().find("f").unwrap().unwrap();
+            let found = view.unwrap().find_symbol("f").unwrap().unwrap();
             assert_eq!(found.name(), b"f.bc");
             let data = found.data().unwrap();
             let has = |text: &[u8]| data.windows(text.len()).any(|part| part == text);

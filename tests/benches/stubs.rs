@@ -284,7 +284,7 @@ impl Bench {
             Err(error) => return println!("not measured: {error:?}"),
         };
         let list =
-            gpustub_object::read_symbols_file(&library, Default::default()).expect("a symbol list");
+            gpustub_image::read_symbols_file(&library, Default::default()).expect("a symbol list");
         let names: Vec<String> = list.functions().map(|s| s.name.clone()).collect();
         let stubs = self.own_library("bind", &names);
         let mut used = String::new();

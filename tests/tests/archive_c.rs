@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::process::Command;
 
-use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
+use gpustub_superarchive::{Definition, Input, Layer, LayerId, Plan, Request, View, ViewId};
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::target_dir;
@@ -28,7 +28,7 @@ fn archive() -> Result<Vec<u8>> {
     };
     let view = |name: &str, layers: &[usize]| View {
         name: name.to_owned(),
-        layers: layers.to_vec(),
+        layers: layers.iter().copied().map(LayerId).collect(),
     };
     let request = Request {
         layers: vec![
@@ -37,7 +37,7 @@ fn archive() -> Result<Vec<u8>> {
             layer("common", "sin.o", "both", &["sin", "tan"]),
         ],
         views: vec![view("gpu1", &[0, 2]), view("gpu2", &[1, 2])],
-        default: Some(1),
+        default: Some(ViewId(1)),
     };
     let mut bytes = Vec::new();
     let plan = Plan::new(&request).map_err(|error| format!("{error:?}"))?;

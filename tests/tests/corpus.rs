@@ -13,7 +13,7 @@ fn every_input_of_the_corpus_is_read_without_a_panic() {
         ("library", gpustub_core::fuzz::library),
         ("manifest", gpustub_core::fuzz::manifest),
         ("super_archive_write", |text| {
-            gpustub_object::fuzz::super_archive_write(text);
+            gpustub_superarchive::fuzz::super_archive_write(text);
         }),
         ("symbols", gpustub_core::fuzz::symbols),
     ];
@@ -46,7 +46,7 @@ fn seeds_get_past_the_readers() {
     assert_eq!((graph.nodes.len(), found), (4, Vec::new()));
     for (seed_of, symbols) in [("carried-by-an-object", 8), ("carried-by-the-index", 5)] {
         let text = seed(&format!("super_archive_write/{seed_of}"));
-        let found = gpustub_object::fuzz::super_archive_write(&text);
+        let found = gpustub_superarchive::fuzz::super_archive_write(&text);
         assert_eq!(found, Some(symbols), "{seed_of}");
     }
     let list = seed("symbols/all-attributes");

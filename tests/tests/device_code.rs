@@ -2,7 +2,7 @@
 //! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. What nvcc itself writes is
 //! held against NVIDIA's tools in `device_images.rs`.
 
-#[path = "../../crates/object/tests/damage/mod.rs"]
+#[path = "../../crates/image/tests/support/damage.rs"]
 mod damage;
 
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use damage::{changes, overwritten};
-use gpustub_object::{
+use gpustub_image::{
     DeviceCode, archive_device_code, archive_device_code_file, fuzz, read_device_code,
 };
 use gpustub_tests::cargo::gpustub;
@@ -145,14 +145,14 @@ fn archives_tell_what_their_objects_have() -> Result<()> {
         told(&objects),
         format!("{all} {{}} for  exports {{}} takes {{}}")
     );
-    assert!(!objects.is_prelinked());
+    assert!(!objects.is_device_linked());
     let common: Vec<String> = objects.archs().iter().map(ToString::to_string).collect();
     assert_eq!(common, ["sm_80"]);
     let linked = archive_device_code_file(&archive("linked.a", &[a, b, link])?)?;
     assert!(told(&linked).starts_with(&format!(r#"{all} {{"_a", "_b"}} for sm_80"#)));
-    assert!(linked.is_prelinked());
+    assert!(linked.is_device_linked());
     let alone = archive_device_code_file(&archive("link.a", &[link, host])?)?;
-    assert!(!alone.is_prelinked() && alone.archs().is_empty());
+    assert!(!alone.is_device_linked() && alone.archs().is_empty());
     let missing = archive_device_code_file(&dir.path().join("missing.a")).unwrap_err();
     assert!(missing.to_string().contains("missing.a"), "{missing}");
     Ok(())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::arch::{Arch, ArchKind, ArchSuffix};
-use gpustub_object::{DeviceCode, archive_device_code_file, read_device_code};
+use gpustub_image::{DeviceCode, archive_device_code_file, read_device_code};
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::wheel_libraries;
@@ -279,8 +279,8 @@ fn archives_that_hold_a_device_link_are_found() -> Result<()> {
     };
     let good = archive("libgood.a", &["b.o"])?;
     let bad = archive("libbad.a", &["b.o", "b.link.o"])?;
-    assert!(!archive_device_code_file(&good)?.is_prelinked());
-    assert!(archive_device_code_file(&bad)?.is_prelinked());
+    assert!(!archive_device_code_file(&good)?.is_device_linked());
+    assert!(archive_device_code_file(&bad)?.is_device_linked());
     let check = |path: &Path| -> Result<String> {
         Ok(run(gpustub(&["check", "--message-format", "short"])?.arg(path))?.stderr)
     };
@@ -369,7 +369,7 @@ fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
         let rows = symbols("--dyn-syms", &image)?.into_iter();
         let exported = rows.filter(|row| row.section != "UND");
         let exported = exported
-            .filter_map(|row| Some(row.name.strip_prefix(gpustub_object::REGISTER)?.to_owned()));
+            .filter_map(|row| Some(row.name.strip_prefix(gpustub_image::REGISTER)?.to_owned()));
         assert_eq!(linked.exported, exported.collect(), "{archs}");
     }
     Ok(())

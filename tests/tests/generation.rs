@@ -5,7 +5,7 @@ use std::process::Command;
 
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::target::Target;
-use gpustub_object::{Options, read_symbols_file};
+use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_of, plan_or_fail, trap_manifest};
 use gpustub_tests::{Result, scratch};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use gpustub_core::symbols::SymbolList;
-use gpustub_object::{Options, read_symbols_file};
+use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed, which};
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_gates};
 use gpustub_tests::{Result, repository, scratch};

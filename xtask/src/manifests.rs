@@ -11,7 +11,7 @@ mod merge;
 use std::path::Path;
 
 use gpustub_core::symbols::SymbolList;
-use gpustub_object::{Options as ReadOptions, read_symbols_file};
+use gpustub_image::{Options as ReadOptions, read_symbols_file};
 
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};
 use merge::Evidence;

@@ -10,7 +10,7 @@ use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
 use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
-use gpustub_object::{Options, read_symbols_file};
+use gpustub_image::{Options, read_symbols_file};
 
 use crate::cli::{self, TextOrJson};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! `cargo gpustub symbols`: what a library exports.
 
 use gpustub_core::symbols::{Kind, Symbol, SymbolList};
-use gpustub_object::{Options, read_symbols_file, to_ifs};
+use gpustub_image::{Options, read_symbols_file, to_ifs};
 use serde_json::json;
 
 use crate::cli::{self, SymbolsFormat};

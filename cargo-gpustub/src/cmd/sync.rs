@@ -218,7 +218,7 @@ fn extract(
             ),
         }));
     }
-    let mut list = match gpustub_object::read_symbols_file(file, Default::default()) {
+    let mut list = match gpustub_image::read_symbols_file(file, Default::default()) {
         Ok(list) => list,
         Err(error) => return Ok((Vec::new(), vec![error.diagnostic()])),
     };

@@ -6,7 +6,7 @@ use gpustub_core::device_link::{Kind, Node, NodeForm};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
-use gpustub_object::archive_device_code_file;
+use gpustub_image::archive_device_code_file;
 
 use super::{Builder, Of, link, runtime};
 use crate::workspace::folder;
@@ -80,7 +80,7 @@ impl Builder<'_> {
                     self.made.found.push(error);
                     node.archs = holds;
                 }
-                node.prelinked = code.is_prelinked().then(Vec::new);
+                node.prelinked = code.is_device_linked().then(Vec::new);
             }
             Err(error) => self.made.found.push(node_placed(error.diagnostic(), node)),
         }

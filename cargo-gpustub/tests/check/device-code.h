@@ -1,5 +1,5 @@
 /* What nvcc leaves of relocatable device code in objects and device links, without device code:
- * sections, symbols and containers as crates/object/src/device.rs reads them. */
+ * sections, symbols and containers as crates/image/src/device.rs reads them. */
 struct wrapper { unsigned magic, version; const void *code; void *unused; };
 struct entry {
     unsigned short kind, version;

@@ -445,8 +445,7 @@ fn canonical_bitcode_is_shared() {
     )
     .unwrap();
     let (_, err) = ends(0, folder, &[&build[..], &["--canonical"]].concat());
-    let told =
-        "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: it is in a wrapper";
+    let told = "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: module is in a wrapper";
     assert!(err.contains(told), "{err}");
     assert!(err.contains("note: 1 modules"), "{err}");
 }

@@ -210,7 +210,7 @@ pub unsafe extern "C" fn gpustub_archive_find(
     // SAFETY: as the caller promises.
     status(|| unsafe {
         let (view, symbol) = (read(view)?, bytes(symbol.cast(), length)?);
-        Ok(fill(member, view.find(symbol)))
+        Ok(fill(member, view.find_symbol(symbol)))
     })
 }
 

@@ -21,11 +21,11 @@ pub fn of(error: Error) -> c_int {
     match error {
         Error::NotAnArchive => NOT_AN_ARCHIVE,
         Error::NoViews => NO_VIEWS,
-        Error::Version { .. } => VERSION,
-        Error::Length { .. } => LENGTH,
-        Error::Moved { .. } => MOVED,
-        Error::Contents { .. } => CONTENTS,
-        Error::Damaged(_) => DAMAGED,
+        Error::UnsupportedVersion { .. } => VERSION,
+        Error::SizeMismatch { .. } => LENGTH,
+        Error::MemberMoved { .. } => MOVED,
+        Error::HashMismatch { .. } => CONTENTS,
+        Error::Malformed(_) => DAMAGED,
         _ => OTHER,
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes of any address and any contents.
+//! Unaligned, untrusted byte access.
 
 /// Little-endian numbers in bytes that nobody has checked. Offsets are 64 bits wide on every host.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
-//! What can be wrong.
+//! Errors of the reader.
 
 use core::fmt;
 
-/// Why something of a super-archive cannot be given.
+/// Reason for which a super-archive, or a part of it, cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,29 +11,29 @@ pub enum Error {
     /// An archive without views: an ordinary one, or one whose views another tool has dropped.
     NoViews,
     /// Written in a format that this reader does not know.
-    Version {
+    UnsupportedVersion {
         /// The major version of that format.
         major: u16,
     },
     /// The archive is longer or shorter than it was when it was written.
-    Length {
+    SizeMismatch {
         /// Its length in bytes then.
         written: u64,
         /// Its length in bytes now.
         found: u64,
     },
     /// A member is no longer where it was, or its header is another.
-    Moved {
+    MemberMoved {
         /// The index of the member.
         member: u32,
     },
     /// The contents of a member are not those that were written.
-    Contents {
+    HashMismatch {
         /// The index of the member.
         member: u32,
     },
     /// Numbers that point nowhere, or a table that is not as written.
-    Damaged(Part),
+    Malformed(Part),
 }
 
 /// A part of a super-archive.
@@ -55,27 +55,23 @@ pub enum Part {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnArchive => f.write_str("this is no archive"),
-            Self::NoViews => f.write_str("this archive has no views of a super-archive"),
-            Self::Version { major } => {
-                write!(
-                    f,
-                    "this super-archive is of format {major}, which this reader does not know"
-                )
+            Self::NotAnArchive => f.write_str("not an archive"),
+            Self::NoViews => f.write_str("archive without the views of a super-archive"),
+            Self::UnsupportedVersion { major } => {
+                write!(f, "unsupported format version {major} of a super-archive")
             }
-            Self::Length { written, found } => write!(
+            Self::SizeMismatch { written, found } => write!(
                 f,
-                "this super-archive has been changed: it has {found} bytes, and was written with {written}"
+                "super-archive changed: {found} bytes, but {written} were written"
             ),
-            Self::Moved { member } => write!(
+            Self::MemberMoved { member } => {
+                write!(f, "super-archive changed: member {member} was moved")
+            }
+            Self::HashMismatch { member } => write!(
                 f,
-                "this super-archive has been changed: member {member} is not where it was"
+                "super-archive changed: contents of member {member} do not match their hash"
             ),
-            Self::Contents { member } => write!(
-                f,
-                "this super-archive has been changed: member {member} has other contents"
-            ),
-            Self::Damaged(part) => write!(f, "this super-archive is damaged in {part}"),
+            Self::Malformed(part) => write!(f, "malformed super-archive: {part}"),
         }
     }
 }
@@ -83,11 +79,11 @@ impl fmt::Display for Error {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Archive => "its first members",
-            Self::Header => "the header of its tables",
-            Self::Views => "its list of views",
-            Self::Symbols => "a view's table of symbols",
-            Self::Members => "its list of members",
+            Self::Archive => "header of one of the first members",
+            Self::Header => "header of the tables",
+            Self::Views => "list of views",
+            Self::Symbols => "symbol table of a view",
+            Self::Members => "list of members",
         })
     }
 }

@@ -10,7 +10,7 @@ pub const MAGIC: [u8; 16] = *b"\x7fgpustub archive";
 pub const TRAILER: [u8; 16] = *b"\x7fgpustub trailer";
 
 /// How many bytes a symbol's name may have however many views share it: see `FORMAT.md`.
-pub const SHARED_NAME: u64 = 4096;
+pub const MAX_SHARED_NAME: u64 = 4096;
 
 /// The version of the format. A reader refuses others; what a later minor version adds, it does not
 /// look at.
@@ -91,11 +91,11 @@ pub struct Header {
 
 impl Header {
     pub fn read(blob: Bytes<'_>) -> Result<Self, Error> {
-        let major = blob.u16(16).ok_or(Error::Damaged(Part::Header))?;
+        let major = blob.u16(16).ok_or(Error::Malformed(Part::Header))?;
         if major != MAJOR {
-            return Err(Error::Version { major });
+            return Err(Error::UnsupportedVersion { major });
         }
-        Self::fields(blob).ok_or(Error::Damaged(Part::Header))
+        Self::fields(blob).ok_or(Error::Malformed(Part::Header))
     }
 
     fn fields(blob: Bytes<'_>) -> Option<Self> {

@@ -3,7 +3,7 @@
 /// The hash of these bytes, as the tables have it: 16 bytes at a time, the last ones filled up with
 /// zeros. It finds accidents, not attacks.
 #[must_use]
-pub fn of(bytes: &[u8]) -> u64 {
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let (mut hash, mut rest) = (bytes.len() as u64, bytes);
     while let Some((block, behind)) = rest.split_first_chunk() {
         hash = step(hash, u128::from_le_bytes(*block));
@@ -56,8 +56,8 @@ mod tests {
 
     use super::*;
 
-    /// As `FORMAT.md` tells it.
-    fn as_told(bytes: &[u8]) -> u64 {
+    /// The hash as `FORMAT.md` specifies it.
+    fn as_specified(bytes: &[u8]) -> u64 {
         let mut filled = bytes.to_vec();
         filled.resize(bytes.len().next_multiple_of(16), 0);
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
@@ -78,18 +78,18 @@ mod tests {
         for size in 0..bytes.len() {
             for part in bytes.windows(size.max(1)) {
                 let part = &part[..size];
-                assert_eq!(of(part), as_told(part), "{part:?}");
+                assert_eq!(hash_bytes(part), as_specified(part), "{part:?}");
             }
         }
     }
 
     #[test]
     fn zeros_and_single_bits_count() {
-        let mut hashes: HashSet<u64> = (0..200).map(|size| of(&[0; 200][..size])).collect();
+        let mut hashes: HashSet<u64> = (0..200).map(|size| hash_bytes(&[0; 200][..size])).collect();
         for bit in 0..199 * 8 {
             let mut bytes = [0; 199];
             bytes[bit / 8] = 1 << (bit % 8);
-            hashes.insert(of(&bytes));
+            hashes.insert(hash_bytes(&bytes));
         }
         assert_eq!(hashes.len(), 200 + 199 * 8);
     }
@@ -100,7 +100,9 @@ mod tests {
         let mangled = |number: u32| std::format!("_ZN4math6kernelILi{number}EEvPKfS2_Pfj");
         let plain = |number: u32| std::format!("__clc_cos{number}");
         for name in [&mangled as &dyn Fn(u32) -> std::string::String, &plain] {
-            let hashes: Vec<u64> = (0..5000).map(|at| of(name(at).as_bytes())).collect();
+            let hashes: Vec<u64> = (0..5000)
+                .map(|at| hash_bytes(name(at).as_bytes()))
+                .collect();
             let parts = [0, 32].map(|shift| {
                 let slots = hashes.iter().map(|hash| hash >> shift & 0x3FFF);
                 slots.collect::<HashSet<_>>().len()

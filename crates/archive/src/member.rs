@@ -1,10 +1,11 @@
 //! Members.
 
 use crate::bytes::Bytes;
-use crate::carrier::AR_HEADER_SIZE;
+use crate::container::AR_HEADER_SIZE;
 use crate::error::{Error, Part};
 use crate::format::{HIDDEN, MEMBER_SIZE};
-use crate::{SuperArchive, hash};
+use crate::hash::hash_bytes;
+use crate::tables::Tables;
 
 /// A member: an object file, a module of bitcode, or anything else.
 #[derive(Clone, Copy, Debug)]
@@ -21,22 +22,22 @@ pub struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    pub(crate) fn read(of: SuperArchive<'a>, index: u32) -> Result<Self, Error> {
-        let damaged = Error::Damaged(Part::Members);
-        if index >= of.header.members.count {
-            return Err(damaged);
+    pub(crate) fn read(tables: Tables<'a>, index: u32) -> Result<Self, Error> {
+        let malformed = Error::Malformed(Part::Members);
+        if index >= tables.header.members.count {
+            return Err(malformed);
         }
-        Self::fields(of, index).ok_or(damaged)
+        Self::fields(tables, index).ok_or(malformed)
     }
 
-    fn fields(of: SuperArchive<'a>, index: u32) -> Option<Self> {
-        let blob = of.blob;
-        let entry = of.header.members.at + u64::from(index) * MEMBER_SIZE;
+    fn fields(tables: Tables<'a>, index: u32) -> Option<Self> {
+        let blob = tables.blob;
+        let entry = tables.header.members.at + u64::from(index) * MEMBER_SIZE;
         let hidden = blob.u32(entry + 32)? & HIDDEN != 0;
         Some(Self {
-            archive: if hidden { blob } else { of.archive },
+            archive: if hidden { blob } else { tables.archive },
             index,
-            name: of.text(entry + 24)?,
+            name: tables.text(entry + 24)?,
             at: blob.u64(entry)?,
             size: blob.u64(entry + 8)?,
             contents_hash: blob.u64(entry + 16)?,
@@ -44,7 +45,7 @@ impl<'a> Member<'a> {
         })
     }
 
-    /// Its number among [`SuperArchive::members`]: two views share a member if it is the same.
+    /// Its index among the members of the archive: two views share a member if it is the same.
     pub fn index(&self) -> usize {
         self.index as usize
     }
@@ -59,8 +60,8 @@ impl<'a> Member<'a> {
         self.size
     }
 
-    /// Whether ordinary tools see it, too: it is in the default view.
-    pub fn is_ordinary(&self) -> bool {
+    /// Whether the default view has it, which ordinary tools read.
+    pub fn in_default_view(&self) -> bool {
         self.header_hash.is_some()
     }
 
@@ -70,11 +71,11 @@ impl<'a> Member<'a> {
     ///
     /// If another tool has moved it, or its header is not as written.
     pub fn data(&self) -> Result<&'a [u8], Error> {
-        let moved = Error::Moved { member: self.index };
+        let moved = Error::MemberMoved { member: self.index };
         if let Some(written) = self.header_hash {
             let header = self.at.checked_sub(AR_HEADER_SIZE).ok_or(moved)?;
             let header = self.archive.get(header, AR_HEADER_SIZE).ok_or(moved)?;
-            if hash::of(header.0) as u32 != written {
+            if hash_bytes(header.0) as u32 != written {
                 return Err(moved);
             }
         }
@@ -84,10 +85,10 @@ impl<'a> Member<'a> {
 
     /// Its contents, if they hash to what was written.
     pub(crate) fn verify(&self) -> Result<(), Error> {
-        if hash::of(self.data()?) == self.contents_hash {
+        if hash_bytes(self.data()?) == self.contents_hash {
             Ok(())
         } else {
-            Err(Error::Contents { member: self.index })
+            Err(Error::HashMismatch { member: self.index })
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Everything checked against what was written.
 
 use crate::error::{Error, Part};
-use crate::format::{HEADER_SIZE, SHARED_NAME};
-use crate::{SuperArchive, hash};
+use crate::format::{HEADER_SIZE, MAX_SHARED_NAME};
+use crate::hash::hash_bytes;
+use crate::super_archive::SuperArchive;
 
 impl SuperArchive<'_> {
     /// Reads all of it: the tables against their hash, each member's contents against theirs, and
@@ -13,29 +14,31 @@ impl SuperArchive<'_> {
     ///
     /// The first thing that is not as it was written.
     pub fn verify(&self) -> Result<(), Error> {
-        let damaged = Error::Damaged(Part::Header);
-        let size = self.header.tables_size.checked_sub(HEADER_SIZE);
-        let tables = size.and_then(|size| self.blob.get(HEADER_SIZE, size));
+        let malformed = Error::Malformed(Part::Header);
+        let size = self.tables.header.tables_size.checked_sub(HEADER_SIZE);
+        let tables = size.and_then(|size| self.tables.blob.get(HEADER_SIZE, size));
         // The header's last field is the hash.
-        let header = self.blob.get(0, HEADER_SIZE - 8).ok_or(damaged)?;
-        if hash::of(header.0) ^ hash::of(tables.ok_or(damaged)?.0) != self.header.tables_hash {
-            return Err(damaged);
+        let header = self.tables.blob.get(0, HEADER_SIZE - 8).ok_or(malformed)?;
+        if hash_bytes(header.0) ^ hash_bytes(tables.ok_or(malformed)?.0)
+            != self.tables.header.tables_hash
+        {
+            return Err(malformed);
         }
         // Neither members nor views share bytes: together they are no more work than there are bytes.
-        let mut left = self.archive.len();
+        let mut left = self.tables.archive.len();
         for member in self.members() {
             let member = member?;
             let rest = left.checked_sub(member.size());
-            left = rest.ok_or(Error::Damaged(Part::Members))?;
+            left = rest.ok_or(Error::Malformed(Part::Members))?;
             member.verify()?;
         }
-        let mut left = self.header.tables_size;
-        let mut names = u64::from(self.header.texts.count);
+        let mut left = self.tables.header.tables_size;
+        let mut names = u64::from(self.tables.header.texts.count);
         for view in self.views() {
             let view = view?;
             let rest = left.checked_sub(view.tables_size());
-            left = rest.ok_or(Error::Damaged(Part::Views))?;
-            names += view.most_symbols() * SHARED_NAME;
+            left = rest.ok_or(Error::Malformed(Part::Views))?;
+            names += view.most_symbols() * MAX_SHARED_NAME;
         }
         for view in self.views() {
             let view = view?;

@@ -4,13 +4,15 @@ use core::ops::Range;
 
 use crate::error::{Error, Part};
 use crate::format::{ENTRY_SIZE, LAYER_SIZE, SLOT_SIZE, Slots, Table};
-use crate::{Member, SuperArchive, hash};
+use crate::hash::hash_bytes;
+use crate::member::Member;
+use crate::tables::Tables;
 
 /// One of the archives in a super-archive. It was declared as a list of layers, which are searched
 /// in their order for each symbol; what that search finds stands in one table.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    of: SuperArchive<'a>,
+    tables: Tables<'a>,
     name: &'a [u8],
     slots: Slots,
     symbols: u32,
@@ -50,7 +52,7 @@ impl<'a> Iterator for Symbols<'a> {
             let full = view.slot(slot).transpose()?;
             Some(full.and_then(|(_, at)| {
                 let (name, member) = view.symbol(at)?;
-                let member = Member::read(view.of, member)?;
+                let member = Member::read(view.tables, member)?;
                 Ok(Symbol { name, member })
             }))
         })
@@ -58,14 +60,14 @@ impl<'a> Iterator for Symbols<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn read(of: SuperArchive<'a>, at: u64) -> Option<Self> {
-        let within = of.header.tables_size;
-        let table = |at, size| Table::read(of.blob, at, size, within);
+    pub(crate) fn read(tables: Tables<'a>, at: u64) -> Option<Self> {
+        let within = tables.header.tables_size;
+        let table = |at, size| Table::read(tables.blob, at, size, within);
         Some(Self {
-            of,
-            name: of.text(at)?,
-            slots: Slots::read(of.blob, at + 8, SLOT_SIZE, within)?,
-            symbols: of.blob.u32(at + 16)?,
+            tables,
+            name: tables.text(at)?,
+            slots: Slots::read(tables.blob, at + 8, SLOT_SIZE, within)?,
+            symbols: tables.blob.u32(at + 16)?,
             members: table(at + 20, ENTRY_SIZE)?,
             layers: table(at + 28, LAYER_SIZE)?,
         })
@@ -86,10 +88,10 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     ///
-    /// If what is looked at of the tables is damaged.
-    pub fn find(&self, symbol: impl AsRef<[u8]>) -> Result<Option<Member<'a>>, Error> {
+    /// [`Error::Malformed`] if the tables are corrupt.
+    pub fn find_symbol(&self, symbol: impl AsRef<[u8]>) -> Result<Option<Member<'a>>, Error> {
         let name = symbol.as_ref();
-        let hash = hash::of(name);
+        let hash = hash_bytes(name);
         let mut slot = hash as u32;
         for _ in 0..self.slots.slots() {
             let Some((word, at)) = self.slot(slot & self.slots.mask())? else {
@@ -98,7 +100,7 @@ impl<'a> View<'a> {
             if word == (hash >> 32) as u32 {
                 let symbol = self.symbol(at)?;
                 if symbol.0 == name {
-                    return Member::read(self.of, symbol.1).map(Some);
+                    return Member::read(self.tables, symbol.1).map(Some);
                 }
             }
             slot = slot.wrapping_add(1);
@@ -125,19 +127,19 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     ///
-    /// If what is looked at of the tables is damaged.
+    /// [`Error::Malformed`] if the tables are corrupt.
     pub fn member_at(&self, index: usize) -> Result<Option<(Member<'a>, usize)>, Error> {
         if index >= self.member_count() {
             return Ok(None);
         }
         let at = self.members.at + index as u64 * ENTRY_SIZE;
-        let damaged = Error::Damaged(Part::Members);
-        let member = self.of.blob.u32(at).ok_or(damaged)?;
-        let layer = self.of.blob.u32(at + 4).ok_or(damaged)?;
+        let malformed = Error::Malformed(Part::Members);
+        let member = self.tables.blob.u32(at).ok_or(malformed)?;
+        let layer = self.tables.blob.u32(at + 4).ok_or(malformed)?;
         if layer >= self.layers.count {
-            return Err(damaged);
+            return Err(malformed);
         }
-        Ok(Some((Member::read(self.of, member)?, layer as usize)))
+        Ok(Some((Member::read(self.tables, member)?, layer as usize)))
     }
 
     /// Its members: see [`View::member_at`].
@@ -156,13 +158,13 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     ///
-    /// If what is looked at of the tables is damaged.
+    /// [`Error::Malformed`] if the tables are corrupt.
     pub fn layer_at(&self, index: usize) -> Result<Option<Layer<'a>>, Error> {
         if index >= self.layer_count() {
             return Ok(None);
         }
         let at = self.layers.at + index as u64 * LAYER_SIZE;
-        let name = self.of.text(at).ok_or(Error::Damaged(Part::Views))?;
+        let name = self.tables.text(at).ok_or(Error::Malformed(Part::Views))?;
         Ok(Some(Layer { name }))
     }
 
@@ -184,10 +186,10 @@ impl<'a> View<'a> {
         self.symbols.min(self.slots.slots() / 2).into()
     }
 
-    /// That [`View::find`] comes to each full slot, that there are as many as was written, and that
+    /// That [`View::find_symbol`] comes to each full slot, that there are as many as was written, and that
     /// each has a member. All names together are at most `names` bytes, of which the rest is left.
     pub(crate) fn verify_symbols(&self, names: &mut u64) -> Result<(), Error> {
-        let damaged = Error::Damaged(Part::Symbols);
+        let malformed = Error::Malformed(Part::Symbols);
         let (slots, mask) = (self.slots.slots(), self.slots.mask());
         // The first slot may belong to full ones at the end.
         let mut run = 0;
@@ -204,19 +206,19 @@ impl<'a> View<'a> {
                 continue;
             };
             let (name, member) = self.symbol(at)?;
-            Member::read(self.of, member)?;
-            *names = names.checked_sub(name.len() as u64).ok_or(damaged)?;
-            let hash = hash::of(name);
+            Member::read(self.tables, member)?;
+            *names = names.checked_sub(name.len() as u64).ok_or(malformed)?;
+            let hash = hash_bytes(name);
             let distance = slot.wrapping_sub(hash as u32) & mask;
             if (hash >> 32) as u32 != word || distance > run {
-                return Err(damaged);
+                return Err(malformed);
             }
             run += 1;
             full += 1;
         }
         // An empty one ends the search for what is not there.
         if full != self.symbols || full > slots / 2 {
-            return Err(damaged);
+            return Err(malformed);
         }
         Ok(())
     }
@@ -225,19 +227,19 @@ impl<'a> View<'a> {
     fn slot(&self, slot: u32) -> Result<Option<(u32, u64)>, Error> {
         let at = self.slots.at + u64::from(slot) * SLOT_SIZE;
         let entry = || {
-            let hash = self.of.blob.u32(at)?;
-            let member = self.of.blob.u32(at + 12)?;
+            let hash = self.tables.blob.u32(at)?;
+            let member = self.tables.blob.u32(at + 12)?;
             Some((member != 0).then_some((hash, at)))
         };
-        entry().ok_or(Error::Damaged(Part::Symbols))
+        entry().ok_or(Error::Malformed(Part::Symbols))
     }
 
     /// The name in a slot that is not empty, and the index of the member.
     fn symbol(&self, at: u64) -> Result<(&'a [u8], u32), Error> {
         let entry = || {
-            let member = self.of.blob.u32(at + 12)?.checked_sub(1)?;
-            Some((self.of.text(at + 4)?, member))
+            let member = self.tables.blob.u32(at + 12)?.checked_sub(1)?;
+            Some((self.tables.text(at + 4)?, member))
         };
-        entry().ok_or(Error::Damaged(Part::Symbols))
+        entry().ok_or(Error::Malformed(Part::Symbols))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use gpustub_core::library::Library;
-use gpustub_object::{ImageFacts, Import};
+use gpustub_image::{ImageFacts, Import};
 
 use crate::gpu::{gpu_file, is_vendors, names_gpu_file};
 use crate::package::Image;
@@ -48,12 +48,12 @@ pub fn judged_names<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
         let library = gpu_file(name).filter(|gpu| !gpu.hashed)?.library?;
         going_on(library, name)
     };
-    let names = facts.texts.iter().map(String::as_str);
+    let names = facts.strings.iter().map(String::as_str);
     let names = names.filter(|name| goes_on(name).is_some());
     names
         .filter(|name| {
             let longer = format!("{name}.");
-            !facts.texts.iter().any(|text| text.contains(&longer))
+            !facts.strings.iter().any(|text| text.contains(&longer))
         })
         .collect()
 }
@@ -97,7 +97,7 @@ pub fn has_cudart(image: &Image<'_>) -> bool {
 pub fn implib<'a>(image: &Image<'a>) -> Option<&'a str> {
     let mut libraries = image
         .facts
-        .texts
+        .strings
         .iter()
         .filter_map(|text| text.strip_prefix(IMPLIB)?.split(':').next());
     libraries.next()
@@ -124,5 +124,5 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::
 });
 
 fn has_text(image: &Image<'_>, is_it: impl Fn(&str) -> bool) -> bool {
-    image.facts.texts.iter().any(|text| is_it(text))
+    image.facts.strings.iter().any(|text| is_it(text))
 }

@@ -1,6 +1,6 @@
 //! What is looked at: a file, a directory or an archive, as facts.
 
-use gpustub_object::{ImageFacts, ObjectFacts, Problem};
+use gpustub_image::{ImageFacts, ObjectFacts, Problem};
 
 /// Something that is shipped as one: what was named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_object::{
-    Passed, Problem, archive_members, code_may_have, read_image, read_object, read_texts,
+use gpustub_image::{
+    ConsumedFn, Problem, archive_members, code_may_contain, read_image, read_object, read_strings,
 };
 
 use crate::evidence::{self, TEXTS};
@@ -394,7 +394,7 @@ impl Reader {
 const TOO_MANY: &str = "it has more members than are looked at";
 
 /// What is in an ELF file of this name; other bytes are of no interest.
-fn content(bytes: &[u8], file: &str, passed: Passed<'_>) -> Content {
+fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
     // Code for GPUs is ELF too, and no loader's or linker's business: EM_CUDA, EM_AMDGPU.
     let machine = bytes.get(18..20);
     if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
@@ -402,13 +402,13 @@ fn content(bytes: &[u8], file: &str, passed: Passed<'_>) -> Content {
     }
     let error = match read_image(bytes, &wanted) {
         Ok(mut facts) => {
-            let texts = read_texts(bytes, TEXTS, &evidence::is_kept, passed);
-            facts.texts = texts.unwrap_or_default();
+            let strings = read_strings(bytes, TEXTS, &evidence::is_kept, passed);
+            facts.strings = strings.unwrap_or_default();
             let names = evidence::judged_names(&facts, file);
             if !names.is_empty() {
-                let more = code_may_have(bytes, &names, passed);
+                let more = code_may_contain(bytes, &names, passed);
                 let whole = names.iter().filter(|name| !more.contains(name));
-                facts.whole_texts = whole.map(|name| (*name).to_owned()).collect();
+                facts.whole_strings = whole.map(|name| (*name).to_owned()).collect();
             }
             return Content::Image(Box::new(facts));
         }

@@ -48,7 +48,7 @@ fn is_of_gpus(image: &Image<'_>) -> bool {
     // Only texts and implib's names that are of GPUs were kept.
     names.any(|name| is_vendors(name) || taken_for(name).is_some() || has_word(name))
         || image.runpath().any(has_word)
-        || !facts.texts.is_empty()
+        || !facts.strings.is_empty()
         || facts
             .sections
             .iter()

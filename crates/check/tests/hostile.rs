@@ -2,7 +2,7 @@
 
 mod archive;
 // By which the readers of object files are tested.
-#[path = "../../object/tests/damage/mod.rs"]
+#[path = "../../image/tests/support/damage.rs"]
 mod damage;
 
 use std::sync::LazyLock;

@@ -26,7 +26,7 @@ pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<
     let mut taken = BTreeSet::new();
     let mut wanted = VecDeque::from([symbol.to_owned()]);
     while let Some(symbol) = wanted.pop_front() {
-        let Some(member) = view.find(&symbol)? else {
+        let Some(member) = view.find_symbol(&symbol)? else {
             return Err(format!("nobody defines {symbol}").into());
         };
         if !taken.insert(member.index()) {

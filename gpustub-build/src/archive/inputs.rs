@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::Diagnostic;
-use gpustub_object::superarchive::{Layer, Source};
+use gpustub_core::diag::{Diagnostic, IO_ERROR, MALFORMED_LIBRARY};
+use gpustub_superarchive::{Error, Layer, Problem, Source};
 
 /// A layer, and the archives, folders and object files that it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Inputs {
         for layer in layers {
             let sources = layer.paths.iter().map(|path| Source::open(path));
             let sources: Result<_, _> = sources.collect();
-            let sources = sources.map_err(|error| Box::new(error.diagnostic()))?;
+            let sources = sources.map_err(|error| diagnostic(&error))?;
             inputs.layers.push((layer.name.clone(), sources));
             inputs.paths.extend_from_slice(&layer.paths);
         }
@@ -47,7 +47,7 @@ impl Inputs {
             let mut members = Vec::new();
             for source in sources {
                 let layer = source.layer();
-                members.extend(layer.map_err(|error| Box::new(error.diagnostic()))?.members);
+                members.extend(layer.map_err(|error| diagnostic(&error))?.members);
             }
             layers.push(Layer {
                 name: name.clone(),
@@ -56,4 +56,13 @@ impl Inputs {
         }
         Ok(layers)
     }
+}
+
+/// The diagnostic for an input that cannot be read.
+fn diagnostic(error: &Error) -> Box<Diagnostic> {
+    let code = match error.problem() {
+        Problem::Unreadable(_) => &IO_ERROR,
+        _ => &MALFORMED_LIBRARY,
+    };
+    Box::new(Diagnostic::error(code, error.to_string()).help(error.help()))
 }

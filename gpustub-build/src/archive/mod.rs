@@ -12,7 +12,10 @@ use gpustub_core::diag::{
     Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NONCANONICAL_BITCODE,
 };
 use gpustub_core::manifest::{Archive, in_out_dir};
-use gpustub_object::superarchive::{Canonical, Conflict, Layer, Plan, Request, View, WriteError};
+use gpustub_superarchive::{
+    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Plan, Request, View,
+    ViewId, WriteError,
+};
 
 use crate::{Directive, files};
 pub use inputs::{Inputs, LayerPaths};
@@ -115,43 +118,44 @@ fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
 pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     let views = archive.views.iter().map(|view| View {
         name: view.name.value.clone(),
-        layers: view.layers.clone(),
+        layers: view.layers.iter().copied().map(LayerId).collect(),
     });
     Request {
         layers,
         views: views.collect(),
-        default: archive.default_view,
+        default: archive.default_view.map(ViewId),
     }
 }
 
 /// What is told of modules of bitcode that have no canonical form, once for each layer and reason.
-pub fn not_canonical(layers: &[Layer<'_>], canonical: &Canonical) -> Vec<Diagnostic> {
-    let mut told: BTreeMap<(usize, String), (usize, usize)> = BTreeMap::new();
-    for (layer, member, why) in &canonical.left {
-        let (_, count) = told
-            .entry((*layer, why.to_string()))
-            .or_insert((*member, 0));
+pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {
+    // The first member of each layer and reason, and the number of members.
+    let mut found: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
+    for one in &canonical.unchanged {
+        let (_, count) = found
+            .entry((one.layer, one.reason.to_string()))
+            .or_insert((one.member, 0));
         *count += 1;
     }
-    let told = told.into_iter().map(|((layer, why), (first, count))| {
-        let layer = &layers[layer];
-        let name = String::from_utf8_lossy(&layer.members[first].name);
+    let warnings = found.into_iter().map(|((layer, reason), (first, count))| {
+        let layer = &layers[layer.0];
+        let name = String::from_utf8_lossy(&layer.members[first.0].name);
         let more = match count {
             1 => String::new(),
             _ => format!(" and {} more", count - 1),
         };
         let message = format!(
-            "layer `{}`: `{name}`{more} stays as it is: {why}",
+            "layer `{}`: `{name}`{more} stays as it is: {reason}",
             layer.name
         );
         Diagnostic::warning(&NONCANONICAL_BITCODE, message)
             .help("families share it only where it is byte for byte the same")
     });
-    told.collect()
+    warnings.collect()
 }
 
-/// Why a super-archive cannot be written, each with the index of the view that it is about.
-pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usize>, Diagnostic)> {
+/// Reasons for which a super-archive cannot be written, each with the view that it is about.
+pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<ViewId>, Diagnostic)> {
     /// Of one view at most so many are told.
     const SHOWN: usize = 10;
     match error {
@@ -164,23 +168,24 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usi
             }
             told
         }
-        WriteError::NoLayer(view, layer) => {
-            let (name, count) = (&request.views[*view].name, request.layers.len());
+        WriteError::UnknownLayer { view, layer } => {
+            let (name, count) = (&request.views[view.0].name, request.layers.len());
+            let layer = layer.0;
             let message = format!("view `{name}` has a layer {layer}, and there are {count}");
             let one = Diagnostic::error(&LAYER_CONFLICT, message);
             vec![(Some(*view), one.help("layers are counted from 0"))]
         }
-        WriteError::NoView(view) => {
-            let count = request.views.len();
+        WriteError::UnknownDefaultView(view) => {
+            let (view, count) = (view.0, request.views.len());
             let message = format!("the default is view {view}, and there are {count}");
             let one = Diagnostic::error(&LAYER_CONFLICT, message);
             vec![(None, one.help("views are counted from 0"))]
         }
-        WriteError::SameName(name) => {
+        WriteError::DuplicateViewName(name) => {
             let message = format!("two views have the name `{name}`");
             let at = request.views.iter().rposition(|view| view.name == *name);
             vec![(
-                at,
+                at.map(ViewId),
                 Diagnostic::error(&LAYER_CONFLICT, message).help("rename one"),
             )]
         }
@@ -192,22 +197,22 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<usi
     }
 }
 
-fn conflict(request: &Request<'_>, view: usize, conflict: &Conflict<'_>) -> Diagnostic {
+fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Diagnostic {
     let text = String::from_utf8_lossy;
-    let view = &request.views[view];
-    let layer = |at: usize| &request.layers[view.layers[at]].name;
-    let (shadow, symbol) = (&conflict.shadow, text(conflict.shadow.symbol));
-    let (taken, needed_for) = (layer(shadow.taken_layer), text(conflict.needed_for));
+    let view = &request.views[view.0];
+    let layer = |position: LayerPosition| &request.layer_at(view, position).name;
+    let (overridden, symbol) = (&conflict.overridden, text(conflict.overridden.symbol));
+    let (chosen, needed_for) = (layer(overridden.chosen_layer), text(conflict.needed_for));
     let message = format!(
         "view `{}`: `{}` of layer `{}` is needed for `{needed_for}`, and defines `{symbol}`, which `{}` \
-         of layer `{taken}` overrides",
+         of layer `{chosen}` overrides",
         view.name,
-        text(shadow.left),
-        layer(shadow.left_layer),
-        text(shadow.taken),
+        text(overridden.overridden),
+        layer(overridden.overridden_layer),
+        text(overridden.chosen),
     );
     let help = format!(
-        "put `{symbol}` and `{needed_for}` into members of their own, override both in `{taken}`, or make \
+        "put `{symbol}` and `{needed_for}` into members of their own, override both in `{chosen}`, or make \
          one definition of `{symbol}` weak"
     );
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
@@ -233,16 +238,17 @@ pub(crate) fn build(
     let found = find(archive, file, package, Some(out))?;
     let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
     let layers = inputs.layers().map_err(|one| here(*one))?;
-    let canonical = match archive.canonical_bitcode {
-        true => Canonical::of(&layers),
-        false => Canonical::default(),
+    let canonical = if archive.canonical_bitcode {
+        CanonicalBitcode::from_layers(&layers)
+    } else {
+        CanonicalBitcode::default()
     };
     let warnings = not_canonical(&layers, &canonical).into_iter();
     let request = request(archive, canonical.apply(layers));
     let plan = Plan::new(&request).map_err(|error| {
         let told = refused(&request, &error).into_iter().map(|(view, one)| {
             let named = match view {
-                Some(view) => &archive.views[view].name,
+                Some(view) => &archive.views[view.0].name,
                 None => &archive.name,
             };
             one.at(file, named.span.clone())

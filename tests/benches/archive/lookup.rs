@@ -5,7 +5,8 @@ use std::ffi::CStr;
 use std::hint::black_box;
 use std::time::Instant;
 
-use gpustub_archive::{SuperArchive, hash};
+use gpustub_archive::SuperArchive;
+use gpustub_archive::hash::hash_bytes;
 use gpustub_tests::Result;
 
 use crate::{Library, families, least, median, plan, views};
@@ -35,7 +36,7 @@ fn compare(name: &str, bytes: &[u8]) -> Result<()> {
         names.push(symbol.map_err(failed)?.name);
     }
     // In no order of the tables, and not in memory that the tables are in.
-    names.sort_by_key(|name| hash::of(&[name, &b"order"[..]].concat()));
+    names.sort_by_key(|name| hash_bytes(&[name, &b"order"[..]].concat()));
     let hits: Vec<Vec<u8>> = names.iter().map(|name| name.to_vec()).collect();
     let misses: Vec<Vec<u8>> = names
         .iter()
@@ -60,7 +61,7 @@ fn compare(name: &str, bytes: &[u8]) -> Result<()> {
         open.push(start.elapsed().as_secs_f64() * 1e6);
     }
 
-    let find = |name: &[u8]| view.find(name).is_ok_and(|found| found.is_some());
+    let find = |name: &[u8]| view.find_symbol(name).is_ok_and(|found| found.is_some());
     println!(
         "{name}: {} symbols; the archive opened and a view chosen: {:.0} ns; map built: {:.0} µs",
         names.len(),

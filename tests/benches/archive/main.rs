@@ -13,8 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_object::definitions;
-use gpustub_object::superarchive::{Input, Layer, Plan, Request, View};
+use gpustub_superarchive::{Input, Layer, LayerId, Plan, Request, View, ViewId, definitions};
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, components};
 
@@ -88,7 +87,7 @@ fn inputs(files: &[(String, Vec<u8>)]) -> Result<Vec<Input<'_>>> {
 /// A view for each of these folders of files, the first being the default one.
 fn views(families: &[Vec<(String, Vec<u8>)>]) -> Result<Request<'_>> {
     let mut request = Request {
-        default: Some(0),
+        default: Some(ViewId(0)),
         ..Request::default()
     };
     for (number, files) in families.iter().enumerate() {
@@ -98,7 +97,7 @@ fn views(families: &[Vec<(String, Vec<u8>)>]) -> Result<Request<'_>> {
         });
         request.views.push(View {
             name: format!("gfx{number}"),
-            layers: vec![number],
+            layers: vec![LayerId(number)],
         });
     }
     Ok(request)

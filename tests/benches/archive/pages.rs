@@ -51,7 +51,10 @@ fn lookup(bytes: &[u8]) -> Result<usize> {
     let failed = |e: gpustub_archive::Error| e.to_string();
     let archive = SuperArchive::parse(bytes).map_err(failed)?;
     let view = archive.view("gfx37").map_err(failed)?.ok_or("gfx37")?;
-    let member = view.find("printf").map_err(failed)?.ok_or("printf")?;
+    let member = view
+        .find_symbol("printf")
+        .map_err(failed)?
+        .ok_or("printf")?;
     Ok(member.data().map_err(failed)?.len())
 }
 

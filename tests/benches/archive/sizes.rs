@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_object::superarchive::write_archive;
+use gpustub_superarchive::write_archive;
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 

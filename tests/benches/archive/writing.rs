@@ -9,7 +9,7 @@ use std::time::Instant;
 use ar_archive_writer::{
     ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream,
 };
-use gpustub_object::superarchive::write_archive;
+use gpustub_superarchive::write_archive;
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 

@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    gpustub_object::fuzz::archive(data);
+    gpustub_image::fuzz::archive(data);
 });

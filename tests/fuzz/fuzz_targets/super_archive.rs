@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = gpustub_object::fuzz::super_archive(data);
+    let _ = gpustub_superarchive::fuzz::super_archive(data);
 });

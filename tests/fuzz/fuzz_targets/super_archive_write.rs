@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    gpustub_object::fuzz::super_archive_write(text);
+    gpustub_superarchive::fuzz::super_archive_write(text);
 });

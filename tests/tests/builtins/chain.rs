@@ -103,7 +103,9 @@ fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<Stri
     let (mut files, mut taken) = (BTreeMap::new(), BTreeSet::new());
     let mut wanted = VecDeque::from([symbol.to_owned()]);
     while let Some(symbol) = wanted.pop_front() {
-        let member = view.find(symbol.as_bytes()).map_err(|e| e.to_string())?;
+        let member = view
+            .find_symbol(symbol.as_bytes())
+            .map_err(|e| e.to_string())?;
         let member = member.ok_or_else(|| format!("nobody defines {symbol}"))?;
         if !taken.insert(member.index()) {
             continue;

@@ -98,7 +98,7 @@ fn resolve(archive: &[u8], wanted: &[(&str, Vec<String>)]) -> Result<u64, Error>
     for (family, symbols) in wanted {
         let view = archive.view(family)?.ok_or(Error::NoViews)?;
         for symbol in symbols {
-            let member = view.find(symbol)?.ok_or(Error::NoViews)?;
+            let member = view.find_symbol(symbol)?.ok_or(Error::NoViews)?;
             let data = member.data()?;
             seen += data.iter().filter(|byte| **byte != 0).count() as u64;
         }

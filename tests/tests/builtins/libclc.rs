@@ -91,7 +91,7 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
         for file in &own.files {
             let symbol = file.file_stem().unwrap_or_default().to_string_lossy();
             let member = view
-                .find(symbol.as_bytes())
+                .find_symbol(symbol.as_bytes())
                 .map_err(failed)?
                 .ok_or(&*symbol)?;
             let origin = origins[layer_of[&member.index()]];

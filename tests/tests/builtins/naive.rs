@@ -99,7 +99,7 @@ pub fn compare(folder: &Path, views: &Views<'_>) -> Result<usize> {
             };
             let expected = layers.iter().find_map(holds);
             let found = view
-                .find(symbol.as_bytes())
+                .find_symbol(symbol.as_bytes())
                 .map_err(|e| format!("{name}: {symbol}: {e}"))?;
             let found = match &found {
                 None => None,
@@ -120,7 +120,7 @@ pub fn compare(folder: &Path, views: &Views<'_>) -> Result<usize> {
         }
         assert_eq!(view.symbol_count(), defined, "{name}");
         assert!(
-            view.find("no such symbol")
+            view.find_symbol("no such symbol")
                 .map_err(|e| e.to_string())?
                 .is_none()
         );

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_object::superarchive::{Canonical, Source};
+use gpustub_superarchive::{CanonicalBitcode, Source};
 use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 
@@ -105,10 +105,10 @@ fn text_of(file: &Path, release: &str) -> Result<String> {
 fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
     let source = Source::open(module).map_err(|e| e.to_string())?;
     let layers = vec![source.layer().map_err(|e| e.to_string())?];
-    let canonical = Canonical::of(&layers);
-    assert_eq!(canonical.left, []);
+    let canonical = CanonicalBitcode::from_layers(&layers);
+    assert_eq!(canonical.unchanged, []);
     let layers = canonical.apply(layers);
-    let again = Canonical::of(&layers);
+    let again = CanonicalBitcode::from_layers(&layers);
     assert_eq!(again.apply(layers.clone()), layers, "canonical already");
     let bytes = layers[0].members[0].data.to_vec();
 

@@ -20,7 +20,9 @@ fn level(bytes: &[u8], sample: &Sample) -> Result<Level> {
         let Ok(Some(view)) = archive.view(view) else {
             return Err(format!("there is no view {view}").into());
         };
-        let found = view.find(symbol).map_err(|e| format!("{symbol}: {e}"))?;
+        let found = view
+            .find_symbol(symbol)
+            .map_err(|e| format!("{symbol}: {e}"))?;
         match found.map(|member| member.data()).transpose() {
             Ok(data) => wrong |= data != expected.as_deref(),
             Err(_) => refused = true,

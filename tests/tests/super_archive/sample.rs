@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_object::definitions;
-use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
+use gpustub_superarchive::{
+    Definition, Input, Layer, LayerId, Plan, Request, View, ViewId, definitions,
+};
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, scratch};
 use tempfile::TempDir;
@@ -215,7 +216,7 @@ fn input((name, data): &(String, Vec<u8>)) -> Result<Input<'_>> {
 fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
     let view = |name: &str, layers: &[usize]| View {
         name: name.to_owned(),
-        layers: layers.to_vec(),
+        layers: layers.iter().copied().map(LayerId).collect(),
     };
     let mut layers = Vec::new();
     for (name, files) in ["common", "family"].iter().zip(members) {
@@ -227,7 +228,7 @@ fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
     let request = Request {
         layers,
         views: vec![view("default", &[0]), view("gpu1", &[1, 0])],
-        default: (default != Default::None).then_some(0),
+        default: (default != Default::None).then_some(ViewId(0)),
     };
     let plan = Plan::new(&request).map_err(|e| format!("{e:?}"))?;
     let mut bytes = Vec::new();

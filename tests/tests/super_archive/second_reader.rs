@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_archive::{SuperArchive, hash};
-use gpustub_object::superarchive::{Definition, Input, Layer, Plan, Request, View};
+use gpustub_archive::SuperArchive;
+use gpustub_archive::hash::hash_bytes;
+use gpustub_superarchive::{Definition, Input, Layer, LayerId, Plan, Request, View, ViewId};
 use gpustub_tests::command::{Ran, run};
 use gpustub_tests::{Result, repository, scratch};
 
@@ -42,8 +43,8 @@ fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
             member.index(),
             hex(member.name()),
             member.size(),
-            hash::of(member.data()?),
-            u8::from(!member.is_ordinary())
+            hash_bytes(member.data()?),
+            u8::from(!member.in_default_view())
         ));
     }
     for view in archive.views() {
@@ -59,7 +60,7 @@ fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
         let mut symbols = view.symbols().collect::<Result<Vec<_>, _>>()?;
         symbols.sort_by_key(|symbol| symbol.name);
         for symbol in symbols {
-            let found = view.find(symbol.name)?.map(|member| member.index());
+            let found = view.find_symbol(symbol.name)?.map(|member| member.index());
             assert_eq!(found, Some(symbol.member.index()));
             line(format_args!(
                 "symbol {} {}",
@@ -125,10 +126,10 @@ fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
                 } else {
                     format!("gfx{view}")
                 },
-                layers: (0..view % 11).map(|at| (view + at) % 10).collect(),
+                layers: (0..view % 11).map(|at| LayerId((view + at) % 10)).collect(),
             })
             .collect(),
-        default,
+        default: default.map(ViewId),
     };
     let plan = Plan::new(&request).map_err(|e| format!("{e:?}"))?;
     let mut bytes = Vec::new();

@@ -8,7 +8,7 @@ use gpustub_build::archive::{self, Inputs, LayerPaths};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::manifest::{Archive, is_part_name};
 use gpustub_core::suggest::nearest;
-use gpustub_object::superarchive::{Canonical, Plan, Request, View};
+use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
 
 use crate::cli::ArchiveBuild;
 use crate::declared::{Declared, FILE};
@@ -35,9 +35,10 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         Ok(layers) => layers,
         Err(one) => return wanted.tell(None, *one, shell),
     };
-    let canonical = match wanted.canonical {
-        true => Canonical::of(&layers),
-        false => Canonical::default(),
+    let canonical = if wanted.canonical {
+        CanonicalBitcode::from_layers(&layers)
+    } else {
+        CanonicalBitcode::default()
     };
     for one in archive::not_canonical(&layers, &canonical) {
         wanted.tell(None, one, shell)?;
@@ -57,7 +58,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         }
     };
     if options.shadows {
-        shell.data(shadows(&request, &plan))?;
+        shell.data(overrides(&request, &plan))?;
     }
     let content = |mut out: &mut dyn Write| plan.write(&mut out);
     let written = archive::replace(&options.output, &content)
@@ -83,7 +84,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
 struct Wanted {
     layers: Vec<LayerPaths>,
     views: Vec<View>,
-    default: Option<usize>,
+    default: Option<ViewId>,
     canonical: bool,
     /// The file that says so.
     table: Option<(Declared, Archive)>,
@@ -91,12 +92,12 @@ struct Wanted {
 
 impl Wanted {
     /// Says what is wrong with it, where it stands.
-    fn tell(&self, view: Option<usize>, one: Diagnostic, shell: &mut Shell) -> Result<bool> {
+    fn tell(&self, view: Option<ViewId>, one: Diagnostic, shell: &mut Shell) -> Result<bool> {
         let (one, sources) = match &self.table {
             None => (one, Sources::new()),
             Some((declared, archive)) => {
                 let named = match view {
-                    Some(view) => &archive.views[view].name,
+                    Some(view) => &archive.views[view.0].name,
                     None => &archive.name,
                 };
                 let one = one.at(&declared.shown, named.span.clone());
@@ -141,7 +142,7 @@ fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Opt
         Ok(found) => Ok(Some(Wanted {
             layers: found.layers,
             views: archive::request(&archive, Vec::new()).views,
-            default: archive.default_view,
+            default: archive.default_view.map(ViewId),
             canonical: archive.canonical_bitcode,
             table: Some((declared, archive)),
         })),
@@ -156,10 +157,11 @@ fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
     let mut paths: Vec<&Path> = Vec::new();
     let mut layer = |path| {
         let at = paths.iter().position(|other| *other == path);
-        at.unwrap_or_else(|| {
+        let at = at.unwrap_or_else(|| {
             paths.push(path);
             paths.len() - 1
-        })
+        });
+        LayerId(at)
     };
     let mut views: Vec<View> = Vec::new();
     for path in &options.inputs {
@@ -169,7 +171,7 @@ fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
         });
     }
     for (name, of) in &options.view {
-        let mut layers: Vec<usize> = Vec::new();
+        let mut layers: Vec<LayerId> = Vec::new();
         for path in of {
             let at = layer(path);
             if layers.contains(&at) {
@@ -201,10 +203,10 @@ fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
     }
     let default = match &options.default {
         _ if options.no_default => None,
-        None => Some(0),
+        None => Some(ViewId(0)),
         Some(wanted) => {
             let at = views.iter().position(|view| view.name == *wanted);
-            Some(at.ok_or_else(|| no_view(wanted, &views))?)
+            Some(ViewId(at.ok_or_else(|| no_view(wanted, &views))?))
         }
     };
     let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
@@ -270,21 +272,21 @@ fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
 }
 
 /// A line for each definition that is overridden.
-fn shadows(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
+fn overrides(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
     let mut lines = String::new();
-    for (view, flat) in plan.views() {
-        let layer = |at: usize| &request.layers[view.layers[at]].name;
-        for one in &flat.shadows {
+    for (view, resolved) in plan.views() {
+        let layer = |position: LayerPosition| &request.layer_at(view, position).name;
+        for one in &resolved.overrides {
             let _ = writeln!(
                 lines,
                 "{}: `{}` of `{}` ({}) overrides that of `{}` ({}){}",
                 view.name,
                 super::text(one.symbol),
-                super::text(one.taken),
-                layer(one.taken_layer),
-                super::text(one.left),
-                layer(one.left_layer),
-                if one.clash { "" } else { ", one is weak" }
+                super::text(one.chosen),
+                layer(one.chosen_layer),
+                super::text(one.overridden),
+                layer(one.overridden_layer),
+                if one.both_strong { "" } else { ", one is weak" }
             );
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use gpustub_archive::{SuperArchive, View};
 use gpustub_build::archive::replace;
-use gpustub_object::superarchive::{Definition, Input, write_archive};
+use gpustub_superarchive::{Definition, Input, write_archive};
 
 use super::{Looked, text, views};
 use crate::cli::ArchiveExtract;

@@ -18,7 +18,7 @@ pub fn run(archive: &SuperArchive<'_>, options: &ArchiveFind, shell: &mut Shell)
     for view in &searched {
         let layers = layer_of(view)?;
         for name in &options.symbols {
-            let Some(member) = view.find(name)? else {
+            let Some(member) = view.find_symbol(name)? else {
                 continue;
             };
             missing.retain(|other| *other != name);

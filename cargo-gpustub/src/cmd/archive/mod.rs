@@ -94,7 +94,7 @@ fn of_file(
                 Wrong::NoViews => {
                     "`ar t` lists an ordinary archive; if another tool has dropped its views, build it again"
                 }
-                Wrong::Version { .. } => "use a newer gpustub",
+                Wrong::UnsupportedVersion { .. } => "use a newer gpustub",
                 _ => "build it again; change its inputs with other tools, not the file",
             };
             let message = format!("`{}`: {error}", path.display());

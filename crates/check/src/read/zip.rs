@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use flate2::read::DeflateDecoder;
-use gpustub_object::Passed;
+use gpustub_image::ConsumedFn;
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
 use super::source::{Source, Whole};
@@ -79,7 +79,7 @@ struct Entry<'a> {
 pub(super) fn read(
     reader: &mut Reader,
     bytes: &[u8],
-    passed: Passed<'_>,
+    passed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> io::Result<()> {
     let archive = opened(bytes)?;
@@ -197,7 +197,7 @@ struct Once<'a> {
     /// How many of them were told to be passed.
     told: usize,
     read: usize,
-    passed: Passed<'a>,
+    passed: ConsumedFn<'a>,
 }
 
 impl Read for Once<'_> {
@@ -216,7 +216,7 @@ impl Read for Once<'_> {
 fn member(
     reader: &mut Reader,
     entry: &Entry<'_>,
-    passed: Passed<'_>,
+    passed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> io::Result<()> {
     let Entry { header, body, path } = entry;
@@ -239,7 +239,7 @@ fn member(
 fn unpacked<'a>(
     header: &ZipFileHeaderRecord<'_>,
     body: &ZipSliceEntry<'a>,
-    passed: Passed<'a>,
+    passed: ConsumedFn<'a>,
 ) -> io::Result<Box<dyn Read + 'a>> {
     let data = body.data();
     let flags = header.flags();

@@ -2,7 +2,7 @@
 
 use gpustub_core::diag::{Code, Diagnostic, IO_ERROR};
 use gpustub_core::manifest::RuleLevel;
-use gpustub_object::Error;
+use gpustub_image::Error;
 
 use super::{Findings, Look, Rule};
 use crate::package::{Content, FlawKind, Package};

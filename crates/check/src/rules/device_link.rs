@@ -2,7 +2,7 @@
 //!
 //! Each object calls, when its image is loaded, the function that a device link made for it; when all
 //! objects of a link have called, its code is registered. Which image has the one and which the other
-//! is read by [`gpustub_object::DeviceCode`].
+//! is read by [`gpustub_image::DeviceCode`].
 
 mod process;
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::diag::{self, Code};
 use gpustub_core::manifest::RuleLevel;
-use gpustub_object::Module;
+use gpustub_image::Module;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::{has_cudart, has_gpustub};

@@ -82,8 +82,8 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
 /// The file names by which an image opens GPU libraries with manifests, and beside which it has no longer
 /// ones.
 fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
-    let texts = image.facts.whole_texts.iter();
-    texts.filter_map(|text| {
+    let strings = image.facts.whole_strings.iter();
+    strings.filter_map(|text| {
         let gpu = gpu_file(text)?;
         let library = gpu.library?;
         Some((text.as_str(), gpu, library))

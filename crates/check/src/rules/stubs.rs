@@ -2,7 +2,7 @@
 
 use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
-use gpustub_object::ImageKind;
+use gpustub_image::ImageKind;
 
 use super::{Findings, Look, Rule};
 use crate::evidence::{has_gpustub, implib, library_of, names};

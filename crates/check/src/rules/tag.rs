@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::{Policy, RuleLevel};
-use gpustub_object::ImageKind;
+use gpustub_image::ImageKind;
 
 use super::{Findings, Look, Rule};
 use crate::gpu::gpu_file;
@@ -335,7 +335,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use gpustub_core::manifest::Spanned;
-    use gpustub_object::{ImageFacts, VersionNeed};
+    use gpustub_image::{ImageFacts, VersionNeed};
 
     use super::*;
     use crate::package::{Content, Kind, Member};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_object::{ImageKind, Module};
+use gpustub_image::{ImageKind, Module};
 
 use super::super::runtimes::majors;
 use crate::evidence::names;

@@ -1,0 +1,129 @@
+//! Location of the tables in the archive: in one of its first members.
+
+use crate::bytes::Bytes;
+use crate::error::{Error, Part};
+use crate::format::{MAGIC, TRAILER};
+
+/// `struct ar_hdr` of `<ar.h>`.
+pub const AR_HEADER_SIZE: u64 = 60;
+const AR_MAGIC: &[u8] = b"!<arch>\n";
+
+/// The index and the table of long names precede the index member.
+const HOPS: usize = 3;
+
+/// The tables, and the bytes that follow them in their container.
+pub fn find_tables(archive: Bytes<'_>) -> Result<Bytes<'_>, Error> {
+    if !archive.0.starts_with(AR_MAGIC) {
+        return Err(Error::NotAnArchive);
+    }
+    let mut at = AR_MAGIC.len() as u64;
+    for _ in 0..HOPS {
+        let Some(header) = archive.get(at, AR_HEADER_SIZE) else {
+            break;
+        };
+        let malformed = Error::Malformed(Part::Archive);
+        let size = size(header).ok_or(malformed)?;
+        let member = archive.get(at + AR_HEADER_SIZE, size).ok_or(malformed)?;
+        let name = header.0.get(..16).unwrap_or_default().trim_ascii_end();
+        let tables = match name {
+            b"/" | b"/SYM64/" => in_index(member),
+            b"//" => None,
+            _ => {
+                let found = in_elf(member).or_else(|| in_bitcode(member));
+                return found.ok_or(Error::NoViews);
+            }
+        };
+        if let Some(blob) = tables {
+            return Ok(blob);
+        }
+        // Members begin at even offsets.
+        at += AR_HEADER_SIZE + size + size % 2;
+    }
+    Err(Error::NoViews)
+}
+
+/// `ar_size`: decimal digits, filled up with spaces.
+fn size(header: Bytes<'_>) -> Option<u64> {
+    let (digits, end) = header.0.get(48..)?.split_at_checked(10)?;
+    let digits = digits.trim_ascii_end();
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let is_header = end == b"`\n";
+    (is_number && is_header).then_some(())?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// In the tail of the index, which ends with where they begin.
+fn in_index(member: Bytes<'_>) -> Option<Bytes<'_>> {
+    let trailer = member.len().checked_sub(24)?;
+    if member.get(trailer + 8, 16)?.0 != TRAILER {
+        return None;
+    }
+    let at = member.u64(trailer)?;
+    tables(member.get(at, trailer.checked_sub(at)?)?)
+}
+
+fn tables(bytes: Bytes<'_>) -> Option<Bytes<'_>> {
+    bytes.0.starts_with(&MAGIC).then_some(bytes)
+}
+
+/// Of an object file, how wide its numbers are, and in which order.
+#[derive(Clone, Copy)]
+struct Elf<'a> {
+    bytes: Bytes<'a>,
+    wide: bool,
+    big: bool,
+}
+
+/// In a section of an object file. Its name does not matter: tools that strip may rename nothing, but
+/// move it.
+fn in_elf(member: Bytes<'_>) -> Option<Bytes<'_>> {
+    let (class, order) = match member.0 {
+        [0x7F, b'E', b'L', b'F', class, order, ..] => (*class, *order),
+        _ => return None,
+    };
+    let elf = Elf {
+        bytes: member,
+        wide: class == 2,
+        big: order == 2,
+    };
+    // `e_shoff`, `e_shentsize`, `e_shnum`; of a section, `sh_offset` and `sh_size`: `<elf.h>`.
+    let (table, size, count) = if elf.wide { (40, 58, 60) } else { (32, 46, 48) };
+    let (table, size, count) = (elf.word(table)?, elf.half(size)?, elf.half(count)?);
+    (0..count).find_map(|index| {
+        let section = table.checked_add(u64::from(index) * u64::from(size))?;
+        let (at, length) = if elf.wide { (24, 32) } else { (16, 20) };
+        let at = elf.word(section.checked_add(at)?)?;
+        let length = elf.word(section.checked_add(length)?)?;
+        tables(elf.bytes.get(at, length)?)
+    })
+}
+
+impl Elf<'_> {
+    fn half(self, at: u64) -> Option<u16> {
+        let number = self.bytes.u16(at)?;
+        Some(if self.big {
+            number.swap_bytes()
+        } else {
+            number
+        })
+    }
+
+    fn word(self, at: u64) -> Option<u64> {
+        Some(match (self.wide, self.big) {
+            (true, false) => self.bytes.u64(at)?,
+            (true, true) => self.bytes.u64(at)?.swap_bytes(),
+            (false, false) => self.bytes.u32(at)?.into(),
+            (false, true) => self.bytes.u32(at)?.swap_bytes().into(),
+        })
+    }
+}
+
+/// Behind a module of bitcode, in a file with the header that says where the module ends
+/// (`llvm/Bitcode/BitcodeReader.h`, `isBitcodeWrapper`).
+fn in_bitcode(member: Bytes<'_>) -> Option<Bytes<'_>> {
+    if member.u32(0)? != 0x0B17_C0DE {
+        return None;
+    }
+    let end = u64::from(member.u32(8)?) + u64::from(member.u32(12)?);
+    tables(member.get(end, member.len().checked_sub(end)?)?)
+}

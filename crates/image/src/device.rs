@@ -1,0 +1,291 @@
+//! What relocatable CUDA device code leaves in objects, images and archives.
+//!
+//! `nvcc -dc` gives each object an id and a wrapper of its code that nobody registers yet; a device
+//! link (`nvcc -dlink`) takes such objects, and has for each of them a function that the object calls
+//! when it starts. Only when all have called is the linked code registered. All that is read here
+//! lies in sections that are loaded, so that it is the same in stripped files:
+//!
+//! | section | holds |
+//! |---|---|
+//! | `__nv_module_id` | texts: of an object its id, of a device link `def ` and the id of each object, of code that needs no device link `__NV_MODULE_ID` |
+//! | `__nv_relfatbin` | the code of objects, one container each |
+//! | `.nv_fatbin` | the code of device links, and code that needs none |
+//! | `.nvFatBinSegment` | which is which: a record with the container's address each (`fatbinary_section.h`) |
+//!
+//! The names are those of `crt/link.stub` of the toolkit. A file without section headers has no
+//! device code for us.
+
+mod fatbin;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader as _, Rela, SectionHeader, Sym};
+use object::{Endianness, ReadRef};
+
+use gpustub_core::arch::Arch;
+
+use crate::archive::archive_members;
+use crate::elf::{Image, for_class};
+use crate::error::{Error, Problem};
+use crate::file::with_file;
+use fatbin::{Fatbin, fatbins};
+
+/// Relocatable device code, as far as device links are concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceCode {
+    /// The objects of relocatable device code in it, by their ids, in the file's order.
+    pub modules: Vec<Module>,
+    /// The ids of the objects that the device links in it were made of.
+    pub links: BTreeSet<String>,
+    /// What these device links have code for.
+    pub linked: BTreeSet<Arch>,
+    /// Those of `links` whose registering function (`__cudaRegisterLinkedBinary…`) other images can
+    /// bind to.
+    pub exported: BTreeSet<String>,
+    /// Those of `exported` for which the image's own calls may in turn go to another image.
+    pub interposable: BTreeSet<String>,
+}
+
+/// An object of relocatable device code.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Module {
+    /// Its id: nvcc makes it of the path of the source and of its first symbol.
+    pub id: String,
+    /// What it has code for; empty if that cannot be told.
+    pub archs: BTreeSet<Arch>,
+}
+
+/// What the registering function of an object is called, before the object's id.
+pub const REGISTER: &str = "__cudaRegisterLinkedBinary";
+
+/// What stands before the id in a device link.
+const DEFINES: &str = "def ";
+
+/// The id of objects whose code needs no device link.
+const WHOLE_PROGRAM: &str = "__NV_MODULE_ID";
+
+impl DeviceCode {
+    /// Whether it holds both objects and a device link. nvlink skips such an archive as a whole,
+    /// silently.
+    pub fn is_device_linked(&self) -> bool {
+        !self.modules.is_empty() && !self.links.is_empty()
+    }
+
+    /// What all of its objects have code for; empty if that cannot be told of one of them.
+    pub fn archs(&self) -> BTreeSet<Arch> {
+        let mut modules = self.modules.iter().map(|module| &module.archs);
+        let first = modules.next().cloned().unwrap_or_default();
+        modules.fold(first, |all, archs| &all & archs)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.modules.extend(other.modules);
+        self.links.extend(other.links);
+        self.linked.extend(other.linked);
+        self.exported.extend(other.exported);
+        self.interposable.extend(other.interposable);
+    }
+}
+
+/// Reads the relocatable device code of the object file, program or shared library in `bytes`.
+pub fn read_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
+    Ok(read(bytes)?)
+}
+
+/// Reads the relocatable device code of all object files of the archive (`.a`, `.rlib`) in `bytes`.
+/// Members that are no object files have none.
+pub fn archive_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
+    let mut all = DeviceCode::default();
+    for member in archive_members(bytes)? {
+        let member = member?;
+        if member.data.starts_with(&elf::ELFMAG) {
+            all.add(read(member.data)?);
+        }
+    }
+    Ok(all)
+}
+
+/// [`archive_device_code`] of a file; its path stands in the error.
+pub fn archive_device_code_file(path: &Path) -> Result<DeviceCode, Error> {
+    with_file(path, archive_device_code)
+}
+
+fn read(bytes: &[u8]) -> Result<DeviceCode, Problem> {
+    for_class!(bytes, parse)
+}
+
+fn parse<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<DeviceCode, Problem> {
+    Ok(device_code(&Image::<Elf>::parse(bytes)?))
+}
+
+/// The same of an image that was parsed already. What is damaged has no device code.
+pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+) -> DeviceCode {
+    let sections = Sections::read(image);
+    let mut code = DeviceCode::default();
+    let mut ids = Vec::new();
+    let texts = sections.ids.iter();
+    let texts = texts.flat_map(|(_, data)| data.split(|b| *b == 0));
+    for text in texts.filter(|text| !text.is_empty()) {
+        let text = String::from_utf8_lossy(text);
+        match text.strip_prefix(DEFINES) {
+            Some(id) => drop(code.links.insert(id.to_owned())),
+            None if text == WHOLE_PROGRAM => {}
+            None => ids.push(text.into_owned()),
+        }
+    }
+    // A linker keeps the order of its inputs in each section, and each object has one of either.
+    let archs: Vec<Fatbin> = fatbins(&sections.objects).collect();
+    let known = archs.len() == ids.len();
+    let mut archs = archs.into_iter().map(|container| container.archs);
+    code.modules = (ids.into_iter())
+        .map(|id| Module {
+            id,
+            archs: archs.next().filter(|_| known).unwrap_or_default(),
+        })
+        .collect();
+    if !code.links.is_empty() {
+        code.linked = linked(image, &sections);
+        exports(image, &mut code);
+    }
+    code
+}
+
+/// The data of the sections that matter, and the addresses at which it begins.
+#[derive(Default)]
+struct Sections<'d> {
+    ids: Vec<(u64, &'d [u8])>,
+    objects: Vec<(u64, &'d [u8])>,
+    linked: Vec<(u64, &'d [u8])>,
+    wrappers: Vec<(u64, &'d [u8])>,
+}
+
+impl<'d> Sections<'d> {
+    fn read<Elf: FileHeader<Endian = Endianness>>(image: &Image<'d, Elf>) -> Self {
+        let mut found = Self::default();
+        let (endian, data) = (image.endian, image.data());
+        let Ok(sections) = image.header().sections(endian, data) else {
+            return found;
+        };
+        // Of a hostile file all sections may be the whole file.
+        let mut left = data.len();
+        for section in sections.iter() {
+            let mut section_data = || {
+                let bytes = section.data(endian, data).ok()?;
+                left = left.checked_sub(bytes.len())?;
+                Some((section.sh_addr(endian).into(), bytes))
+            };
+            match sections.section_name(endian, section).unwrap_or_default() {
+                b"__nv_module_id" => found.ids.extend(section_data()),
+                b"__nv_relfatbin" => found.objects.extend(section_data()),
+                b".nv_fatbin" => found.linked.extend(section_data()),
+                b".nvFatBinSegment" => found.wrappers.extend(section_data()),
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// `__fatBinC_Wrapper_t` of `fatbinary_section.h`, of 64-bit machines: magic, version, address of the
+/// container, and another that does not matter.
+const WRAPPER: usize = 24;
+const WRAPPER_MAGIC: u32 = 0x466243b1;
+/// FATBINC_LINK_VERSION: what a device link made.
+const LINK_VERSION: u32 = 2;
+
+/// What device links have code for: the containers that wrappers of their version point to.
+fn linked<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+    sections: &Sections<'_>,
+) -> BTreeSet<Arch> {
+    // The addresses of the fields that point to containers, and what stands there in the file.
+    let mut fields: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut wrappers = 0;
+    for (address, data) in &sections.wrappers {
+        let mut at = 0;
+        while let Some(wrapper) = data.get(at..at + WRAPPER) {
+            let word = |at: usize| wrapper[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
+            if word(0) != Some(WRAPPER_MAGIC) {
+                // Compilers may align them to more than their size.
+                at += 8;
+                continue;
+            }
+            if word(4) == Some(LINK_VERSION) {
+                let value = wrapper[8..].first_chunk().map(|b| u64::from_le_bytes(*b));
+                let field = address.wrapping_add(at as u64 + 8);
+                fields.insert(field, value.unwrap_or(0));
+                wrappers += 1;
+            }
+            at += WRAPPER;
+        }
+    }
+    let found: Vec<Fatbin> = fatbins(&sections.linked).collect();
+    // Without code that needs no device link, and in object files, whose addresses are not final.
+    if found.len() <= wrappers {
+        return found.into_iter().flat_map(|c| c.archs).collect();
+    }
+    relocate(image, &mut fields);
+    let targets: BTreeSet<u64> = fields.into_values().collect();
+    let found = found.into_iter();
+    found
+        .filter(|container| targets.contains(&container.address))
+        .flat_map(|container| container.archs)
+        .collect()
+}
+
+/// Puts what the loader will write into these fields. Only for relocations with addends, which all
+/// machines with CUDA have: others stand in the file already. The kind does not matter, since a
+/// container has no symbol that another image could bind to.
+fn relocate<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+    fields: &mut BTreeMap<u64, u64>,
+) {
+    let table = || {
+        let bytes = image.at_address(image.tag(elf::DT_RELA)?).ok()?;
+        let size = usize::try_from(image.tag(elf::DT_RELASZ)?).ok()?;
+        let count = size.min(bytes.len()) / size_of::<Elf::Rela>();
+        bytes.read_slice_at::<Elf::Rela>(0, count).ok()
+    };
+    for relocation in table().unwrap_or_default() {
+        let offset: u64 = relocation.r_offset(image.endian).into();
+        if let Some(value) = fields.get_mut(&offset) {
+            let addend: i64 = relocation.r_addend(image.endian).into();
+            *value = addend as u64;
+        }
+    }
+}
+
+/// Which registering functions others can bind to, and which the image may take from others.
+fn exports<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>, code: &mut DeviceCode) {
+    let endian = image.endian;
+    let (Ok(table), Ok(strings)) = (image.symbols(), image.strings()) else {
+        return;
+    };
+    // A program's own definitions come first for everybody, and `-Bsymbolic` binds to one's own.
+    let flags = image.tag(elf::DT_FLAGS).unwrap_or(0);
+    let own = image.tag(elf::DT_SYMBOLIC).is_some() || flags & elf::DF_SYMBOLIC.0 != 0;
+    let program = image
+        .segments()
+        .iter()
+        .any(|s| s.p_type(endian) == elf::PT_INTERP);
+    for symbol in table.iter().skip(1) {
+        if symbol.is_local() || symbol.is_undefined(endian) {
+            continue;
+        }
+        let Ok(name) = strings.get(symbol.st_name(endian).into()) else {
+            continue;
+        };
+        let id = name.strip_prefix(REGISTER);
+        let Some(id) = id.filter(|id| code.links.contains(*id)) else {
+            continue;
+        };
+        code.exported.insert(id.to_owned());
+        if !own && !program && symbol.st_visibility() == elf::STV_DEFAULT {
+            code.interposable.insert(id.to_owned());
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The container of device code. No header of the toolkit describes it; this is what `fatbinary` of
+//! 13.5 writes, and `cuobjdump` agrees (`tests/tests/device_images.rs`):
+//!
+//! | of a container | bytes | | of an entry | bytes |
+//! |---|---|---|---|---|
+//! | magic 0xBA55ED50 | 0..4 | | kind | 0..2 |
+//! | size of the header | 6..8 | | size of the header | 4..8 |
+//! | size of what follows | 8..16 | | size of what follows | 8..16 |
+//! | | | | architecture | 28..32 |
+//! | | | | flags: bit 20 `a`, bit 21 `f` | 40..48 |
+
+use std::collections::BTreeSet;
+
+use gpustub_core::arch::{Arch, ArchKind, ArchSuffix};
+
+const MAGIC: u32 = 0xBA55_ED50;
+/// The least size of a container's header, and of an entry's.
+const HEADER: usize = 16;
+const ENTRY: usize = 48;
+
+/// A container and where it lies.
+pub(super) struct Fatbin {
+    pub(super) address: u64,
+    pub(super) archs: BTreeSet<Arch>,
+}
+
+/// The containers of sections that begin at these addresses. Between two of them there may be zeros.
+pub(super) fn fatbins<'d>(sections: &'d [(u64, &'d [u8])]) -> impl Iterator<Item = Fatbin> + 'd {
+    sections.iter().flat_map(|&(start, data)| {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while data.get(at..at + 8)? == [0; 8] {
+                at += 8;
+            }
+            let rest = &data[at..];
+            let header = usize::from(u16::from_le_bytes(*rest.get(6..)?.first_chunk()?));
+            if word(rest, 0)? != MAGIC || header < HEADER {
+                return None;
+            }
+            let body = rest.get(header..)?;
+            let size = size(rest, 8)?.min(body.len());
+            let address = start.wrapping_add(at as u64);
+            at = (at + header + size).next_multiple_of(8);
+            Some(Fatbin {
+                address,
+                archs: entries(&body[..size]),
+            })
+        })
+    })
+}
+
+/// What there is code for. Nothing, if there is code of a kind that is not known here: it may be for
+/// anything.
+fn entries(body: &[u8]) -> BTreeSet<Arch> {
+    let mut rest = body;
+    let all: Option<BTreeSet<Arch>> = std::iter::from_fn(|| {
+        let kind = u16::from_le_bytes(*rest.first_chunk()?);
+        let header = usize::try_from(word(rest, 4)?)
+            .ok()
+            .filter(|h| *h >= ENTRY)?;
+        let end = header.checked_add(size(rest, 8)?)?;
+        let flags = word(rest, 40)?;
+        let suffix = match (flags & 1 << 20, flags & 1 << 21) {
+            (0, 0) => None,
+            (_, 0) => Some(ArchSuffix::Accelerated),
+            _ => Some(ArchSuffix::Family),
+        };
+        let kind = match kind {
+            1 => Some(ArchKind::Virtual),
+            2 => Some(ArchKind::Real),
+            8 => Some(ArchKind::Lto),
+            _ => None,
+        };
+        let number = word(rest, 28)?.try_into().ok();
+        rest = rest.get(end..).unwrap_or_default();
+        Some(kind.zip(number).map(|(kind, number)| Arch {
+            number,
+            suffix,
+            kind,
+        }))
+    })
+    .collect();
+    all.unwrap_or_default()
+}
+
+fn word(data: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?))
+}
+
+fn size(data: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u64::from_le_bytes(*data.get(at..)?.first_chunk()?)).ok()
+}

@@ -1,0 +1,159 @@
+//! Errors in files that should be shared libraries.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{self, Diagnostic};
+
+/// Fault of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It cannot be opened, read or mapped; with the system's reason.
+    Unreadable(String),
+    /// It has no bytes.
+    Empty,
+    /// A text for the linker; with the file that it points to, if it names one.
+    LinkerScript(Option<String>),
+    /// An `ar` archive.
+    Archive,
+    /// A symbol list of gpustub.
+    SymbolList,
+    /// Another kind of file, named: a PE image, a Mach-O image, LLVM bitcode.
+    OtherFormat(&'static str),
+    /// Nothing that is known here.
+    Unknown,
+    /// The file ends before something that its headers place there.
+    Truncated(&'static str),
+    /// Headers or tables contradict themselves.
+    Malformed(&'static str),
+    /// A file without a dynamic section: an object file, a static program, separate debug data.
+    NoDynamicSymbols(&'static str),
+    /// It was built for another machine.
+    Machine {
+        /// What it was built for.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
+    /// Names that were required are absent; each with the nearest name that is there.
+    Missing(Vec<(String, Option<String>)>),
+}
+
+/// A [`Problem`] and the file that has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    file: Option<PathBuf>,
+    problem: Problem,
+}
+
+/// A message names at most this many missing functions.
+const SHOWN: usize = 8;
+
+impl Error {
+    /// An error of the file at `path`.
+    pub(crate) fn in_file(self, path: &Path) -> Self {
+        Self {
+            file: Some(path.to_owned()),
+            ..self
+        }
+    }
+
+    /// The fault.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// The next step for the user.
+    pub fn help(&self) -> String {
+        match &self.problem {
+            Problem::Unreadable(_) => "check the path and the permissions".into(),
+            Problem::LinkerScript(Some(target)) => {
+                format!("give the file that the script names: `{target}`")
+            }
+            Problem::LinkerScript(None) => {
+                "give the shared library that the script stands for".into()
+            }
+            Problem::Archive => {
+                "archives have no load name and no versions: give the `.so` of the library".into()
+            }
+            Problem::SymbolList => {
+                "name it under `symbols` in GpuStub.toml; it needs no extraction".into()
+            }
+            Problem::OtherFormat(_) | Problem::Unknown => {
+                "give an ELF shared library, such as `libname.so.1`".into()
+            }
+            Problem::Empty | Problem::Truncated(_) | Problem::Malformed(_) => {
+                "the file is damaged or still being written: unpack or install it again".into()
+            }
+            Problem::NoDynamicSymbols(_) => {
+                "give the shared library itself: what a program loads at run time".into()
+            }
+            Problem::Machine { expected, .. } => {
+                format!("take the library from the packages for {expected}")
+            }
+            Problem::Missing(names) => match names.iter().find_map(|(_, near)| near.as_ref()) {
+                Some(near) => format!("did you mean `{near}`? Or take a newer version of it"),
+                None => "take a version of the library that has them, or drop them".into(),
+            },
+        }
+    }
+
+    /// The error as a diagnostic of the pipeline.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let code = match &self.problem {
+            Problem::Unreadable(_) => &diag::IO_ERROR,
+            Problem::Machine { .. } => &diag::MACHINE_MISMATCH,
+            Problem::Missing(_) => &diag::UNKNOWN_FUNCTION,
+            _ => &diag::MALFORMED_LIBRARY,
+        };
+        Diagnostic::error(code, self.to_string()).help(self.help())
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self {
+            file: None,
+            problem,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(f, "`{}` ", file.display())?,
+            None => f.write_str("the file ")?,
+        }
+        match &self.problem {
+            Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
+            Problem::Empty => f.write_str("is empty"),
+            Problem::LinkerScript(_) => f.write_str("is a linker script, not a library"),
+            Problem::Archive => f.write_str("is a static archive, not a shared library"),
+            Problem::SymbolList => f.write_str("is a symbol list already, not a library"),
+            Problem::OtherFormat(format) => write!(f, "is {format}, not an ELF shared library"),
+            Problem::Unknown => f.write_str("is not an ELF shared library"),
+            Problem::Truncated(what) => write!(f, "is truncated: the file ends before its {what}"),
+            Problem::Malformed(what) => write!(f, "is malformed: {what}"),
+            Problem::NoDynamicSymbols(kind) => {
+                write!(f, "is {kind} and exports no dynamic symbols")
+            }
+            Problem::Machine { found, expected } => {
+                write!(f, "is built for {found}, not for {expected}")
+            }
+            Problem::Missing(names) => {
+                f.write_str("does not export ")?;
+                for (i, (name, _)) in names.iter().take(SHOWN).enumerate() {
+                    write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
+                }
+                match names.len().saturating_sub(SHOWN) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

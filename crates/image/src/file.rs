@@ -1,0 +1,46 @@
+//! Mapped files: only the pages that are read are loaded.
+
+use std::fs::File;
+use std::path::Path;
+
+use gpustub_core::symbols::SymbolList;
+use memmap2::Mmap;
+
+use crate::error::{Error, Problem};
+use crate::link_facts::{LinkFacts, read_link_facts};
+use crate::symbols::{Options, read_symbols};
+
+/// [`read_symbols`] of a file; the error has its path.
+pub fn read_symbols_file(path: &Path, options: Options<'_>) -> Result<SymbolList, Error> {
+    with_file(path, |bytes| read_symbols(bytes, options))
+}
+
+/// [`read_link_facts`] of a file; the error has its path.
+pub fn read_link_facts_file(path: &Path) -> Result<LinkFacts, Error> {
+    with_file(path, read_link_facts)
+}
+
+pub(crate) fn with_file<T>(
+    path: &Path,
+    read: impl FnOnce(&[u8]) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let map = map_file(path)?;
+    if map.is_empty() {
+        return Err(Error::from(Problem::Empty).in_file(path));
+    }
+    read(&map).map_err(|error| error.in_file(path))
+}
+
+/// Maps a file.
+fn map_file(path: &Path) -> Result<Mmap, Error> {
+    let unreadable = |reason: String| Error::from(Problem::Unreadable(reason)).in_file(path);
+    let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
+    let metadata = file.metadata().map_err(|e| unreadable(e.to_string()))?;
+    if !metadata.is_file() {
+        return Err(unreadable("not a regular file".into()));
+    }
+    // SAFETY: the map is private and read-only. Should another process shorten the file while it
+    // is read, this one gets SIGBUS, as every loader and linker does that maps libraries; other
+    // changes give other bytes, and nothing here trusts the bytes.
+    unsafe { Mmap::map(&file) }.map_err(|e| unreadable(e.to_string()))
+}

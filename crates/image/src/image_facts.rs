@@ -1,0 +1,225 @@
+//! Facts about programs and shared libraries that policy checks need.
+
+use std::collections::BTreeSet;
+
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::{Endianness, elf};
+
+use crate::device::{DeviceCode, device_code};
+use crate::elf::{Image, for_class};
+use crate::error::{Error, Problem};
+use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
+use crate::strings::Strings;
+
+/// What kind of image it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ImageKind {
+    /// A shared library, or a program of its kind without an interpreter.
+    #[default]
+    Library,
+    /// A program that a loader starts.
+    Program,
+    /// A program that no loader sees.
+    Static,
+}
+
+/// A symbol that an image wants from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// Its name.
+    pub name: String,
+    /// Whether the image does without it.
+    pub weak: bool,
+    /// The version node, and the library that is to have it.
+    pub version: Option<ImportVersion>,
+}
+
+/// The version of an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportVersion {
+    /// The library's soname.
+    pub file: String,
+    /// The node.
+    pub node: String,
+}
+
+/// An image, as far as policy is concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImageFacts {
+    /// What it asks of the loader.
+    pub link: LinkFacts,
+    /// What it is.
+    pub kind: ImageKind,
+    /// Functions and data that it wants from others, in the file's order.
+    pub imports: Vec<Import>,
+    /// Names of the functions that others can bind to, sorted.
+    pub exports: Vec<String>,
+    /// How many more there are, whose names are not kept.
+    pub other_exports: usize,
+    /// Names of functions of the full symbol table that only it can call, sorted; empty in a
+    /// stripped file.
+    pub hidden: Vec<String>,
+    /// Names of its sections, in the file's order; empty if the file does not have them.
+    pub sections: Vec<String>,
+    /// Strings of its read-only data: empty until the caller fills in the result of `read_strings`.
+    pub strings: BTreeSet<String>,
+    /// Strings that the caller requested and that are part of no longer one: neither another string
+    /// continues where they end, nor may code contain one (`code_may_contain`).
+    pub whole_strings: BTreeSet<String>,
+    /// Its relocatable CUDA device code.
+    pub device: DeviceCode,
+    /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.
+    pub x86_level: u8,
+}
+
+/// Which names are kept, by the name and, for what is wanted from others, its version node.
+pub type Keep<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
+
+/// Reads the program or shared library in `bytes`. Of all its names only those are kept that
+/// `keep` wants: a framework has hundreds of thousands of others.
+///
+/// A file that has no dynamic section and is not a program (an object file, separate debug data)
+/// is [`Problem::NoDynamicSymbols`].
+pub fn read_image(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Error> {
+    Ok(read(bytes, keep)?)
+}
+
+fn read(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Problem> {
+    for_class!(bytes, image_facts, keep)
+}
+
+fn image_facts<Elf: FileHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    keep: Keep<'_>,
+) -> Result<ImageFacts, Problem> {
+    let image = Image::<Elf>::parse(bytes)?;
+    let segments = image.segments();
+    let has = |kind| segments.iter().any(|s| s.p_type(image.endian) == kind);
+    let kind = match (image.is_dynamic(), has(elf::PT_INTERP)) {
+        (true, true) => ImageKind::Program,
+        // A static program that can be loaded anywhere (`-static-pie`) relocates itself.
+        (true, false) if is_program(&image) => ImageKind::Static,
+        (true, false) => ImageKind::Library,
+        (false, _) if has(elf::PT_LOAD) => ImageKind::Static,
+        (false, _) => return Err(Problem::NoDynamicSymbols(image.kind())),
+    };
+    let strings = image.strings()?;
+    let mut facts = ImageFacts {
+        link: loader_facts(&image, &strings)?,
+        kind,
+        ..ImageFacts::default()
+    };
+    let required = VersionNeeds::read(&image, &strings)?;
+    dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
+    facts.link.verneed = required.needs;
+    facts.x86_level = x86_level(&image);
+    facts.device = device_code(&image);
+    sections(&image, keep, &mut facts);
+    Ok(facts)
+}
+
+/// Whether it was linked as a program (`DF_1_PIE` of binutils and lld).
+fn is_program<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> bool {
+    let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
+    flags & elf::DF_1_PIE.0 != 0
+}
+
+/// What the note GNU_PROPERTY_X86_ISA_1_NEEDED says (x86-64 psABI, "Program Property"): a bit per
+/// level. Notes that cannot be read count as none: no loader refuses a file for them.
+fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8 {
+    let mut level = 0;
+    for segment in image.segments() {
+        let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            let Some(mut properties) = note.gnu_properties(image.endian) else {
+                continue;
+            };
+            while let Ok(Some(property)) = properties.next() {
+                let data = match property.pr_type() {
+                    elf::GNU_PROPERTY_X86_ISA_1_NEEDED => property.data_u32(image.endian),
+                    _ => continue,
+                };
+                let bits = data.unwrap_or(0) & 0xf;
+                level = level.max((u32::BITS - bits.leading_zeros()) as u8);
+            }
+        }
+    }
+    level
+}
+
+fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+    strings: &Strings<'_>,
+    required: &VersionNeeds,
+    keep: Keep<'_>,
+    facts: &mut ImageFacts,
+) -> Result<(), Problem> {
+    let table = image.symbols()?;
+    let versions = image.symbol_versions(table.len())?;
+    for (index, symbol) in table.iter().enumerate().skip(1) {
+        if symbol.is_local() {
+            continue;
+        }
+        let name = strings.get(symbol.st_name(image.endian).into())?;
+        if symbol.is_undefined(image.endian) {
+            let version = versions
+                .get(index)
+                .and_then(|v| required.by_index.get(&v.0.get(image.endian).index().0))
+                .map(|&version| required.version(version));
+            if keep(name, version.map(|(_, node)| node)) {
+                facts.imports.push(Import {
+                    name: name.to_owned(),
+                    weak: symbol.is_weak(),
+                    version: version.map(|(file, node)| ImportVersion {
+                        file: file.to_owned(),
+                        node: node.to_owned(),
+                    }),
+                });
+            }
+        } else if is_function(symbol.st_type()) {
+            if keep(name, None) {
+                facts.exports.push(name.to_owned());
+            } else {
+                facts.other_exports += 1;
+            }
+        }
+    }
+    facts.exports.sort();
+    facts.exports.dedup();
+    Ok(())
+}
+
+pub(crate) fn is_function(kind: elf::SymbolType) -> bool {
+    matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)
+}
+
+fn sections<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+    keep: Keep<'_>,
+    facts: &mut ImageFacts,
+) {
+    let endian = image.endian;
+    // A file that is cut off there still loads; it just has no names for us.
+    facts.sections = image.section_names();
+    let Some((table, strings)) = image.full_symbols() else {
+        return;
+    };
+    for symbol in table {
+        let exported = !symbol.is_local()
+            && matches!(
+                symbol.st_visibility(),
+                elf::STV_DEFAULT | elf::STV_PROTECTED
+            );
+        if exported || symbol.is_undefined(endian) || !is_function(symbol.st_type()) {
+            continue;
+        }
+        let name = strings.get(symbol.st_name(endian).into());
+        facts
+            .hidden
+            .extend(name.ok().filter(|name| keep(name, None)).map(str::to_owned));
+    }
+    facts.hidden.sort();
+    facts.hidden.dedup();
+}

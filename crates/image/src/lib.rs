@@ -1,0 +1,46 @@
+//! Reads symbol lists, link facts and CUDA device code of ELF files.
+//!
+//! [`read_symbols`] answers "what does this library export", [`read_link_facts`] "what does this
+//! image need"; [`read_device_code`] reports what CUDA's device linker
+//! did or has yet to do. The first two see a file as the dynamic loader does, through its program headers and
+//! dynamic section; so they work on files without section headers, and of a library of 750 MB
+//! only a few pages are touched. Whatever the bytes are, they give a value or an [`Error`]: no
+//! panic, and no memory beyond a small multiple of what the file's tables hold.
+//!
+//! ```no_run
+//! let options = gpustub_image::Options { expect_machine: Some("x86_64"), ..Default::default() };
+//! match gpustub_image::read_symbols_file("libcudart.so.13".as_ref(), options) {
+//!     Ok(list) => print!("{}", list.to_text()),
+//!     Err(error) => eprintln!("{}", error.diagnostic()),
+//! }
+//! ```
+
+mod archive;
+mod device;
+mod elf;
+mod error;
+mod file;
+mod format;
+#[doc(hidden)]
+pub mod fuzz;
+mod ifs;
+mod image_facts;
+mod link_facts;
+mod machine;
+mod relocatable;
+mod strings;
+mod strings_scan;
+mod symbols;
+
+pub use archive::{ArchiveMember, archive_members};
+pub use device::{
+    DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
+};
+pub use error::{Error, Problem};
+pub use file::{read_link_facts_file, read_symbols_file};
+pub use ifs::to_ifs;
+pub use image_facts::{ImageFacts, ImageKind, Import, ImportVersion, Keep, read_image};
+pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
+pub use relocatable::{ObjectFacts, read_object};
+pub use strings_scan::{ConsumedFn, code_may_contain, read_strings};
+pub use symbols::{Options, read_symbols};

@@ -1,0 +1,263 @@
+//! Strings in read-only data: names of files that an image opens at run time appear nowhere else.
+
+use std::collections::BTreeSet;
+
+use memchr::{memchr, memmem, memrchr};
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{Endianness, elf};
+
+use crate::elf::{Image, for_class};
+use crate::error::{Error, Problem};
+
+/// Length of a string on each side of a needle: longer ones are cut there.
+const REACH: usize = 512;
+
+/// Limit of the bytes of one file that are scanned: more than any library has that is not data.
+const MAX_SCANNED: usize = 256 * 1024 * 1024;
+
+/// Limit of the strings of one section that are kept for each needle.
+const MAX_STRINGS: usize = 256;
+
+/// Number of bytes that are scanned between two calls of [`ConsumedFn`].
+const STEP: usize = 1 << 20;
+
+/// Called with bytes that are not read again soon, so that a caller who has mapped them can release the memory.
+pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
+
+/// The strings in the read-only data of an image that contain one of `needles` and that `keep`
+/// wants, each once, sorted. A string is what lies between two NUL bytes; bytes that are not UTF-8
+/// are replaced. Device code has sections of its own, which are not looked at.
+pub fn read_strings(
+    bytes: &[u8],
+    needles: &[&str],
+    keep: &dyn Fn(&str) -> bool,
+    consumed: ConsumedFn<'_>,
+) -> Result<BTreeSet<String>, Error> {
+    let mut found = BTreeSet::new();
+    let mut left = MAX_SCANNED;
+    for data in sections(bytes, Part::ReadOnlyData)?.flatten() {
+        let data = &data[..data.len().min(left)];
+        left -= data.len();
+        find(data, needles, keep, consumed, &mut found);
+    }
+    Ok(found)
+}
+
+/// Those of `strings` that machine code may put together, or longer ones that begin like them. Compilers
+/// build short strings from constants in instructions; of x86-64's, which hold eight bytes, that can
+/// be told.
+pub fn code_may_contain<'t>(
+    bytes: &[u8],
+    strings: &[&'t str],
+    consumed: ConsumedFn<'_>,
+) -> Vec<&'t str> {
+    let (mut open, mut found): (Vec<&str>, Vec<&str>) =
+        strings.iter().partition(|string| word(string).is_some());
+    let mut left = MAX_SCANNED;
+    let Ok(sections) = sections(bytes, Part::Code) else {
+        return strings.to_vec();
+    };
+    for data in sections {
+        let Some(data) = data.filter(|data| data.len() <= left) else {
+            return strings.to_vec();
+        };
+        left -= data.len();
+        find_words(data, &mut open, &mut found, consumed);
+    }
+    found
+}
+
+fn word(string: &str) -> Option<[u8; 8]> {
+    string.as_bytes().first_chunk().copied()
+}
+
+/// Moves those of `open` whose first word is there to `found`.
+fn find_words<'t>(
+    data: &[u8],
+    open: &mut Vec<&'t str>,
+    found: &mut Vec<&'t str>,
+    consumed: ConsumedFn<'_>,
+) {
+    for start in (0..data.len()).step_by(STEP) {
+        let end = data.len().min(start + STEP);
+        // A word may lie across the end.
+        let window = &data[start..data.len().min(end + 7)];
+        open.retain(|string| {
+            let has = word(string).is_some_and(|word| memmem::find(window, &word).is_some());
+            found.extend(has.then_some(*string));
+            !has
+        });
+        consumed(&data[start..end]);
+    }
+}
+
+/// Part of an image that is scanned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    ReadOnlyData,
+    Code,
+}
+
+/// The bytes of its sections; `None` for one that cannot be told.
+type Sections<'d> = std::vec::IntoIter<Option<&'d [u8]>>;
+
+fn sections(bytes: &[u8], part: Part) -> Result<Sections<'_>, Problem> {
+    for_class!(bytes, sections_of, part)
+}
+
+fn sections_of<Elf: FileHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    part: Part,
+) -> Result<Sections<'_>, Problem> {
+    let image = Image::<Elf>::parse(bytes)?;
+    let (endian, data) = (image.endian, image.data());
+    let is_code = part == Part::Code;
+    // A file that is cut off there still loads; it just tells nothing.
+    let sections = image.header().sections(endian, data);
+    let (false, Ok(sections)) = (
+        is_code && image.header().e_machine(endian) != elf::EM_X86_64,
+        sections,
+    ) else {
+        return Ok(vec![None].into_iter());
+    };
+    let wanted = sections.iter().filter(|section| {
+        let name = sections.section_name(endian, section).unwrap_or_default();
+        let wanted = match part {
+            // `.lrodata` is the same in the large code model (x86-64 psABI, "Special Sections").
+            Part::ReadOnlyData => name.starts_with(b".rodata") || name.starts_with(b".lrodata"),
+            Part::Code => section.sh_flags(endian).contains(elf::SHF_EXECINSTR),
+        };
+        wanted && section.sh_type(endian) == elf::SHT_PROGBITS
+    });
+    let found: Vec<_> = wanted
+        .map(|section| section.data(endian, data).ok())
+        .collect();
+    Ok(found.into_iter())
+}
+
+fn find(
+    data: &[u8],
+    needles: &[&str],
+    keep: &dyn Fn(&str) -> bool,
+    consumed: ConsumedFn<'_>,
+    found: &mut BTreeSet<String>,
+) {
+    let mut searches: Vec<Search<'_>> = needles.iter().map(|needle| Search::new(needle)).collect();
+    for start in (0..data.len()).step_by(STEP) {
+        let end = data.len().min(start + STEP);
+        for search in &mut searches {
+            search.find(data, end, keep, found);
+        }
+        consumed(&data[start..end]);
+    }
+}
+
+/// Where the search for one needle stands.
+struct Search<'n> {
+    finder: memmem::Finder<'n>,
+    /// From here on.
+    from: usize,
+    /// The last string ended here.
+    last: usize,
+    /// How many strings it may still find.
+    left: usize,
+}
+
+impl<'n> Search<'n> {
+    fn new(needle: &'n str) -> Self {
+        Self {
+            finder: memmem::Finder::new(needle.as_bytes()),
+            from: 0,
+            last: 0,
+            left: MAX_STRINGS,
+        }
+    }
+
+    /// Finds what begins before `end`.
+    fn find(
+        &mut self,
+        data: &[u8],
+        end: usize,
+        keep: &dyn Fn(&str) -> bool,
+        found: &mut BTreeSet<String>,
+    ) {
+        let over = self.finder.needle().len().saturating_sub(1);
+        let window = &data[..data.len().min(end + over)];
+        while self.left > 0 && self.from < end {
+            let Some(next) = self.finder.find(&window[self.from..]) else {
+                self.from = end;
+                return;
+            };
+            let at = self.from + next;
+            let before = &data[at.saturating_sub(REACH).max(self.last)..at];
+            let after = &data[at..data.len().min(at + REACH)];
+            let before = &before[memrchr(0, before).map_or(0, |nul| nul + 1)..];
+            let after = &after[..memchr(0, after).unwrap_or(after.len())];
+            // On behind the string, so that the work is that of one pass whatever the bytes are.
+            self.from = at + after.len();
+            self.last = self.from;
+            let string = String::from_utf8_lossy(&data[at - before.len()..self.from]);
+            if keep(&string) && found.insert(string.into_owned()) {
+                self.left -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn found(data: &[u8]) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        let consumed = RefCell::new(0);
+        find(
+            data,
+            &[".so"],
+            &|string| !string.contains("libm"),
+            &|part| *consumed.borrow_mut() += part.len(),
+            &mut found,
+        );
+        assert_eq!(consumed.into_inner(), data.len());
+        found.into_iter().collect()
+    }
+
+    #[test]
+    fn strings_are_whole() {
+        assert_eq!(
+            found(b"liba.so\0x\0/b/libb.so.1\0libm.so\0nothing\0\xff.so\0liba.so"),
+            ["/b/libb.so.1", "liba.so", "\u{fffd}.so"]
+        );
+    }
+
+    #[test]
+    fn long_strings_are_cut_and_many_are_too_many() {
+        let long = [&vec![b'a'; 3 * REACH][..], b".so", &vec![b'b'; 3 * REACH]].concat();
+        assert_eq!(found(&long)[0].len(), 2 * REACH);
+        let many: String = (0..2 * MAX_STRINGS).map(|n| format!("{n}.so\0")).collect();
+        assert_eq!(found(many.as_bytes()).len(), MAX_STRINGS);
+    }
+
+    #[test]
+    fn strings_lie_across_steps() {
+        for shift in 0..12 {
+            let mut data = vec![0; 2 * STEP];
+            let string = b"/b/libb.so.1";
+            data[STEP - shift..][..string.len()].copy_from_slice(string);
+            assert_eq!(found(&data), ["/b/libb.so.1"], "{shift}");
+        }
+    }
+
+    #[test]
+    fn words_of_code_lie_across_steps() {
+        for shift in 0..9 {
+            let mut data = vec![0; 2 * STEP];
+            data[STEP - shift..][..8].copy_from_slice(b"libcuda.");
+            let (mut open, mut found) = (vec!["libcuda.so", "libnvidia-ml.so"], vec![]);
+            find_words(&data, &mut open, &mut found, &|_| ());
+            assert_eq!((found, open), (vec!["libcuda.so"], vec!["libnvidia-ml.so"]));
+        }
+    }
+}

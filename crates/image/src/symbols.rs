@@ -1,0 +1,190 @@
+//! What a library exports.
+
+use std::collections::BTreeMap;
+
+use gpustub_core::suggest::nearest;
+use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
+use object::read::elf::{FileHeader, Sym};
+use object::{Bytes, Endianness, elf};
+
+use crate::elf::{Image, for_class};
+use crate::error::{Error, Problem};
+use crate::strings::Strings;
+
+/// What a library has to be, beyond readable.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// The machine that it must be built for, as in [`SymbolList::machine`]: `x86_64`.
+    pub expect_machine: Option<&'a str>,
+    /// Names that it must export.
+    pub require: &'a [String],
+}
+
+/// Reads what the shared library in `bytes` exports: names, kinds, weakness, version nodes.
+///
+/// Left out is what no program can bind to (local, hidden and undefined symbols), and the
+/// absolute symbols that linkers add to stand for the version nodes themselves.
+pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Error> {
+    let list = read(bytes, options)?;
+    let missing: Vec<_> = (options.require.iter())
+        .filter(|name| list.lookup(name).is_empty())
+        .map(|name| {
+            let near = nearest(name, list.symbols.iter().map(|symbol| symbol.name.as_str()));
+            (name.clone(), near.map(str::to_owned))
+        })
+        .collect();
+    if missing.is_empty() {
+        Ok(list)
+    } else {
+        Err(Problem::Missing(missing).into())
+    }
+}
+
+fn read(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
+    for_class!(bytes, exports, options)
+}
+
+fn exports<Elf: FileHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    options: Options<'_>,
+) -> Result<SymbolList, Problem> {
+    let image = Image::<Elf>::parse(bytes)?;
+    if let Some(expected) = options
+        .expect_machine
+        .filter(|&machine| machine != image.machine)
+    {
+        return Err(Problem::Machine {
+            found: image.machine,
+            expected: expected.to_owned(),
+        });
+    }
+    let table = image.symbols()?;
+    if !image.is_dynamic() || table.is_empty() {
+        return Err(Problem::NoDynamicSymbols(image.kind()));
+    }
+    let strings = image.strings()?;
+    let versions = Versions::read(&image, &strings, table.len())?;
+
+    let soname = image.string(&strings, elf::DT_SONAME)?;
+    if soname.as_deref().is_some_and(|soname| !is_name(soname)) {
+        return Err(Problem::Malformed("soname is empty or has blanks in it"));
+    }
+    let mut list = SymbolList {
+        soname,
+        machine: Some(image.machine.clone()),
+        ..SymbolList::default()
+    };
+    for (index, symbol) in table.iter().enumerate() {
+        let visible = matches!(
+            symbol.st_visibility(),
+            elf::STV_DEFAULT | elf::STV_PROTECTED
+        );
+        if !visible || symbol.is_local() || symbol.is_undefined(image.endian) {
+            continue;
+        }
+        let Some(kind) = kind(symbol.st_type()) else {
+            continue;
+        };
+        let name = strings.get(symbol.st_name(image.endian).into())?;
+        let (node, old) = versions.node_of(index)?;
+        // A symbol that stands for the node `N` is absolute and itself called `N`.
+        if symbol.is_absolute(image.endian) && node == Some(name) {
+            continue;
+        }
+        if !is_name(name) || node.is_some_and(|node| !is_name(node)) {
+            return Err(Problem::Malformed(
+                "symbol name is empty or has blanks in it",
+            ));
+        }
+        list.symbols.push(Symbol {
+            name: name.to_owned(),
+            kind,
+            weak: symbol.is_weak(),
+            node: node.map(str::to_owned),
+            old,
+            size: if kind.is_data() {
+                symbol.st_size(image.endian).into()
+            } else {
+                0
+            },
+            present: Vec::new(),
+        });
+    }
+    list.normalise();
+    Ok(list)
+}
+
+/// The kind of a symbol type; none for what names a section or a source file.
+fn kind(symbol_type: elf::SymbolType) -> Option<Kind> {
+    match symbol_type {
+        elf::STT_FUNC => Some(Kind::Function),
+        elf::STT_GNU_IFUNC => Some(Kind::Ifunc),
+        elf::STT_OBJECT | elf::STT_COMMON => Some(Kind::Object),
+        elf::STT_TLS => Some(Kind::Tls),
+        elf::STT_SECTION | elf::STT_FILE => None,
+        _ => Some(Kind::NoType),
+    }
+}
+
+/// Which version node each symbol belongs to (GNU symbol versioning, as in the LSB).
+struct Versions<'d> {
+    endian: Endianness,
+    /// An index for each symbol; empty for a library without versions.
+    symbols: &'d [elf::Versym<Endianness>],
+    /// The nodes that the library defines, by index.
+    nodes: BTreeMap<usize, &'d str>,
+}
+
+impl<'d> Versions<'d> {
+    fn read<Elf: FileHeader<Endian = Endianness>>(
+        image: &Image<'d, Elf>,
+        strings: &Strings<'d>,
+        symbols: usize,
+    ) -> Result<Self, Problem> {
+        let mut versions = Self {
+            endian: image.endian,
+            symbols: &[],
+            nodes: BTreeMap::new(),
+        };
+        versions.symbols = image.symbol_versions(symbols)?;
+        let short = |()| Problem::Malformed("version definitions are cut off");
+        let mut rest = match image.tag(elf::DT_VERDEF) {
+            Some(address) => Bytes(image.at_address(address)?),
+            None => return Ok(versions),
+        };
+        // Indexes have 15 bits, so there are no more definitions than that.
+        for _ in 0..image.tag(elf::DT_VERDEFNUM).unwrap_or(0).min(0x7fff) {
+            let node = rest.read_at::<elf::Verdef<Endianness>>(0).map_err(short)?;
+            // The base definition is the library's name for itself, and no symbol's node.
+            if !node.vd_flags.get(image.endian).contains(elf::VER_FLG_BASE) {
+                let name = rest
+                    .read_at::<elf::Verdaux<Endianness>>(node.vd_aux.get(image.endian) as usize)
+                    .map_err(short)?;
+                let name = strings.get(name.vda_name.get(image.endian).into())?;
+                versions
+                    .nodes
+                    .insert(usize::from(node.vd_ndx.get(image.endian)), name);
+            }
+            match node.vd_next.get(image.endian) as usize {
+                0 => break,
+                next => rest.skip(next).map_err(short)?,
+            }
+        }
+        Ok(versions)
+    }
+
+    /// The node of a symbol, and whether it is one that is not bound by default.
+    fn node_of(&self, symbol: usize) -> Result<(Option<&'d str>, bool), Problem> {
+        let Some(version) = self.symbols.get(symbol) else {
+            return Ok((None, false));
+        };
+        let version = version.0.get(self.endian);
+        if version.index().is_special() {
+            return Ok((None, false));
+        }
+        match self.nodes.get(&usize::from(version.index())) {
+            Some(node) => Ok((Some(node), version.is_hidden())),
+            None => Err(Problem::Malformed("symbol version without a definition")),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What binutils reads in a library, this crate reads too.
+
+#[path = "support/library.rs"]
+mod library;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::symbols::SymbolList;
+use gpustub_image::{Options, read_link_facts_file, read_symbols, read_symbols_file};
+use library::{KINDS, build, lines, nm_names, readelf_lines, run};
+
+fn read(path: &Path) -> SymbolList {
+    read_symbols_file(path, Options::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A library that comes with every C compiler's system.
+fn system(name: &str) -> PathBuf {
+    let path = run(Command::new("cc").arg(format!("-print-file-name={name}")));
+    let path = PathBuf::from(path.trim_end());
+    assert!(
+        path.is_absolute(),
+        "the C compiler does not know where {name} is"
+    );
+    path
+}
+
+#[test]
+fn system_libraries_as_in_readelf_and_nm() {
+    for name in ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"] {
+        let path = system(name);
+        let list = read(&path);
+        assert!(list.symbols.len() > 100, "{name}: {}", list.symbols.len());
+        assert_eq!(list.soname.as_deref(), Some(name));
+        assert_eq!(lines(&list), readelf_lines(&path), "{name}");
+
+        let mut names: Vec<String> = (list.symbols.iter())
+            .map(|s| match (&s.node, s.old) {
+                (None, _) => s.name.clone(),
+                (Some(node), true) => format!("{}@{node}", s.name),
+                (Some(node), false) => format!("{}@@{node}", s.name),
+            })
+            .collect();
+        names.sort();
+        assert_eq!(names, nm_names(&path), "{name}");
+    }
+}
+
+#[test]
+fn system_libraries_need_what_readelf_says() {
+    for name in ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"] {
+        let path = system(name);
+        let facts = read_link_facts_file(&path).unwrap();
+        let text = run(Command::new("readelf").args(["-d", "-V", "-W"]).arg(&path));
+        let bracketed = |tag: &str| -> Vec<String> {
+            (text.lines())
+                .filter(|row| row.contains(tag))
+                .map(|row| row[row.find('[').unwrap() + 1..row.rfind(']').unwrap()].to_owned())
+                .collect()
+        };
+        assert_eq!(facts.needed, bracketed("(NEEDED)"), "{name}");
+        assert_eq!(facts.soname.as_slice(), bracketed("(SONAME)"), "{name}");
+        let mut needs: Vec<(String, Vec<String>)> = Vec::new();
+        for row in text.lines() {
+            let after = |tag: &str| {
+                let rest = &row[row.find(tag)? + tag.len()..];
+                Some(rest.split_whitespace().next()?.to_owned())
+            };
+            // Two kinds of rows, of requirements only: `Version: 1  File: libc.so.6  Cnt: 2`, and
+            // `Name: GLIBC_2.3  Flags: none  Version: 7`.
+            match (after("File: "), after("Name: "), after("Version: ")) {
+                (Some(file), ..) => needs.push((file, Vec::new())),
+                (None, Some(node), Some(_)) => needs.last_mut().unwrap().1.push(node),
+                _ => {}
+            }
+        }
+        let read: Vec<_> = facts
+            .verneed
+            .into_iter()
+            .map(|need| (need.file, need.nodes))
+            .collect();
+        assert_eq!(read, needs, "{name}");
+    }
+}
+
+#[test]
+fn every_kind_in_every_shape_as_in_readelf() {
+    for flags in [
+        &["-Wl,-soname,libkinds.so.1"][..],
+        &["-DVERSIONED", "-DIFUNC", "-Wl,-soname,libkinds.so.1"],
+        &["-DVERSIONED", "-Wl,--hash-style=sysv"],
+        &["-DVERSIONED", "-Wl,--hash-style=gnu"],
+        &["-Wl,--hash-style=both"],
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = build(directory.path(), &["cc"], KINDS, flags);
+        let list = read(&path);
+        assert_eq!(lines(&list), readelf_lines(&path), "{flags:?}");
+        let soname = flags
+            .iter()
+            .find_map(|flag| flag.strip_prefix("-Wl,-soname,"));
+        assert_eq!(list.soname.as_deref(), soname, "{flags:?}");
+    }
+}
+
+#[test]
+fn kinds_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = build(
+        directory.path(),
+        &["cc"],
+        KINDS,
+        &["-DVERSIONED", "-DIFUNC"],
+    );
+    let lines = lines(&read(&path));
+    for line in [
+        "plain@@V1 Function",
+        "weak_function@@V1 Function weak",
+        "weak_data@@V1 Object weak 4",
+        "data@@V2 Object 28",
+        "per_thread@@V2 Tls 4",
+        "twice@V1 Function",
+        "twice@@V2 Function",
+        "retired@V1 Function",
+        "guarded Function",
+        "shared_block Object 4",
+        "picked Ifunc",
+        "untyped NoType",
+    ] {
+        assert!(lines.iter().any(|l| l == line), "no `{line}` in {lines:#?}");
+    }
+    for name in ["V1", "V2", "hidden", "local", "pick"] {
+        let starts = |l: &&String| l.split(['@', ' ']).next() == Some(name);
+        assert_eq!(lines.iter().find(starts), None);
+    }
+}
+
+#[test]
+fn section_headers_are_not_needed() {
+    for flags in [
+        &["-DVERSIONED", "-Wl,--hash-style=sysv"],
+        &["-DVERSIONED", "-Wl,--hash-style=gnu"],
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = build(directory.path(), &["cc"], KINDS, flags);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let whole = read_symbols(&bytes, Options::default()).unwrap();
+        // ELF64 header: e_shoff at 40, e_shnum at 60, e_shstrndx at 62 (gABI, "ELF Header").
+        bytes[40..48].fill(0);
+        bytes[60..64].fill(0);
+        assert_eq!(
+            read_symbols(&bytes, Options::default()).unwrap(),
+            whole,
+            "{flags:?}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs clang and lld (packages clang, lld)"]
+fn other_machines_as_in_readelf() {
+    for (triple, machine) in [
+        ("aarch64-linux-gnu", "aarch64"),
+        ("arm-linux-gnueabihf", "arm"),
+        ("i386-linux-gnu", "x86"),
+        ("powerpc-linux-gnu", "powerpc"),
+        ("powerpc64le-linux-gnu", "powerpc64le"),
+        ("riscv64-linux-gnu", "riscv64"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let target = format!("--target={triple}");
+        let compiler = ["clang", &target, "-fuse-ld=lld"];
+        let path = build(directory.path(), &compiler, KINDS, &["-DVERSIONED"]);
+        let list = read(&path);
+        assert_eq!(list.machine.as_deref(), Some(machine));
+        assert!(list.symbols.len() > 10, "{triple}: {}", list.symbols.len());
+        assert_eq!(lines(&list), readelf_lines(&path), "{triple}");
+    }
+}

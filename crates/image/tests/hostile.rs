@@ -1,0 +1,167 @@
+//! Damaged and hostile files give an error or a list: never a panic, never endless work.
+
+#[path = "support/damage.rs"]
+mod damage;
+#[path = "support/library.rs"]
+mod library;
+
+use std::process::Command;
+use std::sync::OnceLock;
+
+use damage::{changes, overwritten as damaged};
+use gpustub_image::fuzz::{archive as check_archive, check};
+use library::{KINDS, build, run};
+use proptest::prelude::*;
+
+/// A real library, small enough that most of its bytes are headers and tables.
+fn small() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let flags = ["-DVERSIONED", "-DIFUNC", "-Wl,--hash-style=both", "-s"];
+        let bytes = std::fs::read(build(directory.path(), &["cc"], KINDS, &flags)).unwrap();
+        assert!(check(&bytes), "undamaged, it is readable");
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn overwritten(changes in changes()) {
+        check(&damaged(small(), &changes));
+    }
+
+    #[test]
+    fn cut_and_glued(from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(), length in 0_usize..4096) {
+        let mut bytes = small().to_vec();
+        let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+        let piece = bytes[from..(from + length).min(bytes.len())].to_vec();
+        bytes.splice(to..to, piece);
+        check(&bytes);
+    }
+
+    #[test]
+    fn overwritten_archive(changes in changes()) {
+        check_archive(&damaged(archive(), &changes));
+    }
+
+    #[test]
+    fn cut_archive(length in any::<prop::sample::Index>()) {
+        check_archive(&archive()[..length.index(archive().len())]);
+    }
+
+    #[test]
+    fn anything_after_the_magic(tail in prop::collection::vec(any::<u8>(), 0..512)) {
+        let mut bytes = b"\x7fELF".to_vec();
+        bytes.extend(tail);
+        check(&bytes);
+    }
+}
+
+/// Each byte of the headers and the dynamic section, one after the other, at its extremes.
+#[test]
+fn each_byte_at_its_extremes() {
+    let mut bytes = small().to_vec();
+    for at in 0..bytes.len().min(4096) {
+        let was = bytes[at];
+        for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
+            bytes[at] = value;
+            check(&bytes);
+        }
+        bytes[at] = was;
+    }
+}
+
+/// A static library with two small object files.
+fn archive() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(
+            at("one.c"),
+            "int two(void); int one(void) { return two(); }",
+        )
+        .unwrap();
+        std::fs::write(at("two.c"), "int two(void) { return 2; }").unwrap();
+        for name in ["one", "two"] {
+            let mut cc = Command::new("cc");
+            cc.args(["-c", "-o"]).arg(at(&format!("{name}.o")));
+            run(cc.arg(at(&format!("{name}.c"))));
+        }
+        let mut ar = Command::new("ar");
+        run(ar.arg("rc").args(["x.a", "one.o", "two.o"].map(at)));
+        let bytes = std::fs::read(at("x.a")).unwrap();
+        assert_eq!(check_archive(&bytes), 2, "undamaged, it is readable");
+        bytes
+    })
+}
+
+#[test]
+fn objects_of_an_archive_have_names() {
+    let mut found = Vec::new();
+    for member in gpustub_image::archive_members(archive()).unwrap() {
+        let member = member.unwrap();
+        let facts = gpustub_image::read_object(member.data, &|name, _| name != "absent");
+        let facts = facts.unwrap().unwrap();
+        let imports: Vec<_> = facts.imports.into_iter().map(|i| i.name).collect();
+        let name = String::from_utf8_lossy(member.name).into_owned();
+        found.push((name, imports, facts.defines));
+    }
+    let list = |names: &[&str]| -> Vec<String> { names.iter().map(|n| n.to_string()).collect() };
+    let import: Vec<_> = found[0].1.iter().filter(|n| *n == "two").collect();
+    assert_eq!((import.len(), &found[0].2), (1, &list(&["one"])));
+    assert_eq!(found[1].2, list(&["two"]));
+    assert_eq!((&found[0].0[..], &found[1].0[..]), ("one.o", "two.o"));
+}
+
+/// Names that share their ends could make gigabytes of a small file.
+#[test]
+fn names_are_counted_before_they_are_kept() {
+    // A symbol table of 64-byte ELF with 40000 symbols that all start in one long string.
+    let (count, text) = (40_000_usize, 60_000_usize);
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(64, 0);
+    let word = |bytes: &mut Vec<u8>, at: usize, value: u64, size: usize| {
+        bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+    };
+    word(&mut bytes, 16, 1, 2); // ET_REL
+    word(&mut bytes, 18, 62, 2); // EM_X86_64
+    word(&mut bytes, 20, 1, 4);
+    word(&mut bytes, 52, 64, 2); // e_ehsize
+    word(&mut bytes, 58, 64, 2); // e_shentsize
+    word(&mut bytes, 60, 3, 2); // e_shnum
+    word(&mut bytes, 62, 2, 2); // e_shstrndx
+    let symbols = bytes.len();
+    for _ in 0..count {
+        let at = bytes.len();
+        bytes.resize(at + 24, 0);
+        word(&mut bytes, at, 1, 4); // st_name
+        bytes[at + 4] = 0x10; // STB_GLOBAL, STT_NOTYPE
+    }
+    let strings = bytes.len();
+    bytes.push(0);
+    bytes.resize(strings + text, b'a');
+    bytes.push(0);
+    let sections = bytes.len();
+    bytes.resize(sections + 3 * 64, 0);
+    for (index, kind, offset, size, link, entry) in [
+        (1, 2, symbols, count * 24, 2, 24), // SHT_SYMTAB
+        (2, 3, strings, text + 2, 0, 0),    // SHT_STRTAB
+    ] {
+        let at = sections + index * 64;
+        word(&mut bytes, at + 4, kind, 4);
+        word(&mut bytes, at + 24, offset as u64, 8);
+        word(&mut bytes, at + 32, size as u64, 8);
+        word(&mut bytes, at + 40, link, 4);
+        word(&mut bytes, at + 56, entry, 8);
+    }
+    word(&mut bytes, 40, sections as u64, 8); // e_shoff
+    let error = gpustub_image::read_object(&bytes, &|_, _| true).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the file is malformed: names add up to too much text"
+    );
+}

@@ -1,0 +1,128 @@
+//! The `ar` format as GNU and LLVM write it: headers, the index, long names.
+
+use std::io::Write;
+
+use crate::request::Input;
+
+pub const MAGIC: &[u8] = b"!<arch>\n";
+pub const HEADER_SIZE: u64 = 60;
+
+/// A header (`struct ar_hdr` of `<ar.h>`) without time, owner, or anything else that differs between
+/// two runs.
+pub fn header(name: &str, size: u64) -> [u8; 60] {
+    let mut header = *b"                0           0     0     644     0         `\n";
+    header[..name.len()].copy_from_slice(name.as_bytes());
+    // A size of more than ten digits does not fit: `Layout::new` refuses it.
+    let _ = write!(&mut header[48..58], "{size}");
+    header
+}
+
+/// Bytes after a member, so that the next begins at an even offset.
+pub fn padding(size: u64) -> u64 {
+    size % 2
+}
+
+/// What a member takes, header and padding with it.
+pub fn footprint(size: u64) -> u64 {
+    HEADER_SIZE + size + padding(size)
+}
+
+/// Names of members as their headers have them, and the table of names that are too long for a header.
+pub struct MemberNames {
+    pub fields: Vec<String>,
+    /// The contents of the member `//`.
+    pub long: Vec<u8>,
+}
+
+impl MemberNames {
+    pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>) -> Self {
+        let mut all = Self {
+            fields: Vec::new(),
+            long: Vec::new(),
+        };
+        for name in names {
+            let short = std::str::from_utf8(name).ok().filter(|name| {
+                let plain = name.bytes().all(|byte| byte > b' ' && byte != b'/');
+                plain && !name.is_empty() && name.len() < 16 && name.is_ascii()
+            });
+            all.fields.push(match short {
+                Some(name) => format!("{name}/"),
+                None => {
+                    let at = all.long.len();
+                    all.long.extend(name.iter().map(|&byte| match byte {
+                        // They end names, here or in other tools.
+                        b'\n' | b'/' | 0 => b'_',
+                        byte => byte,
+                    }));
+                    all.long.extend(b"/\n");
+                    format!("/{at}")
+                }
+            });
+        }
+        all
+    }
+}
+
+/// The archive symbol table, `/` or `/SYM64/`: the member that defines each symbol.
+pub struct Index<'d> {
+    symbols: Vec<IndexEntry<'d>>,
+    texts: u64,
+    wide: bool,
+}
+
+/// A symbol, and the position of its member among those with an offset.
+struct IndexEntry<'d> {
+    name: &'d [u8],
+    member: usize,
+}
+
+impl<'d> Index<'d> {
+    /// The symbol table of these members. `wide`: for archives of 4 GiB and more.
+    pub fn new(members: &[&'d Input<'_>], wide: bool) -> Self {
+        let symbols: Vec<IndexEntry<'d>> = (members.iter().enumerate())
+            .flat_map(|(member, input)| {
+                let symbols = input.symbols.iter();
+                symbols.map(move |one| IndexEntry {
+                    name: &one.name,
+                    member,
+                })
+            })
+            .collect();
+        let texts = symbols.iter().map(|one| one.name.len() as u64 + 1).sum();
+        Self {
+            symbols,
+            texts,
+            wide,
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        if self.wide { "/SYM64/" } else { "/" }
+    }
+
+    pub fn size(&self) -> u64 {
+        let number = if self.wide { 8 } else { 4 };
+        number * (self.symbols.len() as u64 + 1) + self.texts
+    }
+
+    /// Its bytes, for members at these offsets.
+    pub fn bytes(&self, offsets: &[u64]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0));
+        let mut number = |number: u64| {
+            if self.wide {
+                bytes.extend(number.to_be_bytes());
+            } else {
+                bytes.extend((number as u32).to_be_bytes());
+            }
+        };
+        number(self.symbols.len() as u64);
+        for symbol in &self.symbols {
+            number(offsets[symbol.member]);
+        }
+        for symbol in &self.symbols {
+            bytes.extend(symbol.name);
+            bytes.push(0);
+        }
+        bytes
+    }
+}

@@ -1,0 +1,86 @@
+//! Object format of the index member, which holds the tables and which every linker and archiver skips.
+//!
+//! All tools leave a file alone that is of the kind of the archive's own members, and the tail of the
+//! archive symbol table, which is used where no such file is possible. Tools that rewrite the symbol
+//! table drop the latter.
+
+mod bitcode;
+mod elf;
+
+use bitcode::Bitcode;
+pub use bitcode::NAME as BITCODE_NAME;
+use elf::Elf;
+pub use elf::NAME as ELF_NAME;
+
+use crate::definitions::is_bitcode;
+use crate::request::Input;
+
+/// Place of the tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Container {
+    /// An object file with them in a section that linkers leave out.
+    Elf(Elf),
+    /// A module of bitcode in a wrapper, with them behind it.
+    Bitcode(Bitcode),
+    /// The tail of the archive symbol table.
+    Index,
+}
+
+impl Container {
+    /// The container for a default view of these members. A file is used only among files of its kind.
+    pub fn for_members(members: &[&Input<'_>], blob_size: u64) -> Self {
+        let Some(first) = members.first() else {
+            return Self::Index;
+        };
+        let rest = &members[1..];
+        if let Some(elf) = Elf::from_object(first.data) {
+            let same = |one: &&Input<'_>| {
+                Elf::from_object(one.data).is_some_and(|one| one.links_with(elf))
+            };
+            if elf.holds(blob_size) && rest.iter().all(same) {
+                return Self::Elf(elf);
+            }
+        } else if let Some(bitcode) = Bitcode::for_module(first.data) {
+            if rest.iter().all(|one| is_bitcode(one.data)) {
+                return Self::Bitcode(bitcode);
+            }
+        }
+        Self::Index
+    }
+
+    /// The name of the member that is the file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Elf(_) => elf::NAME,
+            Self::Bitcode(_) => bitcode::NAME,
+            Self::Index => "",
+        }
+    }
+
+    /// The size of the file at this offset of the archive.
+    pub fn size(&self, at: u64, blob_size: u64) -> u64 {
+        match self {
+            Self::Elf(elf) => elf.size(at, blob_size),
+            Self::Bitcode(bitcode) => bitcode.size(at, blob_size),
+            Self::Index => 0,
+        }
+    }
+
+    /// The bytes of the file before the tables.
+    pub fn head(&self, at: u64, blob_size: u64) -> Vec<u8> {
+        match self {
+            Self::Elf(elf) => elf.head(at, blob_size),
+            Self::Bitcode(bitcode) => bitcode.head(at),
+            Self::Index => Vec::new(),
+        }
+    }
+
+    /// The bytes of the file behind the tables.
+    pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
+        match self {
+            Self::Elf(elf) => elf.tail(at, blob_size),
+            Self::Bitcode(bitcode) => bitcode.tail(at, blob_size),
+            Self::Index => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! An object file with the tables in a section that linkers leave out.
+
+use object::elf;
+use object::read::elf::FileHeader;
+use object::{Endianness, ReadRef};
+
+use crate::definitions::elf::is_64;
+use crate::tables::ALIGN;
+
+/// The kind of an object file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elf {
+    wide: bool,
+    big: bool,
+    /// `e_ident` behind the version: the system's interface and its version.
+    abi: [u8; 2],
+    machine: u16,
+    /// Linkers refuse to link files of one machine whose flags differ.
+    flags: u32,
+}
+
+/// The name of the member that is the object file.
+pub const NAME: &str = "gpustub-views.o";
+
+const SECTION_NAMES: &[u8] = b"\0.gpustub\0.note.GNU-stack\0.shstrtab\0";
+const SECTIONS: u16 = 4;
+
+impl Elf {
+    /// The kind of an object file; `None` for any other file.
+    pub fn from_object(bytes: &[u8]) -> Option<Self> {
+        if !bytes.starts_with(&elf::ELFMAG) {
+            None
+        } else if is_64(bytes).ok()? {
+            Self::read::<elf::FileHeader64<Endianness>>(bytes)
+        } else {
+            Self::read::<elf::FileHeader32<Endianness>>(bytes)
+        }
+    }
+
+    fn read<File: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Self> {
+        let header: &File = bytes.read_at(0).ok()?;
+        let endian = header.endian().ok()?;
+        (header.e_type(endian) == elf::ET_REL).then(|| Self {
+            wide: header.is_type_64(),
+            big: endian == Endianness::Big,
+            abi: [header.e_ident().os_abi.0, header.e_ident().abi_version],
+            machine: header.e_machine(endian).0,
+            flags: header.e_flags(endian).0,
+        })
+    }
+
+    /// Whether an object file of one kind can be linked with one of the other, flags aside.
+    pub fn links_with(self, other: Self) -> bool {
+        (self.wide, self.machine) == (other.wide, other.machine)
+    }
+
+    /// Whether its numbers can say so many bytes.
+    pub fn holds(self, size: u64) -> bool {
+        self.wide || size < u32::MAX.into()
+    }
+
+    fn header_size(self) -> u16 {
+        if self.wide { 64 } else { 52 }
+    }
+
+    fn section_size(self) -> u16 {
+        if self.wide { 64 } else { 40 }
+    }
+
+    /// What stands before the tables in an object file at this offset of the archive.
+    fn head_size(self, at: u64) -> u64 {
+        let end = at + u64::from(self.header_size());
+        end.next_multiple_of(ALIGN) - at
+    }
+
+    fn names_at(self, at: u64, blob_size: u64) -> u64 {
+        self.head_size(at) + blob_size
+    }
+
+    /// The size of an object file at this offset of the archive.
+    pub fn size(self, at: u64, blob_size: u64) -> u64 {
+        self.sections_at(at, blob_size) + u64::from(SECTIONS * self.section_size())
+    }
+
+    /// Where the section headers are.
+    fn sections_at(self, at: u64, blob_size: u64) -> u64 {
+        let names_end = self.names_at(at, blob_size) + SECTION_NAMES.len() as u64;
+        names_end.next_multiple_of(8)
+    }
+
+    /// The bytes before the tables.
+    pub fn head(self, at: u64, blob_size: u64) -> Vec<u8> {
+        let mut file = Fields::new(self);
+        let class = if self.wide { 2 } else { 1 };
+        let order = if self.big { 2 } else { 1 };
+        file.bytes.extend(elf::ELFMAG);
+        file.bytes.extend([class, order, 1]);
+        file.bytes.extend(self.abi);
+        file.bytes.resize(16, 0);
+        file.half(1); // ET_REL
+        file.half(self.machine);
+        file.word(1);
+        file.long(0);
+        file.long(0);
+        file.long(self.sections_at(at, blob_size));
+        file.word(self.flags);
+        for half in [
+            self.header_size(),
+            0,
+            0,
+            self.section_size(),
+            SECTIONS,
+            SECTIONS - 1,
+        ] {
+            file.half(half);
+        }
+        file.bytes.resize(self.head_size(at) as usize, 0);
+        file.bytes
+    }
+
+    /// The bytes behind the tables.
+    pub fn tail(self, at: u64, blob_size: u64) -> Vec<u8> {
+        let names_at = self.names_at(at, blob_size);
+        let mut file = Fields::new(self);
+        file.bytes.extend(SECTION_NAMES);
+        file.bytes
+            .resize((self.sections_at(at, blob_size) - names_at) as usize, 0);
+        let head = self.head_size(at);
+        // SHF_EXCLUDE keeps it out of programs that are linked with the whole archive; without
+        // the second section GNU ld takes it for a file that wants an executable stack.
+        file.section(0, 0, 0, 0, 0);
+        file.section(1, elf::SHT_PROGBITS.0, elf::SHF_EXCLUDE.0, head, blob_size);
+        file.section(10, elf::SHT_PROGBITS.0, 0, names_at, 0);
+        file.section(
+            26,
+            elf::SHT_STRTAB.0,
+            0,
+            names_at,
+            SECTION_NAMES.len() as u64,
+        );
+        file.bytes
+    }
+}
+
+/// Numbers in the width and order of an object file.
+struct Fields {
+    elf: Elf,
+    bytes: Vec<u8>,
+}
+
+impl Fields {
+    fn new(elf: Elf) -> Self {
+        let bytes = Vec::new();
+        Self { elf, bytes }
+    }
+
+    fn put<const N: usize>(&mut self, mut little: [u8; N]) {
+        if self.elf.big {
+            little.reverse();
+        }
+        self.bytes.extend(little);
+    }
+
+    fn half(&mut self, number: u16) {
+        self.put(number.to_le_bytes());
+    }
+
+    fn word(&mut self, number: u32) {
+        self.put(number.to_le_bytes());
+    }
+
+    /// An address, an offset or a size.
+    fn long(&mut self, number: u64) {
+        if self.elf.wide {
+            self.put(number.to_le_bytes());
+        } else {
+            self.word(number as u32);
+        }
+    }
+
+    fn section(&mut self, name: u32, kind: u32, flags: u64, at: u64, size: u64) {
+        self.word(name);
+        self.word(kind);
+        self.long(flags);
+        self.long(0);
+        self.long(at);
+        self.long(size);
+        self.word(0);
+        self.word(0);
+        self.long(1);
+        self.long(0);
+    }
+}

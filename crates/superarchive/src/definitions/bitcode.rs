@@ -1,0 +1,96 @@
+//! Symbols of LLVM bitcode.
+
+mod bits;
+mod canonical;
+pub mod codes;
+mod edit;
+mod ident;
+mod module;
+mod stream;
+mod string_table;
+mod table;
+mod target;
+pub mod wrapper;
+mod writer;
+
+pub use canonical::canonical;
+
+use codes::block;
+use module::Module;
+use stream::{Entry, Stream};
+use string_table::read_blob;
+use table::Table;
+pub use target::Target;
+use wrapper::unwrapped;
+pub use writer::Writer;
+
+use super::collector::{Collector, Definition};
+use crate::error::Problem;
+
+pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
+    let file = File::read(unwrapped(data)?)?;
+    let mut found = Collector::new();
+    match &file.table {
+        Some((table, texts)) if table.modules == file.modules.len() as u64 => {
+            table.definitions(texts, &mut found)?;
+        }
+        _ => file.definitions(&mut found)?,
+    }
+    Ok(found.definitions)
+}
+
+/// The parts of a file that tell of symbols.
+#[derive(Default)]
+struct File<'d> {
+    /// Each with its texts, which come behind it.
+    modules: Vec<(Module, &'d [u8])>,
+    /// LLVM's own table of all symbols, with its texts.
+    table: Option<(Table<'d>, &'d [u8])>,
+}
+
+impl<'d> File<'d> {
+    fn read(bytes: &'d [u8]) -> Result<Self, Problem> {
+        let (mut stream, mut outside) = Stream::new(bytes)?;
+        let mut file = Self::default();
+        // Modules, and the table, before the texts that they want.
+        let (mut waiting, mut table) = (Vec::new(), None);
+        while !stream.is_over() {
+            let Entry::Block(inner) = stream.next(&mut outside)? else {
+                return Err(Problem::Malformed("bitcode is not in blocks"));
+            };
+            match inner.id {
+                block::MODULE => waiting.push(Module::read(&mut stream, inner)?),
+                block::STRTAB => {
+                    let texts = read_blob(&mut stream, inner)?;
+                    file.modules
+                        .extend(waiting.drain(..).map(|module| (module, texts)));
+                    if let (None, Some(table)) = (&file.table, table.take()) {
+                        file.table = Some((table, texts));
+                    }
+                }
+                block::SYMTAB => table = Table::read(read_blob(&mut stream, inner)?),
+                _ => stream.skip(&inner)?,
+            }
+        }
+        file.modules
+            .extend(waiting.drain(..).map(|module| (module, &[][..])));
+        if file.modules.is_empty() {
+            return Err(Problem::Truncated("first module"));
+        }
+        Ok(file)
+    }
+
+    /// What the modules themselves say.
+    fn definitions(&self, found: &mut Collector<'d>) -> Result<(), Problem> {
+        for (module, texts) in &self.modules {
+            module.definitions(texts, found)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod canonical_tests;

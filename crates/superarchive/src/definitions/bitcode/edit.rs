@@ -1,0 +1,108 @@
+//! Writes a block anew, with some of its records changed.
+
+use super::bits::Bits;
+use super::stream::{Block, Entry, KEPT, Part, Record, Stream};
+use super::writer::Writer;
+use crate::definitions::not_canonical::NotCanonical;
+use crate::error::Problem;
+
+/// What becomes of a record.
+pub enum Edit {
+    /// It is as it was.
+    Keep,
+    /// It is gone.
+    Drop,
+    /// It has these operands.
+    Write(Vec<u64>),
+    /// It has these operands, and this blob.
+    WriteBlob(Vec<u64>, Vec<u8>),
+}
+
+/// What is read, and copied from.
+pub struct Source<'d> {
+    pub data: &'d [u8],
+    pub stream: Stream<'d>,
+}
+
+impl<'d> Source<'d> {
+    /// The bytes of a block that has just been entered.
+    pub fn content(&self, block: &Block) -> Result<&'d [u8], Problem> {
+        let (from, to) = (self.stream.position() / 8, block.end / 8);
+        let content = self.data.get(from as usize..to as usize);
+        content.ok_or(Problem::Truncated("last block of bitcode"))
+    }
+
+    /// Abbreviations of damaged files can say in three bits what takes a hundred bytes without them.
+    pub fn limit(&self, out: &Writer) -> Result<(), NotCanonical> {
+        if out.len() > 2 * self.data.len() {
+            return Err(NotCanonical::UnsupportedForm(
+                "abbreviations shorten too much",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Copies what was read since this place.
+    pub fn copy(&self, out: &mut Writer, from: u64) -> Result<(), Problem> {
+        self.copy_to(out, from, self.stream.position())
+    }
+
+    fn copy_to(&self, out: &mut Writer, from: u64, to: u64) -> Result<(), Problem> {
+        let mut bits = Bits::new(self.data);
+        bits.seek(from)?;
+        while bits.position() < to {
+            let width = (to - bits.position()).min(32) as u32;
+            out.fixed(bits.fixed(width)?, width);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a block of records, in one of this width.
+pub fn records(
+    source: &mut Source<'_>,
+    out: &mut Writer,
+    outer: u32,
+    mut block: Block,
+    mut edit: impl FnMut(&Record<'_>) -> Result<Edit, NotCanonical>,
+) -> Result<(), NotCanonical> {
+    let width = block.width;
+    let open = out.enter(outer, block.id, width);
+    loop {
+        source.limit(out)?;
+        let from = source.stream.position();
+        match source.stream.part(&mut block)? {
+            Part::Entry(Entry::End) => break,
+            Part::Definition => source.copy(out, from)?,
+            Part::Entry(Entry::Record) => {
+                let record = &source.stream.record;
+                match (edit(record)?, record.blob) {
+                    (Edit::Keep, None) => source.copy(out, from)?,
+                    // It is aligned, which the place where it goes may want otherwise.
+                    (Edit::Keep, Some(blob)) => {
+                        source.copy_to(out, from, record.blob_at)?;
+                        out.blob(blob);
+                    }
+                    (Edit::Drop, _) => {}
+                    (Edit::Write(operands), None) if record.operands.len() < KEPT => {
+                        out.record(width, record.code, &operands);
+                    }
+                    (Edit::WriteBlob(operands, blob), Some(_)) => {
+                        let written = source.stream.write(&block, &operands, &blob, out);
+                        written.ok_or(NotCanonical::UnsupportedForm(
+                            "abbreviations have no room for a change",
+                        ))?;
+                    }
+                    (Edit::Write(_) | Edit::WriteBlob(..), _) => {
+                        return Err(NotCanonical::UnsupportedForm("record too long"));
+                    }
+                }
+            }
+            Part::Info(_) | Part::Entry(Entry::Block(_)) => {
+                return Err(NotCanonical::UnsupportedForm("unknown block in the module"));
+            }
+        }
+    }
+    out.end(open, width);
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The global values of a module (the comments on `parseGlobalVarRecord` and its like in LLVM's
+//! `BitcodeReader.cpp`).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::codes::{block, module as code, symbol};
+use super::stream::{Block, Entry, Record, Stream};
+use super::string_table::string_at;
+use crate::definitions::collector::Collector;
+use crate::error::Problem;
+
+/// What a module defines, once its names are known.
+#[derive(Default)]
+pub struct Module {
+    /// In the order of their numbers.
+    values: Vec<Value>,
+    /// Names of values by their numbers, in modules of before LLVM 5.
+    names: HashMap<u64, Vec<u8>>,
+    sections: Vec<Vec<u8>>,
+    mangling: Mangling,
+    version: u64,
+}
+
+/// A global value.
+struct Value {
+    kind: Kind,
+    /// Offset and size in the table of texts, since LLVM 5.
+    name: (u64, u64),
+    linkage: Linkage,
+    declared_only: bool,
+    /// The number of its section; 0: none of its own.
+    section: u64,
+}
+
+/// In the order in which LLVM lists them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Function,
+    Variable,
+    Alias,
+    Resolved,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Linkage {
+    Strong,
+    /// Another definition may take its place.
+    Weak,
+    /// Of the module alone, or defined elsewhere.
+    None,
+}
+
+/// What is put before names.
+#[derive(Default, Clone, Copy)]
+enum Mangling {
+    #[default]
+    None,
+    Underscore,
+    /// As on 32-bit Windows: not before C++ names.
+    UnderscoreUnlessCpp,
+}
+
+impl Module {
+    pub fn read(stream: &mut Stream<'_>, mut outer: Block) -> Result<Self, Problem> {
+        stream.forget();
+        let mut module = Self::default();
+        loop {
+            match stream.next(&mut outer)? {
+                Entry::End => return Ok(module),
+                Entry::Block(inner) if inner.id == block::VALUE_SYMTAB && !module.has_texts() => {
+                    module.read_names(stream, inner)?;
+                }
+                Entry::Block(inner) => stream.skip(&inner)?,
+                Entry::Record => module.record(&stream.record)?,
+            }
+        }
+    }
+
+    /// Whether the names are in a table of the file's.
+    fn has_texts(&self) -> bool {
+        self.version >= 2
+    }
+
+    fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
+        let kind = match record.code {
+            code::VERSION => {
+                self.version = record.operand(0)?;
+                return Ok(());
+            }
+            code::DATALAYOUT => {
+                self.mangling = Mangling::from_data_layout(&record.text(0)?);
+                return Ok(());
+            }
+            code::SECTIONNAME => {
+                self.sections.push(record.text(0)?);
+                return Ok(());
+            }
+            code::GLOBALVAR => Kind::Variable,
+            code::FUNCTION => Kind::Function,
+            code::ALIAS | code::ALIAS_OLD => Kind::Alias,
+            code::IFUNC => Kind::Resolved,
+            _ => return Ok(()),
+        };
+        let (name, first) = if self.has_texts() {
+            ((record.operand(0)?, record.operand(1)?), 2)
+        } else {
+            ((0, 0), 0)
+        };
+        let operand = |at: usize| record.operand(first + at);
+        self.values.push(Value {
+            kind,
+            name,
+            linkage: Linkage::from_code(operand(if record.code == code::ALIAS_OLD {
+                2
+            } else {
+                3
+            })?),
+            declared_only: match kind {
+                // Where its first value is: nowhere.
+                Kind::Variable => operand(2)? == 0,
+                Kind::Function => operand(2)? != 0,
+                _ => false,
+            },
+            section: match kind {
+                Kind::Variable => operand(5)?,
+                _ => 0,
+            },
+        });
+        Ok(())
+    }
+
+    fn read_names(&mut self, stream: &mut Stream<'_>, mut outer: Block) -> Result<(), Problem> {
+        loop {
+            match stream.next(&mut outer)? {
+                Entry::End => return Ok(()),
+                Entry::Block(inner) => stream.skip(&inner)?,
+                Entry::Record => {
+                    let from = match stream.record.code {
+                        symbol::ENTRY => 1,
+                        // The place of its code is between.
+                        symbol::FNENTRY => 2,
+                        _ => continue,
+                    };
+                    let record = &stream.record;
+                    self.names.insert(record.operand(0)?, record.text(from)?);
+                }
+            }
+        }
+    }
+
+    /// Its definitions; `texts` has the names since LLVM 5.
+    pub fn definitions<'d>(
+        &self,
+        texts: &'d [u8],
+        found: &mut Collector<'d>,
+    ) -> Result<(), Problem> {
+        let mut values: Vec<(&Value, u64)> = self.values.iter().zip(0..).collect();
+        values.sort_by_key(|(value, _)| value.kind);
+        for (value, number) in values {
+            if value.declared_only || value.linkage == Linkage::None {
+                continue;
+            }
+            let name: Cow<'d, [u8]> = if self.has_texts() {
+                string_at(texts, value.name)?.into()
+            } else {
+                (self.names.get(&number).cloned().unwrap_or_default()).into()
+            };
+            let section = (value.section.checked_sub(1))
+                .and_then(|section| self.sections.get(usize::try_from(section).ok()?));
+            // Words to the compiler.
+            if name.starts_with(b"llvm.") || section.is_some_and(|name| name == b"llvm.metadata") {
+                continue;
+            }
+            found.add(self.mangling.apply(name), value.linkage == Linkage::Weak)?;
+        }
+        Ok(())
+    }
+}
+
+impl Linkage {
+    /// As `getDecodedLinkage` of LLVM's `BitcodeReader.cpp` reads them, of all versions.
+    fn from_code(number: u64) -> Self {
+        match number {
+            // Weak, once-linked, both once with a group of their own, and common.
+            1 | 4 | 8 | 10 | 11 | 16..=19 => Self::Weak,
+            // Internal, wanted weakly, private, for the optimizer's eyes, private to linkers.
+            3 | 7 | 9 | 12..=14 => Self::None,
+            _ => Self::Strong,
+        }
+    }
+}
+
+impl Mangling {
+    /// That of a data layout: `m:` and a letter, in a list with dashes.
+    fn from_data_layout(layout: &[u8]) -> Self {
+        let mut parts = layout.split(|&byte| byte == b'-');
+        match parts.find_map(|part| part.strip_prefix(b"m:")) {
+            Some(b"o") => Self::Underscore,
+            Some(b"x") => Self::UnderscoreUnlessCpp,
+            _ => Self::None,
+        }
+    }
+
+    fn apply(self, name: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+        match (self, &*name) {
+            (_, []) => name,
+            // "As it is."
+            (_, [1, ..]) => match name {
+                Cow::Borrowed(name) => name[1..].into(),
+                Cow::Owned(name) => name[1..].to_vec().into(),
+            },
+            (Self::None, _) | (Self::UnderscoreUnlessCpp, [b'?', ..]) => name,
+            _ => [b"_", &*name].concat().into(),
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Blocks, abbreviations and records of a bitstream (LLVM's `docs/BitCodeFormat.rst`).
+//!
+//! Nothing is read recursively, and what each bit of the file can cost has a limit.
+
+use std::collections::HashMap;
+
+use super::bits::Bits;
+use super::codes::{block, block_info, encoding, next};
+use super::writer::Writer;
+use crate::error::Problem;
+
+/// All that may come next in a block.
+pub enum Part {
+    /// What is told of outside.
+    Entry(Entry),
+    /// The block of abbreviations for other blocks, which has not been read yet.
+    Info(Block),
+    /// An abbreviation that the block has from here on.
+    Definition,
+}
+
+/// What is to be read next in a block.
+pub enum Entry {
+    /// Its end.
+    End,
+    /// A block in it, to be entered or skipped.
+    Block(Block),
+    /// A record.
+    Record,
+}
+
+/// A block that is being read.
+pub struct Block {
+    pub id: u64,
+    /// Of the numbers that tell what comes next.
+    pub width: u32,
+    /// Where it ends, in bits.
+    pub end: u64,
+    /// How many abbreviations it had from `BLOCKINFO` when it was entered.
+    shared: usize,
+    abbreviations: Vec<Abbreviation>,
+}
+
+/// A record.
+#[derive(Default)]
+pub struct Record<'d> {
+    pub code: u64,
+    /// Its operands, or the first [`KEPT`] of them.
+    pub operands: Vec<u64>,
+    pub blob: Option<&'d [u8]>,
+    /// Where the size of the blob is, in bits.
+    pub blob_at: u64,
+    /// Which abbreviation it was written with, if it has a blob.
+    abbreviation: usize,
+}
+
+/// No name is as long. Source text is, in records that nothing here wants.
+pub const KEPT: usize = 1 << 20;
+
+/// How the operands of a record are written.
+struct Abbreviation {
+    /// The first is the record's code.
+    operands: Vec<Operand>,
+    last: Last,
+}
+
+#[derive(Clone, Copy)]
+enum Operand {
+    Literal(u64),
+    Fixed(u32),
+    Vbr(u32),
+    Character,
+}
+
+enum Last {
+    None,
+    Array(Operand),
+    Blob,
+}
+
+/// A bitstream.
+pub struct Stream<'d> {
+    bits: Bits<'d>,
+    /// Of a block's id, the abbreviations that `BLOCKINFO` gives it.
+    shared: HashMap<u64, Vec<Abbreviation>>,
+    pub record: Record<'d>,
+}
+
+/// Operands of an abbreviation. LLVM's have some twenty; literal ones take no bits of the records
+/// that they are in.
+const MOST: u64 = 64;
+
+const BAD: Problem = Problem::Malformed("invalid bitcode abbreviation");
+
+impl<'d> Stream<'d> {
+    /// The stream behind the four bytes of magic, and what is outside of its blocks.
+    pub fn new(bytes: &'d [u8]) -> Result<(Self, Block), Problem> {
+        let mut bits = Bits::new(bytes);
+        bits.seek(32)?;
+        let outside = Block {
+            id: u64::MAX,
+            width: 2,
+            end: bytes.len() as u64 * 8,
+            shared: 0,
+            abbreviations: Vec::new(),
+        };
+        let stream = Self {
+            bits,
+            shared: HashMap::new(),
+            record: Record::default(),
+        };
+        Ok((stream, outside))
+    }
+
+    /// Whether so little is left that there can be no block: some tools fill up with zeros.
+    pub fn is_over(&self) -> bool {
+        self.bits.left() < 64
+    }
+
+    /// Forgets what `BLOCKINFO` said: each module has its own.
+    pub fn forget(&mut self) {
+        self.shared.clear();
+    }
+
+    /// Leaves a block unread.
+    pub fn skip(&mut self, block: &Block) -> Result<(), Problem> {
+        self.bits.seek(block.end)
+    }
+
+    /// What comes next in a block; a record is in `self.record` then.
+    pub fn next(&mut self, block: &mut Block) -> Result<Entry, Problem> {
+        loop {
+            match self.part(block)? {
+                Part::Entry(entry) => return Ok(entry),
+                Part::Info(inner) => self.block_info(inner)?,
+                Part::Definition => {}
+            }
+        }
+    }
+
+    /// As [`Self::next`], with what that one reads silently.
+    pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
+        Ok(match self.bits.fixed(block.width)? {
+            next::END_BLOCK => {
+                self.bits.align()?;
+                Part::Entry(Entry::End)
+            }
+            next::ENTER_SUBBLOCK => match self.enter()? {
+                inner if inner.id == block::BLOCKINFO => Part::Info(inner),
+                inner => Part::Entry(Entry::Block(inner)),
+            },
+            next::DEFINE_ABBREV => {
+                block.abbreviations.push(self.define()?);
+                Part::Definition
+            }
+            next::UNABBREV_RECORD => {
+                self.unabbreviated()?;
+                Part::Entry(Entry::Record)
+            }
+            number => {
+                self.abbreviated(block, (number - next::FIRST_APPLICATION_ABBREV) as usize)?;
+                Part::Entry(Entry::Record)
+            }
+        })
+    }
+
+    /// Where the next bit is.
+    pub fn position(&self) -> u64 {
+        self.bits.position()
+    }
+
+    fn enter(&mut self) -> Result<Block, Problem> {
+        let id = self.bits.vbr(8)?;
+        let width = self.bits.vbr(4)?;
+        self.bits.align()?;
+        let words = self.bits.fixed(32)?;
+        let end = self.bits.position() + words * 32;
+        if !(2..=32).contains(&width) {
+            return Err(Problem::Malformed("bitcode block without a width"));
+        }
+        Ok(Block {
+            id,
+            width: width as u32,
+            end,
+            shared: self.shared.get(&id).map_or(0, Vec::len),
+            abbreviations: Vec::new(),
+        })
+    }
+
+    /// Reads the block of abbreviations for other blocks.
+    pub fn block_info(&mut self, block: Block) -> Result<(), Problem> {
+        let mut of = None;
+        loop {
+            match self.bits.fixed(block.width)? {
+                next::END_BLOCK => return self.bits.align(),
+                next::DEFINE_ABBREV => {
+                    let abbreviation = self.define()?;
+                    let id = of.ok_or(BAD)?;
+                    self.shared.entry(id).or_default().push(abbreviation);
+                }
+                next::UNABBREV_RECORD => {
+                    self.unabbreviated()?;
+                    if self.record.code == block_info::SETBID {
+                        of = self.record.operands.first().copied();
+                    }
+                }
+                _ => return Err(BAD),
+            }
+        }
+    }
+
+    fn define(&mut self) -> Result<Abbreviation, Problem> {
+        let count = self.bits.vbr(5)?;
+        let mut abbreviation = Abbreviation {
+            operands: Vec::new(),
+            last: Last::None,
+        };
+        if count > MOST {
+            return Err(BAD);
+        }
+        for left in (0..count).rev() {
+            let operand = match self.operand()? {
+                Kind::Operand(operand) => operand,
+                Kind::Array if left == 1 => {
+                    let Kind::Operand(element) = self.operand()? else {
+                        return Err(BAD);
+                    };
+                    // An element of no bits could be repeated for ever.
+                    if matches!(element, Operand::Literal(_)) {
+                        return Err(BAD);
+                    }
+                    abbreviation.last = Last::Array(element);
+                    break;
+                }
+                Kind::Blob if left == 0 => {
+                    abbreviation.last = Last::Blob;
+                    break;
+                }
+                _ => return Err(BAD),
+            };
+            abbreviation.operands.push(operand);
+        }
+        if abbreviation.operands.is_empty() {
+            return Err(BAD);
+        }
+        Ok(abbreviation)
+    }
+
+    fn operand(&mut self) -> Result<Kind, Problem> {
+        if self.bits.fixed(1)? == 1 {
+            return Ok(Kind::Operand(Operand::Literal(self.bits.vbr(8)?)));
+        }
+        let operand = match self.bits.fixed(3)? {
+            kind @ (encoding::FIXED | encoding::VBR) => match (self.bits.vbr(5)?, kind) {
+                (0, _) => Operand::Literal(0),
+                (width @ ..=64, encoding::FIXED) => Operand::Fixed(width as u32),
+                (width @ 2..=32, _) => Operand::Vbr(width as u32),
+                _ => return Err(BAD),
+            },
+            encoding::ARRAY => return Ok(Kind::Array),
+            encoding::CHAR6 => Operand::Character,
+            encoding::BLOB => return Ok(Kind::Blob),
+            _ => return Err(BAD),
+        };
+        Ok(Kind::Operand(operand))
+    }
+
+    /// Writes the record that was read last, which has a blob, with other operands and another blob;
+    /// `None` if its abbreviation cannot have them.
+    pub fn write(
+        &self,
+        block: &Block,
+        operands: &[u64],
+        blob: &[u8],
+        out: &mut Writer,
+    ) -> Option<()> {
+        let number = self.record.abbreviation;
+        let abbreviation = abbreviation(&self.shared, block, number)?;
+        out.fixed(next::FIRST_APPLICATION_ABBREV + number as u64, block.width);
+        if abbreviation.operands.len() != 1 + operands.len() {
+            return None;
+        }
+        let numbers = std::iter::once(&self.record.code).chain(operands);
+        for (operand, number) in abbreviation.operands.iter().zip(numbers) {
+            operand.write(*number, out)?;
+        }
+        out.blob(blob);
+        Some(())
+    }
+
+    fn unabbreviated(&mut self) -> Result<(), Problem> {
+        let (bits, record) = (&mut self.bits, &mut self.record);
+        record.begin(bits.vbr(6)?);
+        for _ in 0..bits.vbr(6)? {
+            record.push(bits.vbr(6)?);
+        }
+        Ok(())
+    }
+
+    fn abbreviated(&mut self, block: &Block, number: usize) -> Result<(), Problem> {
+        let abbreviation = abbreviation(&self.shared, block, number).ok_or(BAD)?;
+        let (bits, record) = (&mut self.bits, &mut self.record);
+        let (code, operands) = abbreviation.operands.split_first().ok_or(BAD)?;
+        record.begin(code.read(bits)?);
+        for operand in operands {
+            record.push(operand.read(bits)?);
+        }
+        match abbreviation.last {
+            Last::None => {}
+            Last::Array(element) => {
+                for _ in 0..bits.vbr(6)? {
+                    record.push(element.read(bits)?);
+                }
+            }
+            Last::Blob => {
+                record.blob_at = bits.position();
+                record.abbreviation = number;
+                let size = bits.vbr(6)?;
+                bits.align()?;
+                record.blob = Some(bits.bytes(size)?);
+                bits.align()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An abbreviation of a block, `shared` with others or its own.
+fn abbreviation<'a>(
+    shared: &'a HashMap<u64, Vec<Abbreviation>>,
+    block: &'a Block,
+    number: usize,
+) -> Option<&'a Abbreviation> {
+    match number.checked_sub(block.shared) {
+        None => shared.get(&block.id)?.get(number),
+        Some(own) => block.abbreviations.get(own),
+    }
+}
+
+/// What an abbreviation says of an operand.
+enum Kind {
+    Operand(Operand),
+    Array,
+    Blob,
+}
+
+impl Block {
+    /// The code of the records that its newest abbreviation is for, where all have one code.
+    pub fn defined(&self) -> Option<u64> {
+        match self.abbreviations.last()?.operands.first()? {
+            Operand::Literal(code) => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl Operand {
+    fn read(self, bits: &mut Bits<'_>) -> Result<u64, Problem> {
+        const CHARACTERS: &[u8; 64] =
+            b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+        match self {
+            Self::Literal(number) => Ok(number),
+            Self::Fixed(width) => bits.fixed(width),
+            Self::Vbr(width) => bits.vbr(width),
+            Self::Character => Ok(CHARACTERS[bits.fixed(6)? as usize].into()),
+        }
+    }
+
+    /// Writes a number that it can have.
+    fn write(self, number: u64, out: &mut Writer) -> Option<()> {
+        match self {
+            Self::Literal(only) => (number == only).then_some(()),
+            Self::Fixed(width @ ..=32) if number >> width == 0 => {
+                out.fixed(number, width);
+                Some(())
+            }
+            Self::Vbr(width) => {
+                out.vbr(number, width);
+                Some(())
+            }
+            Self::Fixed(_) | Self::Character => None,
+        }
+    }
+}
+
+impl Record<'_> {
+    fn begin(&mut self, code: u64) {
+        self.code = code;
+        self.operands.clear();
+        self.blob = None;
+    }
+
+    fn push(&mut self, operand: u64) {
+        if self.operands.len() < KEPT {
+            self.operands.push(operand);
+        }
+    }
+
+    /// Its operands from one on, as text.
+    pub fn text(&self, from: usize) -> Result<Vec<u8>, Problem> {
+        if self.operands.len() == KEPT {
+            return Err(Problem::Malformed("bitcode name is too long"));
+        }
+        let characters = self.operands.get(from..).unwrap_or_default();
+        Ok(characters
+            .iter()
+            .map(|&character| character as u8)
+            .collect())
+    }
+
+    /// An operand.
+    pub fn operand(&self, at: usize) -> Result<u64, Problem> {
+        let missing = Problem::Malformed("bitcode record is too short");
+        self.operands.get(at).copied().ok_or(missing)
+    }
+}

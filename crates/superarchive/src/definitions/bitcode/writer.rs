@@ -1,0 +1,148 @@
+//! Writes a bitstream: blocks, and records without abbreviations.
+
+use super::codes::{encoding, next};
+
+/// The width of abbreviations outside of all blocks.
+pub const OUTSIDE: u32 = 2;
+
+/// Bits, the lowest of each byte first.
+#[derive(Default)]
+pub struct Writer {
+    bytes: Vec<u8>,
+    /// Bits that are no whole byte yet, and how many.
+    rest: u64,
+    used: u32,
+}
+
+/// Where the size of a block goes that is being written.
+pub struct Open(usize);
+
+impl Writer {
+    /// Behind these bytes, a multiple of four.
+    pub fn with_prefix(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Whole bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// A number of so many bits, at most 32.
+    pub fn fixed(&mut self, number: u64, width: u32) {
+        self.rest |= number << self.used;
+        self.used += width;
+        while self.used >= 8 {
+            self.bytes.push(self.rest as u8);
+            self.rest >>= 8;
+            self.used -= 8;
+        }
+    }
+
+    /// A number in parts of so many bits, of which the highest tells that more follow.
+    pub fn vbr(&mut self, mut number: u64, width: u32) {
+        let more = 1 << (width - 1);
+        while number >= more {
+            self.fixed(number & (more - 1) | more, width);
+            number >>= width - 1;
+        }
+        self.fixed(number, width);
+    }
+
+    /// To the next multiple of 32 bits.
+    pub fn align(&mut self) {
+        if self.used > 0 {
+            self.fixed(0, 8 - self.used);
+        }
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    /// A block, in one of this width.
+    pub fn enter(&mut self, outer: u32, id: u64, width: u32) -> Open {
+        self.fixed(next::ENTER_SUBBLOCK, outer);
+        self.vbr(id, 8);
+        self.vbr(width.into(), 4);
+        self.align();
+        self.bytes.extend([0; 4]);
+        Open(self.bytes.len())
+    }
+
+    /// The end of a block of this width.
+    pub fn end(&mut self, open: Open, width: u32) {
+        self.fixed(next::END_BLOCK, width);
+        self.align();
+        self.close(open);
+    }
+
+    fn close(&mut self, Open(start): Open) {
+        let words = (self.bytes.len() - start) / 4;
+        self.bytes[start - 4..start].copy_from_slice(&(words as u32).to_le_bytes());
+    }
+
+    /// A block as another stream has it, with its end.
+    pub fn block(&mut self, outer: u32, id: u64, width: u32, content: &[u8]) {
+        let open = self.enter(outer, id, width);
+        self.bytes.extend(content);
+        self.close(open);
+    }
+
+    /// A block outside of all others, of records whose operands are bytes.
+    pub fn plain(&mut self, id: u64, records: &[(u64, &[u8])]) {
+        const WIDTH: u32 = 3;
+        let open = self.enter(OUTSIDE, id, WIDTH);
+        for (code, bytes) in records {
+            let operands: Vec<u64> = bytes.iter().copied().map(u64::from).collect();
+            self.record(WIDTH, *code, &operands);
+        }
+        self.end(open, WIDTH);
+    }
+
+    /// A record, in a block of this width.
+    pub fn record(&mut self, width: u32, code: u64, operands: &[u64]) {
+        self.fixed(next::UNABBREV_RECORD, width);
+        self.vbr(code, 6);
+        self.vbr(operands.len() as u64, 6);
+        for &operand in operands {
+            self.vbr(operand, 6);
+        }
+    }
+
+    /// The bytes at the end of a record, whose abbreviation says that they are there.
+    pub fn blob(&mut self, bytes: &[u8]) {
+        self.vbr(bytes.len() as u64, 6);
+        self.align();
+        self.bytes.extend(bytes);
+        self.align();
+    }
+
+    /// An abbreviation for records of this code whose operands are bytes.
+    pub fn define_text(&mut self, width: u32, code: u64) {
+        self.fixed(next::DEFINE_ABBREV, width);
+        // The code itself, an array, and its elements: numbers of eight bits.
+        self.vbr(3, 5);
+        self.fixed(1, 1);
+        self.vbr(code, 8);
+        self.fixed(0, 1);
+        self.fixed(encoding::ARRAY, 3);
+        self.fixed(0, 1);
+        self.fixed(encoding::FIXED, 3);
+        self.vbr(8, 5);
+    }
+
+    /// An abbreviation for records of this code that are a blob.
+    pub fn define_blob(&mut self, width: u32, code: u64) {
+        self.fixed(next::DEFINE_ABBREV, width);
+        self.vbr(2, 5);
+        self.fixed(1, 1);
+        self.vbr(code, 8);
+        self.fixed(0, 1);
+        self.fixed(encoding::BLOB, 3);
+    }
+}

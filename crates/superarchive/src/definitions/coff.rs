@@ -1,0 +1,77 @@
+//! Symbols of COFF objects, and of the short import objects of DLLs.
+
+use object::pe::{self, AnonObjectHeaderBigobj, ImageFileHeader};
+use object::read::coff::{CoffHeader, ImportFile, ImportType, Symbol};
+
+use super::collector::{Collector, Definition};
+use crate::error::Problem;
+
+pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
+    read_definitions::<ImageFileHeader>(data)
+}
+
+pub fn big_definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
+    read_definitions::<AnonObjectHeaderBigobj>(data)
+}
+
+fn read_definitions<Coff: CoffHeader>(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
+    let damaged = |_| Problem::Malformed("section headers or symbols lie outside the file");
+    let mut end = 0;
+    let header = Coff::parse(data, &mut end).map_err(|_| Problem::Truncated("COFF header"))?;
+    let sections = header.sections(data, end).map_err(damaged)?;
+    let table = header.symbols(data).map_err(damaged)?;
+    let mut found = Collector::new();
+    for (index, symbol) in table.iter() {
+        let external = symbol.storage_class() == pe::IMAGE_SYM_CLASS_EXTERNAL;
+        let section = symbol.section_number();
+        let weak = match symbol.storage_class() {
+            pe::IMAGE_SYM_CLASS_EXTERNAL if section == pe::IMAGE_SYM_UNDEFINED => {
+                // The value of a common symbol is its size.
+                if symbol.value() == 0 {
+                    continue;
+                }
+                true
+            }
+            // The section of C++/CLI's variables of an application domain.
+            pe::IMAGE_SYM_CLASS_EXTERNAL
+                if section == pe::IMAGE_SYM_ABSOLUTE && symbol.number_of_aux_symbols() > 0 =>
+            {
+                continue;
+            }
+            // Another name of a symbol here; the other kinds are wanted, not defined.
+            pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL if symbol.number_of_aux_symbols() > 0 => {
+                let weak = table.aux_weak_external(index).map_err(damaged)?;
+                if weak.weak_search_type.get(object::LittleEndian)
+                    != pe::IMAGE_WEAK_EXTERN_SEARCH_ALIAS
+                {
+                    continue;
+                }
+                true
+            }
+            pe::IMAGE_SYM_CLASS_EXTERNAL | pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL => false,
+            _ => continue,
+        };
+        let group = match symbol.section().filter(|_| external) {
+            Some(section) => {
+                let section = sections.section(section).map_err(damaged)?;
+                let flags = section.characteristics.get(object::LittleEndian);
+                flags.contains(pe::IMAGE_SCN_LNK_COMDAT)
+            }
+            None => false,
+        };
+        let name = symbol.name(table.strings()).map_err(damaged)?;
+        found.add(name, weak || group)?;
+    }
+    Ok(found.definitions)
+}
+
+pub fn import_definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
+    let damaged = |_| Problem::Malformed("import header or names are damaged");
+    let import = ImportFile::parse(data).map_err(damaged)?;
+    let mut found = Collector::new();
+    found.add([b"__imp_", import.symbol()].concat(), false)?;
+    if import.import_type() != ImportType::Data {
+        found.add(import.symbol(), false)?;
+    }
+    Ok(found.definitions)
+}

@@ -1,0 +1,52 @@
+//! Definitions of one file, as a reader finds them.
+
+use std::borrow::Cow;
+
+use crate::error::Problem;
+
+/// Limit of the total length of all names of one file. Tables share suffixes, so that a small
+/// hostile one could otherwise stand for terabytes of text.
+pub const MAX_NAMES_LENGTH: usize = 256 * 1024 * 1024;
+
+/// A symbol that a member defines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition<'d> {
+    /// Name, as linkers know it.
+    pub name: Cow<'d, [u8]>,
+    /// Whether another definition may replace this one: weak, common, or in a group of which
+    /// linkers keep one.
+    pub weak: bool,
+}
+
+/// Collects the definitions of one file. Tables of a small hostile file may give one long name to
+/// many symbols, so the total length of the names is limited.
+pub struct Collector<'d> {
+    pub definitions: Vec<Definition<'d>>,
+    /// Remaining length of names.
+    left: usize,
+}
+
+impl<'d> Collector<'d> {
+    pub fn new() -> Self {
+        Self {
+            definitions: Vec::new(),
+            left: MAX_NAMES_LENGTH,
+        }
+    }
+
+    /// Adds a definition. Empty names are skipped: nothing can be linked with them.
+    pub fn add(&mut self, name: impl Into<Cow<'d, [u8]>>, weak: bool) -> Result<(), Problem> {
+        let name = name.into();
+        if name.is_empty() {
+            return Ok(());
+        }
+        // Archive indices end names with a zero byte.
+        if name.contains(&0) {
+            return Err(Problem::Malformed("symbol name contains a zero byte"));
+        }
+        let left = self.left.checked_sub(name.len());
+        self.left = left.ok_or(Problem::Malformed("names add up to too much text"))?;
+        self.definitions.push(Definition { name, weak });
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Properties that hold for any bytes: bodies of fuzz targets and of the tests with damaged files.
+
+use gpustub_archive::{Error, SuperArchive};
+
+use crate::definitions::collector::{Definition, MAX_NAMES_LENGTH};
+use crate::ids::{LayerId, ViewId};
+use crate::request::{Input, Layer, Request, View};
+use crate::write::Plan;
+
+/// Reads `data` as a member of an archive; returns the number of symbols that it defines.
+#[doc(hidden)]
+pub fn definitions(data: &[u8]) -> usize {
+    let Ok(found) = crate::definitions::definitions(data) else {
+        return 0;
+    };
+    let fits = |name: &[u8]| !name.is_empty() && !name.contains(&0);
+    assert!(
+        found.iter().all(|one| fits(&one.name)),
+        "names for an index"
+    );
+    let text: usize = found.iter().map(|one| one.name.len()).sum();
+    assert!(text <= MAX_NAMES_LENGTH, "no more than a file may have");
+    if let Some(Ok(form)) = crate::definitions::canonical(data) {
+        assert!(form.len() <= 4 * data.len(), "about as large as it was");
+    }
+    found.len()
+}
+
+/// Reads `data` as a super-archive: opens, walks and searches all of it, whether it verifies or not.
+///
+/// # Errors
+///
+/// That of opening or verifying it.
+#[doc(hidden)]
+pub fn super_archive(data: &[u8]) -> Result<(), Error> {
+    let archive = SuperArchive::parse(data)?;
+    let verified = archive.verify();
+    // Searches in tables that nothing is known of may take as long as these are.
+    let mut steps = 1 << 16;
+    for view in archive.views().flatten() {
+        assert!(view.member_count() <= data.len() && view.layer_count() <= data.len());
+        let _ = archive.view(view.name());
+        for symbol in view.symbols().flatten() {
+            let found = view.find_symbol(symbol.name);
+            if verified.is_ok() {
+                // Of two slots with one name, the first.
+                assert!(matches!(found, Ok(Some(_))), "each symbol is found");
+            }
+            steps -= 1;
+            if steps == 0 {
+                return verified;
+            }
+        }
+        for member in view.members().flatten() {
+            assert!(member.1 < view.layer_count());
+        }
+        assert!(view.layers().count() == view.layer_count());
+        let _ = view.find_symbol("absent");
+    }
+    for member in archive.members() {
+        let found = member.and_then(|member| Ok((member.size(), member.data()?)));
+        match found {
+            Ok((size, data)) => assert_eq!(size, data.len() as u64),
+            Err(error) => assert!(verified.is_err(), "{error}"),
+        }
+    }
+    let _ = archive.default_view();
+    verified
+}
+
+/// Writes the super-archive that `text` asks for, and reads it again. A line is a word and names:
+/// `layer NAME`; `member NAME SYMBOL…`, whose contents are its symbols (`~`: weak); `object NAME SYMBOL…`, the
+/// same behind the header of an object file; `view NAME INDEX…`; `default INDEX`. Tells how many symbols all
+/// views have, if there is a plan.
+#[doc(hidden)]
+pub fn super_archive_write(text: &str) -> Option<usize> {
+    let contents = contents(text);
+    let request = request(text, &contents);
+    let plan = Plan::new(&request).ok()?;
+    let mut bytes = Vec::new();
+    plan.write(&mut bytes).expect("a vector takes all");
+    let mut again = Vec::new();
+    let plan = Plan::new(&request).expect("as before");
+    plan.write(&mut again).expect("a vector takes all");
+    assert!(bytes == again, "two runs differ");
+    super_archive(&bytes).expect("what is written is read");
+    let archive = SuperArchive::parse(&bytes).expect("read before");
+    let mut count = 0;
+    for wanted in &request.views {
+        let view = archive.view(&wanted.name).expect("sound").expect("written");
+        let layers = wanted.layers.iter().map(|layer| &request.layers[layer.0]);
+        let members: Vec<_> = layers.flat_map(|layer| &layer.members).collect();
+        for symbol in members.iter().flat_map(|member| &member.symbols) {
+            let has = |one: &&&Input<'_>| one.symbols.iter().any(|s| s.name == symbol.name);
+            let first = members.iter().find(has).map(|member| member.data);
+            let found = view.find_symbol(&symbol.name).expect("sound");
+            let found = found.map(|member| member.data().expect("sound"));
+            assert_eq!(found, first, "{symbol:?}");
+        }
+        count += view.symbol_count();
+    }
+    Some(count)
+}
+
+/// Of each line the contents of its member.
+fn contents(text: &str) -> Vec<Vec<u8>> {
+    let contents = text.lines().map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let (kind, symbols) = (words.next(), words.nth(1));
+        let mut data = Vec::new();
+        if kind == Some("object") {
+            // A relocatable file of 64 bits for x86-64: `<elf.h>`.
+            data.extend(b"\x7fELF\x02\x01\x01");
+            data.resize(16, 0);
+            data.extend([1, 0, 62, 0]);
+            data.resize(64, 0);
+        }
+        // As of files, the same contents define the same symbols: none, or one without a name.
+        data.extend(symbols.map(|_| b' '));
+        data.extend(symbols.unwrap_or_default().as_bytes());
+        data
+    });
+    contents.collect()
+}
+
+fn request<'d>(text: &'d str, contents: &'d [Vec<u8>]) -> Request<'d> {
+    let mut request = Request::default();
+    let mut default = None;
+    for (line, data) in text.lines().zip(contents) {
+        let mut words = line.split(' ');
+        let (kind, name) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        match kind {
+            "layer" => request.layers.push(Layer {
+                name: name.to_owned(),
+                members: Vec::new(),
+            }),
+            "member" | "object" => {
+                let symbols = words.map(|word| Definition {
+                    name: word.trim_start_matches('~').as_bytes().into(),
+                    weak: word.starts_with('~'),
+                });
+                let input = Input {
+                    name: name.as_bytes().into(),
+                    data,
+                    symbols: symbols.collect(),
+                };
+                if let Some(layer) = request.layers.last_mut() {
+                    layer.members.push(input);
+                }
+            }
+            "view" => request.views.push(View {
+                name: name.to_owned(),
+                layers: words
+                    .filter_map(|word| word.parse().ok().map(LayerId))
+                    .collect(),
+            }),
+            "default" => default = name.parse().ok().map(ViewId),
+            _ => {}
+        }
+    }
+    for view in &mut request.views {
+        view.layers.retain(|layer| layer.0 < request.layers.len());
+    }
+    request.default = default.filter(|view| view.0 < request.views.len());
+    request
+}

@@ -1,0 +1,35 @@
+//! Writes super-archives: static libraries for many GPU families in one file, each member once.
+//!
+//! `crates/archive/FORMAT.md` specifies the format; `gpustub-archive` reads it. The input is a
+//! [`Request`]: layers, each the members of an archive or a directory ([`Source`]), and views, each
+//! an ordered list of layers. [`Plan::new`] chooses the member that each view has for each symbol, and the
+//! place of everything in the file; [`Plan::write`] streams it. The bytes depend on nothing but the request.
+
+mod ar;
+mod canonical_bitcode;
+mod container;
+mod dedup;
+mod definitions;
+mod error;
+#[doc(hidden)]
+pub mod fuzz;
+mod ids;
+mod layout;
+mod map;
+mod names;
+mod request;
+mod resolver;
+mod source;
+mod tables;
+mod write;
+
+pub use canonical_bitcode::{CanonicalBitcode, UnchangedModule};
+pub use definitions::collector::Definition;
+pub use definitions::definitions;
+pub use definitions::not_canonical::NotCanonical;
+pub use error::{Error, Problem};
+pub use ids::{LayerId, LayerPosition, MemberId, MemberPosition, ViewId};
+pub use request::{Input, Layer, Request, View};
+pub use resolver::{Conflict, Override, ResolvedView, ViewMember};
+pub use source::Source;
+pub use write::{Plan, WriteError, write_archive};

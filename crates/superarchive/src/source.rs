@@ -1,0 +1,296 @@
+//! Inputs of layers: archives of all kinds, directories, single files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_archive::{Error as ArchiveError, SuperArchive, View};
+use memmap2::Mmap;
+use object::read::archive::{ArchiveFile, ArchiveKind};
+
+use crate::definitions::{definitions, is_object};
+use crate::error::{Error, Problem};
+use crate::map::map_file;
+use crate::request::{Input, Layer};
+use crate::{ar, container};
+
+/// Files that are mapped; the [`Layer`] that is made of them borrows from it.
+#[derive(Debug)]
+pub struct Source {
+    path: PathBuf,
+    contents: Contents,
+}
+
+#[derive(Debug)]
+enum Contents {
+    /// With the files that a thin archive names, in its order.
+    Archive(Mmap, Vec<Mmap>),
+    /// A view of a super-archive; without a name, the default one.
+    View(Mmap, Option<String>),
+    Files(Vec<(PathBuf, Mmap)>),
+}
+
+/// Members that are no files but tables of the archive.
+const SPECIAL: &[&str] = &[
+    "/",
+    "//",
+    "/SYM64/",
+    "/<ECSYMBOLS>/",
+    "/<XFGHASHMAP>/",
+    "/<HYBRIDMAP>/",
+    "__.SYMDEF",
+    "__.SYMDEF SORTED",
+    "__.SYMDEF_64",
+    "__.SYMDEF_64 SORTED",
+    container::ELF_NAME,
+    container::BITCODE_NAME,
+];
+
+const THIN_MAGIC: &[u8] = b"!<thin>\n";
+
+impl Source {
+    /// Opens what lies at a path: an archive of GNU's, BSD's, Apple's or Microsoft's form, a thin
+    /// archive, whose members are looked for from its folder on, a super-archive, of which the
+    /// default view is taken, a folder, whose files are the members in the order of their names,
+    /// or an object file or module of bitcode, which is the only member.
+    ///
+    /// # Errors
+    ///
+    /// If it, or a file that a thin archive names, cannot be read, or is nothing of these.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if path.is_dir() {
+            return Self::directory(path);
+        }
+        let map = map_file(path)?;
+        let failed = |problem: Problem| Error::from(problem).in_file(path);
+        let contents = if map.starts_with(THIN_MAGIC) {
+            let files = thin_members(path, &map).map_err(|error| error.in_file(path))?;
+            Contents::Archive(map, files)
+        } else if map.starts_with(ar::MAGIC) {
+            match SuperArchive::parse(&map) {
+                Err(ArchiveError::NoViews) => Contents::Archive(map, Vec::new()),
+                archive => {
+                    find_view(archive, None).map_err(failed)?;
+                    Contents::View(map, None)
+                }
+            }
+        } else if map.is_empty() {
+            return Err(failed(Problem::Empty));
+        } else if !is_object(&map) {
+            return Err(failed(Problem::UnsupportedInput));
+        } else {
+            Contents::Files(vec![(path.to_owned(), map)])
+        };
+        Ok(Self::new(path, contents))
+    }
+
+    /// Opens a view of a super-archive.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is no super-archive, or has no such view.
+    pub fn view(path: &Path, name: &str) -> Result<Self, Error> {
+        let map = map_file(path)?;
+        find_view(SuperArchive::parse(&map), Some(name))
+            .map_err(|problem| Error::from(problem).in_file(path))?;
+        Ok(Self::new(path, Contents::View(map, Some(name.to_owned()))))
+    }
+
+    /// Opens files, which are the members in the order of their names, whatever is in them.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot be read.
+    pub fn files(mut paths: Vec<PathBuf>) -> Result<Self, Error> {
+        // Of files in different folders, those of one name one after the other.
+        paths.sort_by(|a, b| (a.file_name(), a).cmp(&(b.file_name(), b)));
+        let files = paths
+            .into_iter()
+            .map(|path| map_file(&path).map(|map| (path, map)));
+        let files: Vec<_> = files.collect::<Result<_, _>>()?;
+        let first = files.first().map(|(path, _)| path.clone());
+        Ok(Self::new(
+            &first.unwrap_or_default(),
+            Contents::Files(files),
+        ))
+    }
+
+    fn directory(path: &Path) -> Result<Self, Error> {
+        let failed = |problem: Problem| Error::from(problem).in_file(path);
+        let unreadable = |error: std::io::Error| failed(Problem::Unreadable(error.to_string()));
+        let mut files = Vec::new();
+        for entry in fs::read_dir(path).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            if !file.is_dir() {
+                files.push(file);
+            }
+        }
+        if files.is_empty() {
+            return Err(failed(Problem::EmptyDirectory));
+        }
+        Ok(Self::new(path, Self::files(files)?.contents))
+    }
+
+    fn new(path: &Path, contents: Contents) -> Self {
+        Self {
+            path: path.to_owned(),
+            contents,
+        }
+    }
+
+    /// The layer of all members but those that are tables of the archive. Names of members are
+    /// without folders; the layer has that of the file, or of the first one.
+    ///
+    /// # Errors
+    ///
+    /// If the archive or an object file in it is damaged.
+    pub fn layer(&self) -> Result<Layer<'_>, Error> {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        let mut name = name.to_string_lossy().into_owned();
+        let in_file = |error: Error| error.in_file(&self.path);
+        let members = match &self.contents {
+            Contents::Archive(map, files) => archive_inputs(map, files).map_err(in_file)?,
+            Contents::View(map, view) => {
+                if let Some(view) = view {
+                    name = format!("{name}:{view}");
+                }
+                view_inputs(map, view.as_deref()).map_err(in_file)?
+            }
+            Contents::Files(files) => {
+                let inputs = files.iter().map(|(path, map)| {
+                    let name = path.file_name().unwrap_or(path.as_os_str());
+                    input(name.as_encoded_bytes(), map).map_err(|error| error.in_file(path))
+                });
+                inputs.collect::<Result<_, _>>()?
+            }
+        };
+        Ok(Layer { name, members })
+    }
+}
+
+fn input<'d>(name: &'d [u8], data: &'d [u8]) -> Result<Input<'d>, Error> {
+    Ok(Input {
+        name: name.into(),
+        data,
+        symbols: definitions(data)?,
+    })
+}
+
+/// A file of an `ar` archive.
+struct ArchiveMember<'d> {
+    /// Its name, as the archive has it.
+    name: &'d [u8],
+    /// Its contents.
+    data: &'d [u8],
+}
+
+fn malformed_member() -> Error {
+    Problem::Malformed("archive member is cut off or has no header").into()
+}
+
+/// Files and other members, with their names as the archive has them.
+fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
+    let archive = ArchiveFile::parse(bytes).map_err(|_| malformed_member())?;
+    // Paths of Windows.
+    let windows = archive.kind() == ArchiveKind::Coff;
+    let mut members = Vec::new();
+    for member in archive.members() {
+        let member = member.map_err(|_| {
+            if archive.is_thin() {
+                // GNU's name members of other archives by an offset in these.
+                Problem::Malformed("archive member is damaged, or a member of another archive")
+                    .into()
+            } else {
+                malformed_member()
+            }
+        })?;
+        let name = member.name();
+        if SPECIAL.iter().any(|special| special.as_bytes() == name) {
+            continue;
+        }
+        let data = member
+            .data(bytes)
+            .map_err(|_| malformed_member().in_member(name))?;
+        let folder = |&byte: &u8| windows && byte == b'\\';
+        let end = name.iter().rposition(folder).map_or(0, |at| at + 1);
+        let name = &name[end..];
+        members.push(ArchiveMember { name, data });
+    }
+    Ok(members)
+}
+
+/// A name without folders.
+fn file_name(name: &[u8]) -> &[u8] {
+    name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
+}
+
+/// Maps what a thin archive names.
+fn thin_members(path: &Path, bytes: &[u8]) -> Result<Vec<Mmap>, Error> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let files = members(bytes)?
+        .into_iter()
+        .map(|ArchiveMember { name, .. }| {
+            let text = std::str::from_utf8(name);
+            let text = text.map_err(|_| Problem::Malformed("member name is not UTF-8 text"));
+            let text = text.map_err(|problem| Error::from(problem).in_member(name))?;
+            map_file(&directory.join(text)).map_err(|error| {
+                let reason = format!("the archive is thin, and {error}");
+                Error::from(Problem::Unreadable(reason)).in_member(name)
+            })
+        });
+    files.collect()
+}
+
+fn archive_inputs<'d>(bytes: &'d [u8], files: &'d [Mmap]) -> Result<Vec<Input<'d>>, Error> {
+    let thin = bytes.starts_with(THIN_MAGIC);
+    let members = members(bytes)?;
+    if thin && members.len() != files.len() {
+        return Err(Problem::Malformed("archive changed while it was read").into());
+    }
+    let inputs = members
+        .into_iter()
+        .enumerate()
+        .map(|(at, ArchiveMember { name, data })| {
+            let data = if thin { &files[at][..] } else { data };
+            input(file_name(name), data).map_err(|error| error.in_member(name))
+        });
+    inputs.collect()
+}
+
+fn find_view<'d>(
+    archive: Result<SuperArchive<'d>, ArchiveError>,
+    name: Option<&str>,
+) -> Result<View<'d>, Problem> {
+    let archive = match archive {
+        Err(ArchiveError::NoViews | ArchiveError::NotAnArchive) => {
+            return Err(Problem::UnknownView {
+                name: name.map(str::to_owned),
+                known: Vec::new(),
+            });
+        }
+        archive => archive.map_err(Problem::SuperArchive)?,
+    };
+    let found = match name {
+        Some(name) => archive.view(name),
+        None => archive.default_view(),
+    };
+    found.map_err(Problem::SuperArchive)?.ok_or_else(|| {
+        let names = archive.views().flatten();
+        let names = names.map(|view| String::from_utf8_lossy(view.name()).into_owned());
+        Problem::UnknownView {
+            name: name.map(str::to_owned),
+            known: names.collect(),
+        }
+    })
+}
+
+fn view_inputs<'d>(bytes: &'d [u8], name: Option<&str>) -> Result<Vec<Input<'d>>, Error> {
+    let view = find_view(SuperArchive::parse(bytes), name)?;
+    let inputs = view.members().map(|member| {
+        let (member, _) = member.map_err(Problem::SuperArchive)?;
+        let data = member.data().map_err(Problem::SuperArchive);
+        data.map_err(Error::from)
+            .and_then(|data| input(member.name(), data))
+            .map_err(|error| error.in_member(member.name()))
+    });
+    inputs.collect()
+}

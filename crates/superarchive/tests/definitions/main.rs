@@ -1,0 +1,340 @@
+//! What members define, held against the indices that archivers write. Needs clang, LLVM's tools and
+//! GNU binutils.
+
+#[path = "../../../image/tests/support/damage.rs"]
+mod damage;
+mod hostile;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_superarchive::{Definition, Source, definitions};
+use tempfile::TempDir;
+
+/// Runs a tool, and gives what it prints. A tool that is absent is a failure.
+fn run(command: &mut Command) -> String {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn source(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/definitions");
+    folder.join(name)
+}
+
+/// The names in the index that an archiver makes for one member.
+fn index(ar: &str, nm: &str, object: &Path) -> Vec<String> {
+    let archive = object.with_extension("a");
+    let _ = fs::remove_file(&archive);
+    run(Command::new(ar).arg("rcs").arg(&archive).arg(object));
+    let printed = run(Command::new(nm).arg("--print-armap").arg(&archive));
+    let map = printed
+        .lines()
+        .skip_while(|line| !line.starts_with("Archive "));
+    let names = map.skip(1).take_while(|line| !line.is_empty());
+    names
+        .map(|line| line.rsplit_once(" in ").unwrap().0.to_owned())
+        .collect()
+}
+
+/// The names that are found, and those of them that may give way.
+fn found(object: &Path) -> (Vec<String>, Vec<String>) {
+    // At any even address, as in an archive.
+    let mut bytes = vec![0; 2];
+    bytes.extend(fs::read(object).unwrap());
+    let all = definitions(&bytes[2..]).unwrap();
+    let name = |one: &Definition| String::from_utf8(one.name.to_vec()).unwrap();
+    let weak = all.iter().filter(|one| one.weak).map(name).collect();
+    (all.iter().map(name).collect(), weak)
+}
+
+#[track_caller]
+fn same_as_llvm(object: &Path, what: &str) -> Vec<String> {
+    let (mut found, mut expected) = (found(object).0, index("llvm-ar", "llvm-nm", object));
+    // Indices for macOS are sorted.
+    found.sort();
+    expected.sort();
+    assert!(!found.is_empty(), "{what}");
+    assert_eq!(found, expected, "{what}");
+    found
+}
+
+const TARGETS: &[(&str, &[&str])] = &[
+    (
+        "x86_64-linux-gnu",
+        &["-DALIAS", "-DIFUNC", "-DCONSTRUCTOR", "-DASSEMBLY"],
+    ),
+    ("i386-linux-gnu", &["-DALIAS", "-DASSEMBLY", "-fcommon"]),
+    ("powerpc64-linux-gnu", &["-DALIAS", "-fcommon"]),
+    ("amdgcn-amd-amdhsa", &["-DALIAS"]),
+    ("nvptx64-nvidia-cuda", &[]),
+    (
+        "x86_64-apple-macos11",
+        &["-DCONSTRUCTOR", "-DASSEMBLY", "-fcommon"],
+    ),
+    ("arm64-apple-ios15", &["-DASSEMBLY"]),
+    ("armv7-apple-ios9", &["-fcommon"]),
+    (
+        "x86_64-pc-windows-msvc",
+        &["-DALIAS", "-DASSEMBLY", "-fcommon"],
+    ),
+    (
+        "i686-pc-windows-msvc",
+        &["-DALIAS", "-DASSEMBLY", "-DSTDCALL", "-fcommon"],
+    ),
+    ("x86_64-w64-mingw32", &["-DALIAS", "-DCONSTRUCTOR"]),
+    ("i686-w64-mingw32", &["-DSTDCALL"]),
+];
+
+const GPUS: &[&str] = &["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"];
+
+fn compile(dir: &TempDir, target: &str, flags: &[&str], language: &str, name: &str) -> PathBuf {
+    let output = dir.path().join(name);
+    let mut clang = Command::new("clang");
+    clang.args([
+        "-c",
+        "-ffreestanding",
+        "-w",
+        "-nogpulib",
+        "-Qunused-arguments",
+        "-target",
+        target,
+        "-x",
+        language,
+    ]);
+    clang.args(flags).arg("-o").arg(&output);
+    run(clang.arg(source(if language == "c" { "all.c" } else { "all.cc" })));
+    output
+}
+
+#[test]
+fn objects_and_bitcode_of_all_targets() {
+    let dir = tempfile::tempdir().unwrap();
+    for (target, flags) in TARGETS {
+        for (language, optimize) in [("c", "-O0"), ("c", "-O2"), ("c++", "-O1")] {
+            // Fewer hooks of the run-time library.
+            let plain = ["-fno-exceptions", "-std=c++17", "-fno-threadsafe-statics"];
+            let flags = match language {
+                "c" => [&flags[..], &[optimize]].concat(),
+                _ => [&plain[..], &[optimize]].concat(),
+            };
+            let what = format!("{target} {language} {flags:?}");
+            for (name, more) in [
+                ("object.o", &[][..]),
+                ("module.bc", &["-emit-llvm"]),
+                ("thin.bc", &["-flto=thin"]),
+            ] {
+                // LLVM 14 makes neither objects nor summaries of these sources for GPUs: it crashes.
+                if name != "module.bc" && GPUS.contains(target) {
+                    continue;
+                }
+                let object = compile(&dir, target, &[&flags[..], more].concat(), language, name);
+                let names = same_as_llvm(&object, &format!("{what} {name}"));
+                if flags.contains(&"-DASSEMBLY") {
+                    assert!(names.iter().any(|n| n.ends_with("from_assembly")), "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// GNU's archiver reads ELF; of bitcode it knows what a plugin tells it.
+#[test]
+fn gnu_indices_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = [
+        "-DALIAS",
+        "-DIFUNC",
+        "-DCONSTRUCTOR",
+        "-DASSEMBLY",
+        "-fcommon",
+    ];
+    for (language, flags) in [("c", &flags[..]), ("c++", &["-std=c++17", "-O1"])] {
+        let object = compile(&dir, "x86_64-linux-gnu", flags, language, "object.o");
+        assert_eq!(found(&object).0, index("ar", "nm", &object), "{language}");
+    }
+}
+
+/// Which definitions may give way to others is in no index.
+#[test]
+fn definitions_that_may_give_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = "tentative weak_function weak_variable";
+    // COFF knows weak names as others of a symbol that is there.
+    let windows = ".refptr.wanted_weakly tentative wanted_weakly weak_function weak_variable";
+    let linux = "tentative weak_function weak_name weak_variable";
+    let apple = "_tentative _weak_function _weak_variable";
+    for (target, flags, of_object, of_bitcode) in [
+        (
+            "x86_64-linux-gnu",
+            &["-fcommon", "-DALIAS"][..],
+            linux,
+            linux,
+        ),
+        ("x86_64-apple-macos11", &["-fcommon"], apple, apple),
+        ("x86_64-pc-windows-msvc", &["-fcommon"], windows, plain),
+    ] {
+        let object = compile(&dir, target, flags, "c", "object.o");
+        let flags = [flags, &["-emit-llvm"]].concat();
+        let bitcode = compile(&dir, target, &flags, "c", "module.bc");
+        for (file, weak) in [(object, of_object), (bitcode, of_bitcode)] {
+            let mut found = found(&file).1;
+            found.sort();
+            assert_eq!(found.join(" "), weak, "{target} {}", file.display());
+        }
+    }
+}
+
+/// A strong symbol in a group of which linkers keep one; and with more sections than a symbol's own
+/// number counts.
+#[test]
+fn groups_of_elf() {
+    let dir = tempfile::tempdir().unwrap();
+    for (target, sections) in [("x86_64-linux-gnu", 0), ("powerpc-linux-gnu", 66_000)] {
+        let more = (0..sections).map(|n| format!(".section .s{n}\n"));
+        let group = |name: &str, kind: &str| {
+            let flags = format!("\"aG\",@progbits,{name}_group{kind}");
+            format!(".section .{name},{flags}\n.globl {name}\n{name}: .long 0\n")
+        };
+        let text = [group("kept", ""), group("once", ",comdat")].concat();
+        let assembly = dir.path().join("groups.s");
+        let text = more.chain([text, ".data\n.globl plain\nplain: .long 0\n".into()]);
+        fs::write(&assembly, text.collect::<String>()).unwrap();
+        let object = dir.path().join("groups.o");
+        let mut clang = Command::new("clang");
+        clang.args(["-c", "-target", target, "-o"]).arg(&object);
+        run(clang.arg(&assembly));
+        same_as_llvm(&object, target);
+        let (_, weak) = found(&object);
+        assert_eq!(weak, ["once"], "{target}");
+    }
+}
+
+/// All groups of a hostile file may be its longest one.
+#[test]
+fn groups_of_elf_that_lie_over_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = ["-std=c++17"];
+    let object = compile(&dir, "x86_64-linux-gnu", &flags, "c++", "object.o");
+    let mut bytes = fs::read(object).unwrap();
+    // ELF64: e_shoff at 40; of a section header sh_type at 4, sh_offset at 24, sh_size at 32.
+    let number = |bytes: &[u8], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    };
+    let headers = (number(&bytes, 40)..bytes.len()).step_by(64);
+    // `SHT_GROUP`
+    let mut groups = headers.filter(|at| number(&bytes, *at) >> 32 == 17);
+    let group = groups.next().unwrap();
+    let size = (bytes.len() - number(&bytes, group + 24)) / 4 * 4;
+    bytes[group + 32..group + 40].copy_from_slice(&(size as u64).to_le_bytes());
+    let error = definitions(&bytes).unwrap_err().to_string();
+    assert!(
+        error.ends_with("section groups have more members than there are sections"),
+        "{error}"
+    );
+}
+
+/// What links of several modules leave, and files with more than one module.
+#[test]
+fn files_of_several_modules() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let module = |language: &str, name: &str, flags: &[&str]| {
+        let flags = [flags, &["-emit-llvm"]].concat();
+        compile(&dir, "x86_64-linux-gnu", &flags, language, name)
+    };
+    let one = module("c", "one.bc", &[]);
+    let assembly = module("c", "assembly.bc", &["-DASSEMBLY"]);
+    let two = module("c++", "two.bc", &["-std=c++17"]);
+    for (tool, flags) in [
+        ("llvm-cat", &["-b"][..]),
+        ("llvm-cat", &[]),
+        ("llvm-link", &[]),
+    ] {
+        let run_on = |first: &Path| {
+            let mut tool = Command::new(tool);
+            tool.args(flags).arg("-o").arg(at("both.bc"));
+            run(tool.args([first, &two]));
+        };
+        run_on(&one);
+        same_as_llvm(&at("both.bc"), tool);
+        // These tools know no target, and write no table where there is assembly.
+        run_on(&assembly);
+        let mut expected = index("llvm-ar", "llvm-nm", &at("both.bc"));
+        expected.retain(|name| name != "from_assembly");
+        assert_eq!(found(&at("both.bc")).0, expected, "{tool} {flags:?}");
+    }
+    let split = [
+        "-flto",
+        "-fsplit-lto-unit",
+        "-fwhole-program-vtables",
+        "-std=c++17",
+        "-fvisibility=hidden",
+    ];
+    let object = compile(&dir, "x86_64-linux-gnu", &split, "c++", "split.bc");
+    same_as_llvm(&object, "split");
+}
+
+/// Big-endian Mach-O, which LLVM reads and does not make; 66 000 sections; what stands for a DLL.
+#[test]
+fn rarer_forms() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for name in ["ppc", "ppc64"] {
+        let yaml = source(&format!("{name}.yaml"));
+        run(Command::new("yaml2obj")
+            .arg(yaml)
+            .arg("-o")
+            .arg(at("ppc.o")));
+        assert_eq!(
+            same_as_llvm(&at("ppc.o"), name),
+            ["_common", "_defined", "_weak"]
+        );
+        assert_eq!(found(&at("ppc.o")).1, ["_weak", "_common"]);
+    }
+
+    let sections =
+        (0..66_000).map(|n| format!(".section s{n},\"dr\"\n.globl x{n}\nx{n}: .long 0\n"));
+    fs::write(at("many.s"), sections.collect::<String>()).unwrap();
+    let mut clang = Command::new("clang");
+    clang
+        .args(["-c", "-target", "x86_64-pc-windows-msvc", "-o"])
+        .arg(at("many.o"));
+    run(clang.arg(at("many.s")));
+    assert_eq!(same_as_llvm(&at("many.o"), "many sections").len(), 66_000);
+
+    fs::write(
+        at("x.def"),
+        "LIBRARY x.dll\nEXPORTS\n call\n value DATA\n fixed CONSTANT\n ?cpp@@YAXXZ\n",
+    )
+    .unwrap();
+    for machine in ["i386:x86-64", "i386"] {
+        let mut tool = Command::new("llvm-dlltool");
+        tool.args(["-m", machine, "-d"])
+            .arg(at("x.def"))
+            .arg("-l")
+            .arg(at("x.lib"));
+        run(&mut tool);
+        let printed = run(Command::new("llvm-nm")
+            .arg("--print-armap")
+            .arg(at("x.lib")));
+        let map = printed.lines().skip(1).take_while(|line| !line.is_empty());
+        let mut expected: Vec<_> = map
+            .map(|line| line.rsplit_once(" in ").unwrap().0.to_owned())
+            .collect();
+        let library = Source::open(&at("x.lib")).unwrap();
+        let layer = library.layer().unwrap();
+        let symbols = layer.members.iter().flat_map(|member| &member.symbols);
+        let mut found: Vec<_> = symbols
+            .map(|one| String::from_utf8(one.name.to_vec()).unwrap())
+            .collect();
+        found.sort();
+        expected.sort();
+        assert!(found.len() > 9);
+        assert_eq!(found, expected, "{machine}");
+    }
+}

@@ -1,0 +1,307 @@
+//! Layers from files: archives of every form, folders, files. Needs a C compiler, GNU ar and llvm-ar.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_archive::SuperArchive;
+use gpustub_superarchive::{Layer, LayerId, Plan, Request, Source, View, ViewId, write_archive};
+use tempfile::TempDir;
+
+/// Runs a command, which must succeed.
+fn run(command: &mut Command) {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+}
+
+const LONG: &str = "a-name-that-is-too-long-for-a-header.o";
+
+/// Objects `one.o`, which defines `one`, and one with a long name, which defines `two` and weakly
+/// `three`; in a folder of their own.
+fn objects(dir: &TempDir) -> [PathBuf; 2] {
+    let folder = dir.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let object = |name: &str, code: &str| {
+        let (source, output) = (dir.path().join("code.c"), folder.join(name));
+        fs::write(&source, code).unwrap();
+        let mut cc = Command::new("cc");
+        run(cc.arg("-c").arg(&source).arg("-o").arg(&output));
+        output
+    };
+    [
+        object("one.o", "int one = 1;"),
+        object(LONG, "int two = 2; __attribute__((weak)) int three = 3;"),
+    ]
+}
+
+/// Members with what they define, `~` before what may give way.
+fn told(layer: &Layer) -> String {
+    let members = layer.members.iter().map(|member| {
+        let symbols = member.symbols.iter().map(|symbol| {
+            let name = String::from_utf8_lossy(&symbol.name);
+            format!(" {}{name}", if symbol.weak { "~" } else { "" })
+        });
+        let symbols: String = symbols.collect();
+        format!("{}:{symbols}", String::from_utf8_lossy(&member.name))
+    });
+    members.collect::<Vec<_>>().join("; ")
+}
+
+fn both() -> String {
+    format!("one.o: one; {LONG}: two ~three")
+}
+
+#[track_caller]
+fn read(path: &Path) -> (String, String) {
+    let source = Source::open(path).unwrap_or_else(|error| panic!("{error}"));
+    let layer = source.layer().unwrap_or_else(|error| panic!("{error}"));
+    (told(&layer), layer.name)
+}
+
+#[track_caller]
+fn refused(path: &Path) -> String {
+    let source = Source::open(path);
+    let error = source.and_then(|source| source.layer().map(|layer| told(&layer)));
+    let error = error.unwrap_err();
+    let folder = format!("{}/", path.parent().unwrap().display());
+    format!("{error}; {}", error.help()).replace(&folder, "")
+}
+
+#[test]
+fn archives_of_every_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let objects = objects(&dir);
+    for (tool, flags) in [
+        ("ar", &["rc"][..]),
+        ("ar", &["rcS"]),
+        ("ar", &["rcsT"]),
+        ("llvm-ar", &["--format=gnu", "rcs"]),
+        ("llvm-ar", &["--format=gnu", "rcsT"]),
+        ("llvm-ar", &["--format=bsd", "rcs"]),
+        ("llvm-ar", &["--format=bsd", "rcS"]),
+        ("llvm-ar", &["--format=darwin", "rcs"]),
+    ] {
+        let archive = dir.path().join("lib.a");
+        let _ = fs::remove_file(&archive);
+        let mut ar = Command::new(tool);
+        run(ar.args(flags).arg(&archive).args(&objects));
+        assert_eq!(read(&archive), (both(), "lib.a".into()), "{tool} {flags:?}");
+    }
+}
+
+fn entry(name: &str, data: &[u8]) -> Vec<u8> {
+    let size = data.len();
+    let header = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
+    let mut entry = [header.as_bytes(), data].concat();
+    entry.resize(entry.len().next_multiple_of(2), b'\n');
+    entry
+}
+
+/// As `lib.exe` writes them: two indices, and names of members with folders.
+#[test]
+fn archives_of_windows() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two] = objects(&dir).map(|path| fs::read(path).unwrap());
+    let names = format!("d:\\obj/release\\{LONG}\0");
+    let tables = [("/", &[0; 4][..]), ("/", &[0; 8]), ("//", names.as_bytes())];
+    for more in [None, Some("/<ECSYMBOLS>/"), Some("/<XFGHASHMAP>/")] {
+        let tables = tables
+            .iter()
+            .copied()
+            .chain(more.map(|name| (name, &[0; 4][..])));
+        let members = [("one.o/", &one[..]), ("/0", &two)];
+        let entries = tables
+            .chain(members)
+            .flat_map(|(name, data)| entry(name, data));
+        let archive = dir.path().join("x.lib");
+        fs::write(
+            &archive,
+            [b"!<arch>\n".to_vec(), entries.collect()].concat(),
+        )
+        .unwrap();
+        assert_eq!(read(&archive).0, both(), "{more:?}");
+    }
+}
+
+#[test]
+fn anything_may_be_in_archives_and_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two] = objects(&dir);
+    let folder = one.parent().unwrap();
+    fs::write(folder.join("notes.txt"), "int one;").unwrap();
+    fs::write(folder.join("empty"), "").unwrap();
+    fs::create_dir(folder.join("not-searched")).unwrap();
+    let all = format!("{LONG}: two ~three; empty:; notes.txt:; one.o: one");
+    assert_eq!(read(folder), (all, "objects".into()));
+    let archive = dir.path().join("lib.a");
+    let files = ["notes.txt", "empty"].map(|name| folder.join(name));
+    run(Command::new("ar")
+        .arg("rc")
+        .arg(&archive)
+        .args(&files)
+        .arg(&one));
+    assert_eq!(read(&archive).0, "notes.txt:; empty:; one.o: one");
+    let archive = dir.path().join("none.a");
+    run(Command::new("ar").arg("rc").arg(&archive));
+    assert_eq!(read(&archive).0, "");
+    assert_eq!(read(&one), ("one.o: one".into(), "one.o".into()));
+    let sources = Source::files(vec![one, two]).unwrap();
+    assert_eq!(
+        told(&sources.layer().unwrap()),
+        format!("{LONG}: two ~three; one.o: one")
+    );
+}
+
+#[test]
+fn thin_archives_name_files_from_their_folder_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two] = objects(&dir);
+    let archive = dir.path().join("thin.a");
+    let mut ar = Command::new("ar");
+    ar.current_dir(dir.path())
+        .args(["rcT", "thin.a", "objects/one.o"]);
+    run(ar.arg(format!("objects/{LONG}")));
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    for name in ["thin.a", "objects"] {
+        fs::rename(dir.path().join(name), elsewhere.join(name)).unwrap();
+    }
+    assert!(!archive.exists() && !two.exists());
+    assert_eq!(read(&elsewhere.join("thin.a")).0, both());
+    fs::remove_file(elsewhere.join("objects/one.o")).unwrap();
+    assert_eq!(
+        refused(&elsewhere.join("thin.a")),
+        "`thin.a(objects/one.o)` cannot be read: the archive is thin, and `objects/one.o` cannot be \
+         read: No such file or directory (os error 2); check the path and the permissions"
+    );
+    assert!(!one.exists());
+    let mut ar = Command::new("ar");
+    run(ar
+        .current_dir(&elsewhere)
+        .args(["rc", "inner.a", &format!("objects/{LONG}")]));
+    let mut ar = Command::new("ar");
+    run(ar
+        .current_dir(&elsewhere)
+        .args(["rcT", "outer.a", "inner.a"]));
+    let refused = refused(&elsewhere.join("outer.a"));
+    assert!(
+        refused.contains("`outer.a` is malformed: archive member is damaged, or a "),
+        "{refused}"
+    );
+}
+
+#[test]
+fn super_archives_are_layers_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = objects(&dir);
+    let sources = paths.clone().map(|path| Source::open(&path).unwrap());
+    let layers: Vec<Layer> = sources
+        .iter()
+        .map(|source| source.layer().unwrap())
+        .collect();
+    let view = |name: &str, layers: &[usize]| View {
+        name: name.into(),
+        layers: layers.iter().copied().map(LayerId).collect(),
+    };
+    let path = dir.path().join("super.a");
+    let write = |default: Option<usize>| {
+        let request = Request {
+            layers: layers.clone(),
+            views: vec![view("first", &[0]), view("second", &[1])],
+            default: default.map(ViewId),
+        };
+        let mut bytes = Vec::new();
+        Plan::new(&request).unwrap().write(&mut bytes).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        bytes
+    };
+    let bytes = write(Some(0));
+    let ordinary = Command::new("ar").arg("t").arg(&path).output().unwrap();
+    assert!(String::from_utf8_lossy(&ordinary.stdout).contains("gpustub-views.o"));
+    assert_eq!(read(&path), ("one.o: one".into(), "super.a".into()));
+    let second = Source::view(&path, "second").unwrap();
+    let layer = second.layer().unwrap();
+    assert_eq!(told(&layer), format!("{LONG}: two ~three"));
+    assert_eq!(layer.name, "super.a:second");
+    // Its own members, as an archive: no tables.
+    let mut plain = Vec::new();
+    write_archive(&layer.members.iter().collect::<Vec<_>>(), &mut plain).unwrap();
+    assert!(SuperArchive::parse(&plain).is_err());
+
+    let error = Source::view(&path, "third").unwrap_err();
+    let text = format!("{error}; {}", error.help());
+    assert!(
+        text.ends_with("has no view `third`; name one of its views: first, second"),
+        "{text}"
+    );
+    fs::write(&path, [&bytes[..], b"\n\n"].concat()).unwrap();
+    assert!(
+        refused(&path).starts_with("`super.a` is not a valid super-archive: "),
+        "{}",
+        refused(&path)
+    );
+    write(None);
+    assert_eq!(
+        refused(&path),
+        "`super.a` is a super-archive without a default view; name one of its views: first, second"
+    );
+    // Another tool took the tables out.
+    let [emptied, stripped] = ["gpustub-views.o", "stripped.a"].map(|name| dir.path().join(name));
+    fs::copy(&paths[1], &emptied).unwrap();
+    let mut ar = Command::new("ar");
+    run(ar.arg("rc").arg(&stripped).args([&emptied, &paths[0]]));
+    assert_eq!(read(&stripped).0, "one.o: one");
+    let plain = dir.path().join("plain.a");
+    run(Command::new("ar").arg("rc").arg(&plain).args(&paths));
+    let error = Source::view(&plain, "first").unwrap_err();
+    assert!(
+        error.to_string().ends_with("plain.a` has no view `first`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn errors_name_the_file_and_the_member() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, _] = objects(&dir);
+    let at = |name: &str| dir.path().join(name);
+    let damaged = at("damaged.o");
+    fs::write(&damaged, &fs::read(&one).unwrap()[..100]).unwrap();
+    run(Command::new("ar")
+        .arg("rcS")
+        .arg(at("bad.a"))
+        .args([&one, &damaged]));
+    let again = "the file is damaged or still being written: unpack or install it again";
+    let outside = format!("is malformed: section headers or symbols lie outside the file; {again}");
+    assert_eq!(
+        refused(&at("bad.a")),
+        format!("`bad.a(damaged.o)` {outside}")
+    );
+    assert_eq!(refused(&damaged), format!("`damaged.o` {outside}"));
+    fs::create_dir(at("folder")).unwrap();
+    assert!(refused(&at("folder")).starts_with("`folder` is a directory without files; "));
+    fs::rename(&damaged, at("folder/damaged.o")).unwrap();
+    assert_eq!(
+        refused(&at("folder")),
+        format!("`folder/damaged.o` {outside}")
+    );
+    fs::write(at("text"), "int one;").unwrap();
+    assert!(refused(&at("text")).starts_with("`text` is neither an archive nor an object file; "));
+    run(Command::new("cc")
+        .args(["-shared", "-nostdlib", "-o"])
+        .arg(at("x.so"))
+        .arg(&one));
+    assert!(refused(&at("x.so")).starts_with("`x.so` is neither an archive nor an object file; "));
+    fs::write(at("empty"), "").unwrap();
+    assert!(refused(&at("empty")).starts_with("`empty` is empty; "));
+    assert!(refused(&at("absent")).starts_with("`absent` cannot be read: "));
+    let whole = fs::read(at("bad.a")).unwrap();
+    fs::write(at("cut.a"), &whole[..whole.len() - 10]).unwrap();
+    assert!(
+        refused(&at("cut.a")).starts_with("`cut.a(damaged.o)` is malformed: archive member is ")
+    );
+    fs::write(at("cut.a"), &whole[..30]).unwrap();
+    assert!(refused(&at("cut.a")).starts_with("`cut.a` is malformed: archive member"));
+}

@@ -1,0 +1,355 @@
+//! Damaged super-archives, in every container: an error or the written contents, and never a panic.
+
+use std::sync::OnceLock;
+
+use crate::damage::{changes, overwritten};
+use crate::requests::{Contents, KINDS, Parts, object};
+use crate::{layer, member, view};
+use gpustub_archive::hash::hash_bytes;
+use gpustub_archive::{Error, MAGIC, Part, SuperArchive};
+use gpustub_superarchive::fuzz::super_archive as read;
+use gpustub_superarchive::{Plan, Request};
+use proptest::prelude::*;
+
+const CASES: u32 = if cfg!(miri) { 16 } else { 2048 };
+
+/// Two views with ordinary and hidden members; the default view's are objects of a kind, or of none.
+fn written(default: Option<usize>, contents: [&[u8]; 3]) -> Vec<u8> {
+    let symbols: [&[_]; 3] = [
+        &[("cos", false)],
+        &[("cos", false)],
+        &[("sin", true), ("tan", true)],
+    ];
+    let contents = contents
+        .iter()
+        .zip(symbols)
+        .map(|(data, symbols)| Contents {
+            data: data.to_vec(),
+            symbols: symbols
+                .iter()
+                .map(|(name, weak)| (name.as_bytes(), *weak))
+                .collect(),
+        });
+    let parts = Parts {
+        contents: contents.collect(),
+        layers: vec![
+            vec![(b"cos1.o", 0)],
+            vec![(b"cos2 of a long name.o", 1)],
+            vec![(b"common.o", 2)],
+        ],
+        views: vec![
+            ("gpu1".to_owned(), vec![0, 2]),
+            ("gpu2".to_owned(), vec![1, 2]),
+        ],
+        default,
+    };
+    let mut bytes = Vec::new();
+    Plan::new(&parts.request())
+        .unwrap()
+        .write(&mut bytes)
+        .unwrap();
+    bytes
+}
+
+fn position(bytes: &[u8], of: &[u8]) -> usize {
+    bytes
+        .windows(of.len())
+        .position(|window| window == of)
+        .unwrap()
+}
+
+/// The tables behind a module of bitcode with a wrapper, put together here.
+fn bitcode() -> Vec<u8> {
+    let hidden = written(None, [b"one", b"two!", b""]);
+    let trailer = position(&hidden, b"\x7fgpustub trailer") - 8;
+    let mut blob = hidden[position(&hidden, &MAGIC)..trailer].to_vec();
+    let mut wrapper = Vec::new();
+    for word in [0x0B17_C0DE_u32, 0, 20, 4, 7, 0xDEC0_4342] {
+        wrapper.extend(word.to_le_bytes());
+    }
+    let size = wrapper.len() + blob.len();
+    let mut bytes = format!("!<arch>\n{:<48}{size:<10}`\n", "module.bc/").into_bytes();
+    bytes.extend(wrapper);
+    let length = (bytes.len() + blob.len()) as u64;
+    blob[32..40].copy_from_slice(&length.to_le_bytes());
+    seal(&mut blob);
+    bytes.extend(blob);
+    bytes
+}
+
+/// Writes the hash of the tables anew.
+fn seal(blob: &mut [u8]) {
+    let size = u64::from_le_bytes(blob[80..88].try_into().unwrap()) as usize;
+    let sum = hash_bytes(&blob[..88]) ^ hash_bytes(&blob[96..size]);
+    blob[88..96].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// One archive for each container.
+fn archives() -> &'static [Vec<u8>] {
+    static ARCHIVES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    ARCHIVES.get_or_init(|| {
+        let objects = KINDS.map(|kind| {
+            let data = [&b"1"[..], b"2", b""].map(|more| object(kind, more));
+            written(Some(0), [&data[0], &data[1], &data[2]])
+        });
+        let mut archives = objects.to_vec();
+        archives.push(written(Some(1), [b"one", b"two!", b""]));
+        archives.push(written(None, [b"one", b"two!", b""]));
+        archives.push(bitcode());
+        for archive in &archives {
+            read(archive).expect("undamaged, it is readable");
+        }
+        archives
+    })
+}
+
+/// What is found in it, if it verifies: by view and symbol the contents.
+type Answers = Vec<(Vec<u8>, Vec<Option<Vec<u8>>>)>;
+
+fn answers(bytes: &[u8]) -> Result<Answers, Error> {
+    let archive = SuperArchive::parse(bytes)?;
+    archive.verify()?;
+    let views = archive.views().map(|view| {
+        let view = view?;
+        let found = ["cos", "sin", "tan", "absent"].map(|symbol| {
+            let member = view.find_symbol(symbol)?;
+            member
+                .map(|member| member.data().map(<[u8]>::to_vec))
+                .transpose()
+        });
+        Ok((
+            view.name().to_vec(),
+            found.into_iter().collect::<Result<_, _>>()?,
+        ))
+    });
+    views.collect()
+}
+
+/// An error, or what was written.
+fn errs_or_is_right(bytes: &[u8], undamaged: &[u8]) {
+    let _ = read(bytes);
+    if let Ok(found) = answers(bytes) {
+        assert_eq!(found, answers(undamaged).unwrap());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn overwritten_anywhere(of in any::<prop::sample::Index>(), changes in changes()) {
+        let archive = of.get(archives());
+        errs_or_is_right(&overwritten(archive, &changes), archive);
+    }
+
+    /// The hash finds accidents. Who writes it anew can say what they like, but must get no panic.
+    #[test]
+    fn overwritten_and_sealed(of in any::<prop::sample::Index>(), changes in changes()) {
+        let archive = of.get(archives());
+        let at = position(archive, &MAGIC);
+        let mut bytes = archive.clone();
+        let blob = &mut bytes[at..];
+        let size = u64::from_le_bytes(blob[80..88].try_into().unwrap()) as usize;
+        let changed = overwritten(&blob[96..size], &changes);
+        blob[96..size].copy_from_slice(&changed);
+        seal(blob);
+        let _ = read(&bytes);
+    }
+
+    #[test]
+    fn cut_and_glued(of in any::<prop::sample::Index>(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(), length in 0_usize..256, cut in any::<bool>()) {
+        let archive = of.get(archives());
+        let mut bytes = archive.clone();
+        let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+        let end = (from + length).min(bytes.len());
+        let piece = bytes[from..end].to_vec();
+        if cut {
+            bytes.drain(from..end);
+        }
+        let to = to.min(bytes.len());
+        bytes.splice(to..to, piece);
+        errs_or_is_right(&bytes, archive);
+    }
+
+    #[test]
+    fn anything_after_the_magic(tail in prop::collection::vec(any::<u8>(), 0..512)) {
+        let mut bytes = b"!<arch>\n".to_vec();
+        bytes.extend(tail);
+        prop_assert!(read(&bytes).is_err());
+    }
+}
+
+/// Each byte, one after the other, at its extremes; and the file cut there.
+#[test]
+fn each_byte_at_its_extremes() {
+    let step = if cfg!(miri) { 97 } else { 1 };
+    for archive in archives() {
+        let mut bytes = archive.clone();
+        for at in (0..bytes.len()).step_by(step) {
+            let was = bytes[at];
+            for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
+                bytes[at] = value;
+                errs_or_is_right(&bytes, archive);
+            }
+            bytes[at] = was;
+            assert!(answers(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+}
+
+/// `include_bytes!` and mapped files of other formats promise no alignment.
+#[test]
+fn it_may_lie_at_any_address() {
+    for archive in archives() {
+        let expected = answers(archive).unwrap();
+        for start in 0..16 {
+            let mut bytes = vec![0xAA; start];
+            bytes.extend(archive);
+            assert_eq!(answers(&bytes[start..]).unwrap(), expected, "{start}");
+        }
+    }
+}
+
+#[test]
+fn each_error_is_said() {
+    let index = &archives()[5];
+    let elf = &archives()[3];
+    let blob = |archive: &[u8]| position(archive, &MAGIC);
+    let with = |archive: &Vec<u8>, at: usize, bytes: &[u8]| {
+        let mut archive = archive.clone();
+        archive[at..at + bytes.len()].copy_from_slice(bytes);
+        archive
+    };
+    // Of tables that say so themselves.
+    let sealed = |at: usize, word: u32| {
+        let mut archive = with(index, blob(index) + at, &word.to_le_bytes());
+        seal(&mut archive[blob(index)..]);
+        archive
+    };
+    let word = |at: usize| {
+        let bytes = index[blob(index) + at..][..4].try_into().unwrap();
+        u32::from_le_bytes(bytes) as usize
+    };
+    let (member, view) = (word(40), word(48));
+    let mut longer = index.clone();
+    longer.extend(b"\n\n");
+    let malformed = Error::Malformed;
+    let size = Error::SizeMismatch {
+        written: index.len() as u64,
+        found: index.len() as u64 + 2,
+    };
+    for (archive, error, text) in [
+        (b"\x7fELF".to_vec(), Error::NotAnArchive, "not an archive"),
+        (
+            b"!<arch>\n".to_vec(),
+            Error::NoViews,
+            "archive without the views of a super-archive",
+        ),
+        (
+            with(index, blob(index), b"x"),
+            Error::NoViews,
+            "archive without the views of a super-archive",
+        ),
+        (
+            with(index, blob(index) + 16, &[2]),
+            Error::UnsupportedVersion { major: 2 },
+            "unsupported format version 2 of a super-archive",
+        ),
+        (longer, size, "super-archive changed: "),
+        (
+            with(elf, position(elf, b"common.o/"), b"k"),
+            Error::MemberMoved { member: 2 },
+            "member 2 was moved",
+        ),
+        (
+            with(index, position(index, b"two!"), b"3"),
+            Error::HashMismatch { member: 1 },
+            "contents of member 1 do not match their hash",
+        ),
+        (
+            with(index, 8 + 48, b"x"),
+            malformed(Part::Archive),
+            "malformed super-archive: header of one of the first members",
+        ),
+        (
+            with(index, blob(index) + 80, &[0xff; 8]),
+            malformed(Part::Header),
+            "malformed super-archive: header of the tables",
+        ),
+        (
+            with(index, blob(index) + 97, b"x"),
+            malformed(Part::Header),
+            "malformed super-archive: header of the tables",
+        ),
+        (
+            sealed(view, u32::MAX),
+            malformed(Part::Views),
+            "malformed super-archive: list of views",
+        ),
+        // Its slots, once more than all tables have bytes.
+        (
+            sealed(view + 8 + 4, 30),
+            malformed(Part::Views),
+            "malformed super-archive: list of views",
+        ),
+        (
+            sealed(view + 16, 7),
+            malformed(Part::Symbols),
+            "malformed super-archive: symbol table of a view",
+        ),
+        (
+            sealed(member + 24, u32::MAX),
+            malformed(Part::Members),
+            "malformed super-archive: list of members",
+        ),
+        // The same members for several: more bytes than there are.
+        (
+            sealed(member + 8, u32::MAX),
+            malformed(Part::Members),
+            "malformed super-archive: list of members",
+        ),
+        // A layer that the view does not have.
+        (
+            sealed(word(view + 20) + 4, 2),
+            malformed(Part::Members),
+            "malformed super-archive: list of members",
+        ),
+    ] {
+        let found = SuperArchive::parse(&archive).and_then(|archive| archive.verify());
+        assert_eq!(found, Err(error));
+        assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
+/// Of two symbols in each view, the short one is taken away, as nothing that writes archives does.
+#[test]
+fn long_names_that_many_views_share_are_not_read_for_each() {
+    let long = "n".repeat(5000);
+    let verified = |count: usize| {
+        let request = Request {
+            layers: vec![layer("a", vec![member("a.o", "a", &[&long, "short"])])],
+            views: (0..count).map(|at| view(&at.to_string(), &[0])).collect(),
+            default: None,
+        };
+        let mut bytes = Vec::new();
+        Plan::new(&request).unwrap().write(&mut bytes).unwrap();
+        let at = position(&bytes, &MAGIC);
+        let blob = &mut bytes[at..];
+        let word = |blob: &[u8], at: usize| {
+            u32::from_le_bytes(blob[at..at + 4].try_into().unwrap()) as usize
+        };
+        let views = word(blob, 48);
+        for view in (0..count).map(|at| views + at * 40) {
+            assert_eq!(word(blob, view + 16), 2);
+            blob[view + 16] = 1;
+            let slots = word(blob, view + 8);
+            let mut slots = (0..1 << word(blob, view + 12)).map(|at| slots + at * 16);
+            let short = slots.find(|slot| word(blob, slot + 8) == 5);
+            blob[short.unwrap()..][..16].fill(0);
+        }
+        seal(blob);
+        SuperArchive::parse(&bytes).unwrap().verify()
+    };
+    assert_eq!(verified(2), Ok(()));
+    assert_eq!(verified(500), Err(Error::Malformed(Part::Symbols)));
+}

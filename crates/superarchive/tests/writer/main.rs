@@ -1,0 +1,130 @@
+//! Super-archives: written, and read again.
+
+#[path = "../../../image/tests/support/damage.rs"]
+mod damage;
+mod hostile;
+mod requests;
+mod search;
+#[cfg(not(miri))]
+mod tools;
+
+use std::borrow::Cow;
+
+use gpustub_archive::SuperArchive;
+use gpustub_superarchive::{
+    Definition, Input, Layer, LayerId, Plan, Request, View, ViewId, WriteError,
+};
+
+fn member<'d>(name: &'d str, data: &'d str, symbols: &[&'d str]) -> Input<'d> {
+    let symbols = symbols.iter().map(|symbol| Definition {
+        name: Cow::Borrowed(symbol.trim_start_matches('~').as_bytes()),
+        weak: symbol.starts_with('~'),
+    });
+    Input {
+        name: Cow::Borrowed(name.as_bytes()),
+        data: data.as_bytes(),
+        symbols: symbols.collect(),
+    }
+}
+
+fn layer<'d>(name: &str, members: Vec<Input<'d>>) -> Layer<'d> {
+    Layer {
+        name: name.to_owned(),
+        members,
+    }
+}
+
+fn view(name: &str, layers: &[usize]) -> View {
+    View {
+        name: name.to_owned(),
+        layers: layers.iter().copied().map(LayerId).collect(),
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for default in [None, Some(0), Some(1)] {
+        let request = Request {
+            layers: vec![
+                layer("gpu1", vec![member("cos1.o", "one", &["cos"])]),
+                layer(
+                    "gpu2",
+                    vec![
+                        member("cos2.o", "two!", &["cos"]),
+                        member("a very long name.o", "one", &[]),
+                    ],
+                ),
+                layer(
+                    "common",
+                    vec![
+                        member("cos.o", "", &["cos"]),
+                        member("cos16.o", "wide", &["cos16", "cos8"]),
+                    ],
+                ),
+            ],
+            views: vec![view("g1", &[0, 2]), view("g2", &[1, 0, 2])],
+            default: default.map(ViewId),
+        };
+        let plan = Plan::new(&request).unwrap();
+        let mut bytes = Vec::new();
+        plan.write(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, plan.size());
+        let archive = SuperArchive::parse(&bytes).unwrap();
+        archive.verify().unwrap();
+        for (view, symbol, data) in [
+            ("g1", "cos", Some("one")),
+            ("g2", "cos", Some("two!")),
+            ("g1", "cos16", Some("wide")),
+            ("g2", "cos8", Some("wide")),
+            ("g2", "sin", None),
+        ] {
+            let view = archive.view(view).unwrap().unwrap();
+            let found = view.find_symbol(symbol).unwrap();
+            let found = found.map(|member| member.data().unwrap());
+            assert_eq!(found, data.map(str::as_bytes), "{symbol} {default:?}");
+        }
+        assert!(archive.view("g3").unwrap().is_none());
+    }
+}
+
+#[test]
+fn indices_of_nothing_are_refused() {
+    let layers = vec![layer("a", vec![member("a.o", "a", &["a"])])];
+    let request = |layer: usize, default: usize| Request {
+        layers: layers.clone(),
+        views: vec![view("v", &[0]), view("w", &[layer])],
+        default: Some(ViewId(default)),
+    };
+    assert!(Plan::new(&request(0, 1)).is_ok());
+    let refused = |request: &Request<'_>| match Plan::new(request).unwrap_err() {
+        WriteError::UnknownLayer { view, layer } => (view, Some(layer)),
+        WriteError::UnknownDefaultView(view) => (view, None),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&request(1, 0)), (ViewId(1), Some(LayerId(1))));
+    assert_eq!(refused(&request(0, 2)), (ViewId(2), None));
+}
+
+/// What views share costs time again for each of them.
+#[test]
+fn long_names_that_many_views_share_are_refused() {
+    let views = |count: usize, name: &str| {
+        let views: Vec<String> = (0..count).map(|view| view.to_string()).collect();
+        let request = Request {
+            layers: vec![layer("a", vec![member("a.o", "a", &[name])])],
+            views: views.iter().map(|name| view(name, &[0])).collect(),
+            default: None,
+        };
+        let mut bytes = Vec::new();
+        match Plan::new(&request) {
+            Ok(plan) => plan.write(&mut bytes).unwrap(),
+            Err(WriteError::TooLarge) => return false,
+            Err(other) => panic!("{other:?}"),
+        }
+        SuperArchive::parse(&bytes).unwrap().verify().unwrap();
+        true
+    };
+    assert!(views(500, &"n".repeat(4096)));
+    assert!(views(1, &"n".repeat(1 << 20)));
+    assert!(!views(500, &"n".repeat(5000)));
+}

@@ -1,0 +1,228 @@
+//! Random requests for super-archives, and what must come of them by a search without tables.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use gpustub_superarchive::{Definition, Input, Layer, LayerId, Request, View, ViewId};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// Names of symbols and members: ordinary ones, and such as formats trip over.
+pub const NAMES: [&[u8]; 12] = [
+    b"cos",
+    b"_Z3cosDv16_f",
+    b"sin",
+    b"a name with spaces",
+    b"15-characters.o",
+    b"16-characters..o",
+    b"folder/file.o",
+    b"/",
+    b"\xff\xfe not text",
+    b"line\nbreak",
+    b"",
+    &[b'l'; 300],
+];
+
+/// The kind of an ELF object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    pub wide: bool,
+    pub big: bool,
+}
+
+pub const KINDS: [Kind; 4] = [
+    Kind {
+        wide: false,
+        big: false,
+    },
+    Kind {
+        wide: false,
+        big: true,
+    },
+    Kind {
+        wide: true,
+        big: false,
+    },
+    Kind {
+        wide: true,
+        big: true,
+    },
+];
+
+/// The header of an object file (`<elf.h>`), which is all that the writer looks at, and more bytes.
+pub fn object(kind: Kind, more: &[u8]) -> Vec<u8> {
+    let mut bytes = b"\x7fELF".to_vec();
+    bytes.extend([1 + u8::from(kind.wide), 1 + u8::from(kind.big), 1]);
+    bytes.resize(16, 0);
+    for half in [1_u16, 62] {
+        bytes.extend(if kind.big {
+            half.to_be_bytes()
+        } else {
+            half.to_le_bytes()
+        });
+    }
+    bytes.resize(if kind.wide { 64 } else { 52 }, 0);
+    bytes.extend(more);
+    bytes
+}
+
+/// Contents, and what they define: each symbol, and whether its definition is weak.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    pub data: Vec<u8>,
+    pub symbols: Vec<(&'static [u8], bool)>,
+}
+
+/// What a request borrows from.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    pub contents: Vec<Contents>,
+    /// Of each layer the members: a name, and the index of the contents.
+    pub layers: Vec<Vec<(&'static [u8], usize)>>,
+    pub views: Vec<(String, Vec<usize>)>,
+    pub default: Option<usize>,
+}
+
+impl Parts {
+    pub fn request(&self) -> Request<'_> {
+        let layers = self.layers.iter().enumerate().map(|(at, members)| Layer {
+            name: format!("layer {at}"),
+            members: members
+                .iter()
+                .map(|&(name, at)| self.input(name, at))
+                .collect(),
+        });
+        let views = self.views.iter().map(|(name, layers)| View {
+            name: name.clone(),
+            layers: layers.iter().copied().map(LayerId).collect(),
+        });
+        Request {
+            layers: layers.collect(),
+            views: views.collect(),
+            default: self.default.map(ViewId),
+        }
+    }
+
+    fn input(&self, name: &'static [u8], at: usize) -> Input<'_> {
+        let contents = &self.contents[at];
+        let symbols = contents.symbols.iter().map(|&(name, weak)| Definition {
+            name: Cow::Borrowed(name),
+            weak,
+        });
+        Input {
+            name: Cow::Borrowed(name),
+            data: &contents.data,
+            symbols: symbols.collect(),
+        }
+    }
+}
+
+/// The member that a view has for a symbol, and its layer: layers one after the other.
+pub fn search<'r, 'd>(
+    request: &'r Request<'d>,
+    view: &View,
+    symbol: &[u8],
+) -> Option<(usize, &'r Input<'d>)> {
+    view.layers.iter().enumerate().find_map(|(layer, of)| {
+        let mut members = request.layers[of.0].members.iter();
+        let found = members.find(|member| member.symbols.iter().any(|s| s.name == symbol));
+        Some((layer, found?))
+    })
+}
+
+/// Whether a program could have a symbol of a view twice: a member that is needed for one symbol
+/// defines another that an earlier layer has, and neither gives way.
+pub fn clashes(request: &Request<'_>, view: &View) -> bool {
+    let mut members = view.layers.iter().enumerate().flat_map(|(layer, of)| {
+        request.layers[of.0]
+            .members
+            .iter()
+            .map(move |member| (layer, member))
+    });
+    let strong = |input: &Input<'_>, symbol: &[u8]| {
+        input.symbols.iter().any(|s| s.name == symbol && !s.weak)
+    };
+    // A member counts for the layer that has it first.
+    let mut seen = BTreeSet::new();
+    members.any(|(layer, member)| {
+        if !seen.insert(member.data) {
+            return false;
+        }
+        let taken = |symbol: &Definition<'_>| search(request, view, &symbol.name).unwrap();
+        let is_needed = (member.symbols.iter()).any(|s| taken(s).1.data == member.data);
+        let is_shadowed = member.symbols.iter().any(|s| {
+            let (by_layer, by) = taken(s);
+            by_layer < layer && by.data != member.data && !s.weak && strong(by, &s.name)
+        });
+        is_needed && is_shadowed
+    })
+}
+
+fn contents() -> impl Strategy<Value = Contents> {
+    let bytes = prop::collection::vec(0..3_u8, 0..4);
+    let kind = prop::option::weighted(0.7, select(&KINDS[..]));
+    let symbol = (select(&NAMES[..]), prop::bool::weighted(0.4));
+    let symbols = prop::collection::vec(symbol, 0..5);
+    (kind, bytes, symbols).prop_map(|(kind, bytes, mut symbols)| {
+        symbols.sort();
+        symbols.dedup_by_key(|(name, _)| *name);
+        let data = kind.map_or(bytes.clone(), |kind| object(kind, &bytes));
+        Contents { data, symbols }
+    })
+}
+
+/// Any request that names what it has.
+pub fn parts() -> impl Strategy<Value = Parts> {
+    let member = (select(&NAMES[..]), any::<Index>());
+    let layer = prop::collection::vec(member, 0..5);
+    let view = prop::collection::vec(any::<Index>(), 0..4);
+    (
+        prop::collection::vec(contents(), 1..8),
+        any::<bool>(),
+        prop::collection::vec(layer, 1..5),
+        prop::collection::btree_map(".{0,8}", view, 0..6),
+        prop::option::weighted(0.8, any::<Index>()),
+    )
+        .prop_map(|(mut contents, alike, layers, views, default)| {
+            // The index carries the tables of a default view of several kinds.
+            for one in contents.iter_mut().filter(|_| alike) {
+                one.data = object(KINDS[2], &one.data);
+            }
+            // What is defined follows from the contents.
+            for at in 1..contents.len() {
+                let same = contents[..at]
+                    .iter()
+                    .find(|one| one.data == contents[at].data);
+                if let Some(symbols) = same.map(|one| one.symbols.clone()) {
+                    contents[at].symbols = symbols;
+                }
+            }
+            let layers: Vec<Vec<_>> = layers
+                .into_iter()
+                .map(|members| {
+                    let at = |index: Index| index.index(contents.len());
+                    members
+                        .into_iter()
+                        .map(|(name, index)| (name, at(index)))
+                        .collect()
+                })
+                .collect();
+            let views: Vec<_> = views
+                .into_iter()
+                .map(|(name, of)| {
+                    (
+                        name,
+                        of.iter().map(|index| index.index(layers.len())).collect(),
+                    )
+                })
+                .collect();
+            let default = default.filter(|_| !views.is_empty());
+            let default = default.map(|index| index.index(views.len()));
+            Parts {
+                contents,
+                layers,
+                views,
+                default,
+            }
+        })
+}
