@@ -4,15 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gpustub_build::toolchain::{Index, Toolchain};
-use gpustub_build::write_sources;
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
+use gpustub_engine::toolchain::{Index, Toolchain};
+use gpustub_engine::write_sources;
 
 use crate::error::{Error, Result};
 
-impl From<gpustub_build::Error> for Error {
-    fn from(error: gpustub_build::Error) -> Self {
+impl From<gpustub_engine::Error> for Error {
+    fn from(error: gpustub_engine::Error) -> Self {
         Self::new(error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! The `build.rs` helper of gpustub: stand-ins for GPU libraries, found at run time.
+//! The `build.rs` helper of gpustub: lazy-loading stubs for GPU libraries.
 //!
 //! A package declares its GPU libraries in `GpuStub.toml` beside its `Cargo.toml`. Its build
 //! script is one line:
@@ -9,10 +9,11 @@
 //! // }
 //! ```
 //!
-//! The package, and whatever it depends on, may then call these libraries as if they were linked.
-//! Nothing of them has to be installed to build it, and the program starts without them too.
+//! The package, and every package that it depends on, may then call these libraries as if they were
+//! linked. None of them has to be installed to build the package, and the program starts without
+//! them too.
 //!
-//! # What is written where
+//! # Output
 //!
 //! ```text
 //! OUT_DIR/gpustub/            the generated sources, objects, and gpustub.h
@@ -24,157 +25,128 @@
 //!
 //! Both halves are needed. The empty `libcuda.a` answers every `-lcuda` that a dependency emits,
 //! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
-//! the stubs into the link wherever the references stand in it.
+//! the stubs into the link wherever the references are in it.
+//!
+//! # Errors
+//!
+//! [`build`] prints errors for cargo and exits. A build script that continues without stubs calls
+//! [`Build::try_build`]:
+//!
+//! ```no_run
+//! use gpustub_build::{Build, Directive};
+//!
+//! match Build::new().try_build() {
+//!     Ok(output) => output.directives.iter().for_each(|line| println!("{line}")),
+//!     Err(error) if error.code() == Some("missing-compiler") => {
+//!         println!("{}", Directive::Warning("no C compiler: built without GPU support".into()));
+//!     }
+//!     Err(error) => panic!("{error}"),
+//! }
+//! ```
 
-// For cargo-gpustub, too: no part of what this crate promises.
-#[cfg(feature = "archive")]
-#[doc(hidden)]
-pub mod archive;
-// For cargo-gpustub, too: no part of what this crate promises.
-#[cfg(feature = "device-link")]
-#[doc(hidden)]
-pub mod device_link;
-mod env;
 mod error;
-mod files;
-mod input;
-mod stubs;
-// For cargo-gpustub: no part of what this crate promises.
-#[doc(hidden)]
-pub mod toolchain;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-#[cfg(not(all(feature = "archive", feature = "device-link")))]
-use gpustub_core::diag::MISSING_BUILD_FEATURE;
-use gpustub_core::target::Target;
-
-pub use env::Env;
-pub use error::Error;
-#[doc(hidden)]
-pub use files::write_sources;
-pub use gpustub_core::directives::Directive;
-#[cfg(not(all(feature = "archive", feature = "device-link")))]
-use input::Input;
+use gpustub_engine::Settings;
 #[cfg(feature = "device-link")]
-use toolchain::Linker;
-use toolchain::Toolchain;
+use gpustub_engine::device_link::Delivery;
 
-/// Builds the stubs that `GpuStub.toml` declares, and tells cargo to link them. On an error it
-/// says what is wrong and ends the build script.
+pub use error::Error;
+pub use gpustub_core::directives::Directive;
+pub use gpustub_engine::{Env, Output};
+
+/// Builds the stubs that `GpuStub.toml` declares, and prints the directives that link them. An error
+/// is printed and ends the build script.
 pub fn build() {
     Build::new().build();
 }
 
 /// As [`build`], for a package whose direct dependencies have libraries of relocatable CUDA code,
-/// and whose own programs, tests, examples and C libraries are to be linked with them: it links the
-/// device code, and passes the result as link arguments. `GpuStub.toml` may be absent.
+/// and whose own programs, tests, examples and C libraries link them: the function device-links their
+/// code, and passes the result as link arguments. `GpuStub.toml` may be absent.
 ///
-/// Where such libraries stand behind crates without any, or where tests alone need them,
-/// `cargo gpustub sync` writes a crate that does the same with [`finalizer`].
+/// Where such libraries are behind crates without any, or where only tests need them,
+/// `cargo gpustub sync` writes a crate that does the same with [`build_finalizer`].
 #[cfg(feature = "device-link")]
 pub fn finalize() {
     Build::new().finalize().build();
 }
 
-/// The build script of a crate that `cargo gpustub sync` has written: it links the device code of
-/// its direct dependencies, and whatever program uses the crate has it.
+/// The build script of a finalizer crate, which `cargo gpustub sync` writes: the function device-links
+/// the code of its direct dependencies, for every program that uses the crate.
 #[cfg(feature = "device-link")]
-pub fn finalizer() {
-    Build::new().finalizer().build();
+pub fn build_finalizer() {
+    Build::new().finalizer_crate().build();
 }
 
 /// Settings of a build, for the rare case that the defaults do not fit.
 #[derive(Debug, Clone, Default)]
 pub struct Build {
-    env: Env,
-    manifest: Option<PathBuf>,
-    out_dir: Option<PathBuf>,
-    compiler: Option<PathBuf>,
-    archiver: Option<PathBuf>,
-    #[cfg(feature = "device-link")]
-    carrier: Option<device_link::Carrier>,
-    #[cfg(feature = "archive")]
-    archives: Vec<String>,
-}
-
-/// What a build made. Nothing has been printed yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Output {
-    /// What to tell cargo, in this order.
-    pub directives: Vec<Directive>,
-    /// The ids of the libraries that have stubs now, sorted.
-    pub stubs: Vec<String>,
-    /// The archive or shared library with the stubs; `None` if there are none.
-    pub library: Option<PathBuf>,
-    /// The folder with `gpustub.h`; `None` if nothing was generated.
-    pub include: Option<PathBuf>,
-    /// The super-archives that are there now, sorted.
-    pub archives: Vec<PathBuf>,
+    settings: Settings,
 }
 
 impl Build {
-    /// A build with the defaults: all is taken from the environment that cargo sets.
+    /// A build with the defaults: everything comes from the environment that cargo sets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Another environment than the process's own. The C compiler's own variables (`CC`, `AR`,
+    /// Replaces the environment of the process. The C compiler's own variables (`CC`, `AR`,
     /// `CFLAGS`) are still read from the process.
     pub fn env(mut self, env: Env) -> Self {
-        self.env = env;
+        self.settings.env = env;
         self
     }
 
-    /// Another file than `GpuStub.toml` beside `Cargo.toml`.
+    /// Replaces `GpuStub.toml` beside `Cargo.toml`.
     pub fn manifest_path(mut self, path: impl Into<PathBuf>) -> Self {
-        self.manifest = Some(path.into());
+        self.settings.manifest_path = Some(path.into());
         self
     }
 
-    /// Another folder than `OUT_DIR`.
+    /// Replaces `OUT_DIR`.
     pub fn out_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.out_dir = Some(dir.into());
+        self.settings.out_dir = Some(dir.into());
         self
     }
 
-    /// This C compiler, whatever `CC` says.
+    /// Sets the C compiler, whatever `CC` says.
     pub fn compiler(mut self, program: impl Into<PathBuf>) -> Self {
-        self.compiler = Some(program.into());
+        self.settings.compiler = Some(program.into());
         self
     }
 
-    /// This archiver, whatever `AR` says.
+    /// Sets the archiver, whatever `AR` says.
     pub fn archiver(mut self, program: impl Into<PathBuf>) -> Self {
-        self.archiver = Some(program.into());
+        self.settings.archiver = Some(program.into());
         self
     }
 
-    /// See [`finalize`].
+    /// Adds the device link of [`finalize`].
     #[cfg(feature = "device-link")]
     pub fn finalize(mut self) -> Self {
-        self.carrier = Some(device_link::Carrier::LinkArgs);
+        self.settings.delivery = Some(Delivery::LinkArgs);
         self
     }
 
-    /// See [`finalizer`].
+    /// Adds the device link of [`build_finalizer`].
     #[cfg(feature = "device-link")]
-    pub fn finalizer(mut self) -> Self {
-        self.carrier = Some(device_link::Carrier::Crate);
+    pub fn finalizer_crate(mut self) -> Self {
+        self.settings.delivery = Some(Delivery::Crate);
         self
     }
 
-    /// Of the declared super-archives only this one; several calls name several. Default: all. One that
-    /// follows a cargo feature which is off is not built.
+    /// Limits the build to this declared super-archive; several calls name several. Default: all. A
+    /// super-archive that requires a disabled cargo feature is not built.
     #[cfg(feature = "archive")]
     pub fn archive(mut self, name: impl Into<String>) -> Self {
-        self.archives.push(name.into());
+        self.settings.archives.push(name.into());
         self
     }
 
-    /// Builds the stubs, prints what cargo has to know, and returns what was made. On an error it
-    /// says what is wrong and ends the process with status 1.
+    /// Builds everything, prints the directives for cargo, and returns the products. An error is
+    /// printed and ends the process with status 1.
     pub fn build(self) -> Output {
         match self.try_build() {
             Ok(output) => {
@@ -184,7 +156,7 @@ impl Build {
                 output
             }
             Err(error) => {
-                // Cargo takes one line a message.
+                // One line per message: cargo's syntax has no line breaks.
                 for line in error.to_string().lines() {
                     println!("{}", Directive::Error(line.to_owned()));
                 }
@@ -193,106 +165,13 @@ impl Build {
         }
     }
 
-    /// Builds the stubs. Nothing is printed: the directives are in the result.
+    /// Builds everything. Prints nothing: the directives are in the result.
+    ///
+    /// # Errors
+    ///
+    /// Problems of `GpuStub.toml`, of the tools and of the file system. [`Error::code`] tells them
+    /// apart.
     pub fn try_build(self) -> Result<Output, Error> {
-        let mut output = Output {
-            directives: Vec::new(),
-            stubs: Vec::new(),
-            library: None,
-            include: None,
-            archives: Vec::new(),
-        };
-
-        // Nothing of the user's tree matters where the documentation alone is built: it must come
-        // out for every target, also those that have no stubs.
-        let docs_only = self.env.get("DOCS_RS").is_some();
-        let input = if docs_only {
-            None
-        } else {
-            Some(self.read(&mut output.directives)?)
-        };
-        if let Some(input) = input {
-            let plan = &input.plan;
-            output.stubs = plan
-                .libraries
-                .iter()
-                .filter(|l| l.stubbed)
-                .map(|l| l.id.clone())
-                .collect();
-            if !output.stubs.is_empty() {
-                self.generate(plan, &mut output)?;
-            }
-            self.device_link(&input, &mut output)?;
-            self.archives(&input, &mut output)?;
-        }
-        #[cfg(feature = "archive")]
-        if docs_only {
-            self.empty_archives(&mut output)?;
-        }
-        // After everything has been read.
-        output.directives.splice(0..0, self.env.rerun_lines());
-        Ok(output)
-    }
-
-    /// Says that what the table declares is not made without the feature, which is called as the table.
-    #[cfg(not(all(feature = "archive", feature = "device-link")))]
-    fn needs_feature(table: &str, declared: &[String]) -> Result<(), Error> {
-        let Some(first) = declared.first() else {
-            return Ok(());
-        };
-        Err(Error::new(
-            &MISSING_BUILD_FEATURE,
-            format!("[{table}.{first}] needs the feature `{table}` of gpustub-build"),
-        )
-        .help(format!(
-            "in Cargo.toml: [build-dependencies] gpustub-build = {{ version = \"0.1\", \
-             features = [\"{table}\"] }}; `cargo gpustub sync` writes it",
-        )))
-    }
-
-    #[cfg(not(feature = "device-link"))]
-    fn device_link(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
-        Self::needs_feature("device-link", &input.manifest.device_link_names)
-    }
-
-    #[cfg(not(feature = "archive"))]
-    fn archives(&self, input: &Input, _: &mut Output) -> Result<(), Error> {
-        Self::needs_feature("archive", &input.manifest.archive_names)
-    }
-
-    fn made_in(&self) -> Result<PathBuf, Error> {
-        Ok(match &self.out_dir {
-            Some(dir) => dir.clone(),
-            None => self.env.cargo_text("OUT_DIR")?.into(),
-        })
-    }
-
-    /// Where everything is made, but for super-archives.
-    fn dir(&self) -> Result<PathBuf, Error> {
-        Ok(self.made_in()?.join("gpustub"))
-    }
-
-    /// What links C++ code.
-    #[cfg(feature = "device-link")]
-    fn linker(&self, target: &Target, scratch: &Path) -> Result<Linker, Error> {
-        let host = self.env.cargo_text("HOST")?;
-        for variable in toolchain::variables_of(&["CXX", "CXXFLAGS"], &target.triple, &host) {
-            self.env.remember(&variable);
-        }
-        Linker::find(target, &host, scratch)
-    }
-
-    fn toolchain(&self, target: &Target, scratch: &Path) -> Result<Toolchain, Error> {
-        let host = self.env.cargo_text("HOST")?;
-        for variable in toolchain::variables(&target.triple, &host) {
-            self.env.remember(&variable);
-        }
-        Toolchain::find(
-            target,
-            &host,
-            scratch,
-            self.compiler.as_deref(),
-            self.archiver.as_deref(),
-        )
+        gpustub_engine::build(&self.settings).map_err(Error::new)
     }
 }

@@ -162,7 +162,7 @@ fn in_a_folder_whose_name_is_no_text_patterns_are_refused() {
         );
         let (manifest, wrong) = Manifest::parse("GpuStub.toml", &text);
         assert_eq!(wrong, []);
-        gpustub_build::archive::find(&manifest.archives[0], "GpuStub.toml", &folder, None)
+        gpustub_engine::archive::find(&manifest.archives[0], "GpuStub.toml", &folder, None)
     };
     assert_eq!(found("a.o").unwrap().layers[0].paths, [folder.join("a.o")]);
     let wrong = found("*.o").unwrap_err();

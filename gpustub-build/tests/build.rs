@@ -87,9 +87,9 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
     ];
     assert_eq!(package.link_files(), expected);
     assert_eq!(fs::read(package.link("libcuda.a")).unwrap(), b"!<arch>\n");
-    assert!(output.include.unwrap().join("gpustub.h").is_file());
+    assert!(output.include_dir.unwrap().join("gpustub.h").is_file());
 
-    let archive = output.library.unwrap();
+    let archive = output.stub_library.unwrap();
     assert_eq!(
         of_file("ar", &["t"], &archive),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
@@ -126,7 +126,7 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
         ["libgpustub_my_package.so", "libnvrtc.a"]
     );
 
-    let library = output.library.unwrap();
+    let library = output.stub_library.unwrap();
     let dynamic = of_file("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_my_package.so]"), "{dynamic}");
     let nm = of_file("nm", &["-D", "--defined-only"], &library);
@@ -170,7 +170,7 @@ fn static_and_shared_in_one_package_are_refused() {
 fn the_same_bytes_in_two_folders() {
     let archives = ["same/a", "same/b/c"].map(|name| {
         let package = Package::new(name, "schema = 1\n[stub.nvrtc]\n");
-        fs::read(package.output().library.unwrap()).unwrap()
+        fs::read(package.output().stub_library.unwrap()).unwrap()
     });
     assert!(archives[0] == archives[1], "the archives differ");
 }
@@ -189,7 +189,7 @@ fn a_library_that_is_no_longer_declared_leaves_nothing_behind() {
         package.link_files(),
         ["libOpenCL.a", "libgpustub_my_package.a"]
     );
-    let nm = of_file("nm", &["--defined-only"], &output.library.unwrap());
+    let nm = of_file("nm", &["--defined-only"], &output.stub_library.unwrap());
     assert!(!names(&nm).contains(&"nvrtcVersion"));
 }
 
@@ -227,7 +227,7 @@ fn optional_stubs_follow_the_feature() {
             .all(|d| d.to_string().contains("rerun-if")),
         "{off:?}"
     );
-    assert_eq!((off.stubs.len(), off.library), (0, None));
+    assert_eq!((off.stubs.len(), off.stub_library), (0, None));
     package.set("CARGO_FEATURE_RUN_TIME", "1");
     assert_eq!(package.output().stubs, ["nvrtc"]);
 }
@@ -235,7 +235,7 @@ fn optional_stubs_follow_the_feature() {
 #[test]
 fn stubs_that_another_package_provides_are_not_built() {
     let output = Package::new("required", "schema = 1\n[stub.nvrtc]\nprovide = false\n").output();
-    assert_eq!((output.stubs.len(), output.library), (0, None));
+    assert_eq!((output.stubs.len(), output.stub_library), (0, None));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_library_of_ones_own_reads_its_symbol_list() {
     let output = package.output();
     let line = "cargo::rerun-if-changed=symbols/acme.symbols";
     assert!(lines(&output).iter().any(|l| l == line), "{output:?}");
-    let nm = of_file("nm", &["--defined-only"], &output.library.unwrap());
+    let nm = of_file("nm", &["--defined-only"], &output.stub_library.unwrap());
     assert!(names(&nm).contains(&"acmeOpen"), "{nm}");
     assert_eq!(
         package.link_files(),
@@ -273,7 +273,7 @@ fn documentation_builds_compile_nothing_and_read_nothing() {
     package.set("DOCS_RS", "1");
     let output = package.output();
     assert_eq!(lines(&output), ["cargo::rerun-if-env-changed=DOCS_RS"]);
-    assert_eq!((output.library, output.include), (None, None));
+    assert_eq!((output.stub_library, output.include_dir), (None, None));
     assert!(!package.dir.join("out").exists());
 }
 

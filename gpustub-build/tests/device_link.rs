@@ -224,11 +224,11 @@ fn of_what_is_required_and_off_the_feature_is_named() {
     let mut other = package("off-there", &format!("schema = 1\n{off}"));
     other.set("CARGO_MANIFEST_LINKS", "shapes");
     let told = told(&other);
-    let start = "cargo::metadata=GPUSTUB_OFF_DEVICE_LINK=";
+    let start = "cargo::metadata=GPUSTUB_DISABLED_DEVICE_LINK=";
     let value = told.iter().find_map(|line| line.strip_prefix(start));
     assert_eq!(value, Some("geometry=gpu"), "{told:#?}");
     let mut package = package("off-user", &manifest);
-    package.set("DEP_SHAPES_GPUSTUB_OFF_DEVICE_LINK", value.unwrap());
+    package.set("DEP_SHAPES_GPUSTUB_DISABLED_DEVICE_LINK", value.unwrap());
     expect(&package.error(), &[says]);
 
     let typo = format!("{MANIFEST}requires = [\"wavs\"]\n");

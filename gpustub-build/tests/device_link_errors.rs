@@ -71,8 +71,8 @@ fn of_a_header_the_library_is_named_that_has_it() {
 
     let dir = package.dir.clone();
     let told = format!(
-        "gpustub-device-link 1\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
-         package shapes 0.2.0\nbuilt true\ninclude {}\n",
+        "gpustub-device-link 2\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
+         package shapes 0.2.0\nbuilt true\ninclude-dir {}\n",
         dir.join("geometry").display()
     );
     fs::write(dir.join("libraries"), told).unwrap();

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_build::toolchain::{Index, Toolchain};
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
@@ -16,6 +15,7 @@ use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, plan};
 use gpustub_core::sources::render;
 use gpustub_core::target::Target;
+use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_tests::components;
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
@@ -123,7 +123,7 @@ impl Bench {
         };
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);
         assert!(!has_errors(&diagnostics), "{diagnostics:?}");
-        gpustub_build::write_sources(&dir, &render(&plan)).expect("sources are written");
+        gpustub_engine::write_sources(&dir, &render(&plan)).expect("sources are written");
         let tools = Toolchain::find(&target, TRIPLE, &dir, None, None).expect("a C compiler");
         tools
             .static_library(&dir, &dir.join("libgpustub_stubs.a"), Index::Write)

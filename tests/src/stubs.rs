@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gpustub_build::toolchain::{Index, Toolchain};
+use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::gates::Gates;
 use gpustub_core::library::VersionForm;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cargo_metadata::{Message, Package};
-use gpustub_build::device_link::Stubs;
-use gpustub_build::device_link::published::{Library, parse};
+use gpustub_core::manifest::Cudart;
+use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
 use serde_json::{Value, json};
 
 use crate::cli;
@@ -175,14 +175,14 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
         }
         let mut shared: Vec<&Path> = Vec::new();
         shared.extend(library.middle.as_deref());
-        shared.extend(library.last.as_deref());
+        shared.extend(library.r#final.as_deref());
         if let Stubs::Shared(stubs) = &library.stubs {
             shared.push(stubs);
         }
         for path in shared {
             add(&mut files, format!("lib/{}", file_name(path)), path)?;
         }
-        for dir in &library.include {
+        for dir in &library.include_dirs {
             headers(&mut files, &library.name, dir)?;
         }
     }
@@ -266,7 +266,7 @@ fn data(package: &Package, libraries: &[Library]) -> Value {
     let all: Vec<Value> = libraries
         .iter()
         .map(|library| {
-            let include = match library.include.is_empty() {
+            let include = match library.include_dirs.is_empty() {
                 true => String::new(),
                 false => format!("${{_gpustub_prefix}}/include/{}", library.name),
             };
@@ -275,7 +275,7 @@ fn data(package: &Package, libraries: &[Library]) -> Value {
                 "name": library.name,
                 "include": include,
                 "defines": list(library.defines.iter().map(|define| escaped(define))),
-                "flags": list(library.flags.iter().map(flag)),
+                "flags": list(library.compile_options.iter().map(flag)),
                 "targets": targets(package, library, libraries),
             })
         })
@@ -325,7 +325,7 @@ fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> 
         Some(&archive),
         requires("_static", &is_code),
     )];
-    if let (Some(middle), Some(last)) = (&library.middle, &library.last) {
+    if let (Some(middle), Some(last)) = (&library.middle, &library.r#final) {
         let stubs = match &library.stubs {
             Stubs::Shared(stubs) => file_name(stubs),
             _ => String::new(),
@@ -363,7 +363,7 @@ fn members<'a>(library: &'a Library, all: &'a [Library]) -> Vec<&'a str> {
 
 fn needs_toolkit(library: &Library) -> bool {
     library.stubs == Stubs::None
-        && library.cudart != "none"
+        && library.cudart != Cudart::None
         && !library.archive.as_os_str().is_empty()
 }
 

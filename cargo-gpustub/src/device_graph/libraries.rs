@@ -1,11 +1,11 @@
 //! The nodes of the libraries that packages declare.
 
-use gpustub_build::device_link::sources::{self, Folders};
 use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::device_link::{Kind, Node, NodeForm};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
+use gpustub_engine::device_link::{Directories, sources};
 use gpustub_image::archive_device_code_file;
 
 use super::{Builder, Of, link, runtime};
@@ -88,12 +88,12 @@ impl Builder<'_> {
 
     /// Patterns that match no file, as the build says it.
     fn sources(&mut self, at: usize, id: &str, patterns: &[Spanned<String>]) {
-        let folders = Folders {
+        let directories = Directories {
             package: folder(self.packages.packages[at]),
             out_dir: None,
         };
         for pattern in patterns {
-            if let Err(mut error) = sources::matching(folders, id, &pattern.value) {
+            if let Err(mut error) = sources::matching(directories, id, &pattern.value) {
                 error.origin = self.place(at, pattern.span.clone());
                 self.made.found.push(*error);
             }

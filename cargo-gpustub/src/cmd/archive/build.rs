@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use gpustub_build::archive::{self, Inputs, LayerPaths};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::manifest::{Archive, is_part_name};
 use gpustub_core::suggest::nearest;
+use gpustub_engine::archive::{self, Inputs, LayerPaths};
 use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
 
 use crate::cli::ArchiveBuild;

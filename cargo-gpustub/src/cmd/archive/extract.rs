@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use gpustub_archive::{SuperArchive, View};
-use gpustub_build::archive::replace;
+use gpustub_engine::archive::replace;
 use gpustub_superarchive::{Definition, Input, write_archive};
 
 use super::{Looked, text, views};

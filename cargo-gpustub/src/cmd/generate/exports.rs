@@ -10,10 +10,10 @@
 //!
 //! They name files by their place in the folder, which can be moved.
 
-use gpustub_build::toolchain::{REQUIRED, protection};
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
+use gpustub_engine::toolchain::{REQUIRED, protection};
 use serde_json::{Value, json};
 
 use super::ARCHIVE;

@@ -1,25 +1,31 @@
-//! A TOML text as a tree with places, read in one pass. Quoted headings are those of the
-//! specification, TOML 1.1 (toml.io/en/v1.1.0), of which every TOML 1.0 text is one too.
+//! A TOML text as a tree with spans.
 //!
-//! No library does this: whoever builds with gpustub compiles what reads its manifest.
-
-mod scalar;
+//! `toml_parser` reads the grammar: TOML 1.1 (toml.io/en/v1.1.0), of which every TOML 1.0 text is one
+//! too. `Cargo.toml` and `toml_edit` are read by the same crate, so that one text means the same
+//! everywhere. This module builds the tree, and enforces the rules about tables that are defined twice.
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::slice::Iter;
 
-/// How deep values may be nested, each part of a dotted key counted, and how many parts a header
-/// may have: neither reading nor dropping a tree may run out of stack, whatever the text.
-const DEEPEST: usize = 80;
+use toml_parser::decoder::ScalarKind;
+use toml_parser::parser::{
+    Event, EventKind, RecursionGuard, ValidateWhitespace, parse_document as parse_events,
+};
+use toml_parser::{Expected, ParseError, Source, Span};
 
-/// A value and its place.
+/// Maximum depth of nested values, each part of a dotted key counted, and of the parts of a header:
+/// neither reading nor dropping a tree may exhaust the stack, whatever the text.
+const MAX_DEPTH: usize = 80;
+
+/// A value and its span.
 #[derive(Debug)]
 pub(crate) struct Node<'t> {
     pub span: Range<usize>,
     pub data: Data<'t>,
 }
 
-/// What a value is. Numbers are kept as their digits, without underscores and prefixes.
+/// A value. Numbers are kept as their digits, without underscores and prefixes.
 #[derive(Debug)]
 pub(crate) enum Data<'t> {
     String(Cow<'t, str>),
@@ -31,56 +37,97 @@ pub(crate) enum Data<'t> {
     Boolean(bool),
     Date,
     List(Vec<Node<'t>>),
-    /// What `[[headers]]` make, which later headers may add to.
+    /// An array of tables, which later `[[headers]]` may extend.
     Tables(Vec<Node<'t>>),
     Table(Entries<'t>),
 }
 
-/// A key and its place.
+/// A key and its span.
 #[derive(Debug, Clone)]
 pub(crate) struct Key<'t> {
     pub text: Cow<'t, str>,
     pub span: Range<usize>,
 }
 
-/// What is in a table, sorted by key, and what may still be added to it.
+/// Keys and values of a table, sorted by key, and the ways in which the text may extend it.
 #[derive(Debug, Default)]
 pub(crate) struct Entries<'t> {
     entries: Vec<(Key<'t>, Node<'t>)>,
-    /// There is no header or value of its own, only names that lead through it.
+    /// The table has no header or value of its own, only longer names that contain it.
     implicit: bool,
-    /// A dotted key made it: no header may add to it.
+    /// A dotted key made it: no header may extend it.
     dotted: bool,
     /// Between braces.
     inline: bool,
 }
 
-/// Why a text is not TOML.
+/// The first violation of TOML in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
-    pub message: &'static str,
+    pub message: String,
     pub span: Range<usize>,
+}
+
+/// In the words of the `toml` crate.
+impl From<ParseError> for SyntaxError {
+    fn from(error: ParseError) -> Self {
+        let mut message = error.description().to_owned();
+        for (index, expected) in error.expected().unwrap_or_default().iter().enumerate() {
+            message += if index == 0 { ", expected " } else { ", " };
+            match expected {
+                Expected::Literal("\n") => message += "newline",
+                Expected::Literal(text) => message += &format!("`{text}`"),
+                Expected::Description(text) => message += text,
+                _ => message += "something else",
+            }
+        }
+        let span = error.unexpected().or(error.context());
+        Self {
+            message,
+            span: span.map_or(0..0, range),
+        }
+    }
+}
+
+fn range(span: Span) -> Range<usize> {
+    span.start()..span.end()
+}
+
+fn wrong<T>(message: &str, span: Range<usize>) -> Read<T> {
+    Err(SyntaxError {
+        message: message.to_owned(),
+        span,
+    })
 }
 
 type Read<T> = Result<T, SyntaxError>;
 
-/// Reads a whole text, or tells of the first thing that is wrong.
+/// Reads a whole text, up to the first error.
 pub(crate) fn parse(text: &str) -> Read<Entries<'_>> {
-    let mut reader = Reader { text, at: 0 };
-    if text.starts_with('\u{feff}') {
-        reader.at = '\u{feff}'.len_utf8();
+    let source = Source::new(text);
+    let tokens = source.lex().into_vec();
+    let mut events: Vec<Event> = Vec::new();
+    let mut error = None;
+    let mut receiver = ValidateWhitespace::new(&mut events, source);
+    let mut receiver = RecursionGuard::new(&mut receiver, MAX_DEPTH as u32);
+    parse_events(&tokens, &mut receiver, &mut error);
+    if let Some(error) = error {
+        return Err(error.into());
     }
+    let mut builder = Builder {
+        source,
+        events: events.iter(),
+    };
     let mut root = Entries::default();
     let mut table = &mut root;
-    loop {
-        reader.lines(true)?;
-        match reader.peek() {
-            None => return Ok(root),
-            Some(b'[') => table = reader.header(&mut root)?,
-            Some(_) => reader.key_value(table, 0)?,
+    while let Some(event) = builder.next() {
+        match event.kind() {
+            EventKind::StdTableOpen => table = builder.header(event, false, &mut root)?,
+            EventKind::ArrayTableOpen => table = builder.header(event, true, &mut root)?,
+            _ => builder.key_value(event, table, 0)?,
         }
-        reader.line_end()?;
     }
+    Ok(root)
 }
 
 impl<'t> Entries<'t> {
@@ -93,120 +140,58 @@ impl<'t> Entries<'t> {
         self.find(key).ok().map(|index| &self.entries[index])
     }
 
-    pub fn iter(&self) -> std::slice::Iter<'_, (Key<'t>, Node<'t>)> {
+    pub fn iter(&self) -> Iter<'_, (Key<'t>, Node<'t>)> {
         self.entries.iter()
     }
 }
 
-struct Reader<'t> {
-    text: &'t str,
-    /// The next byte.
-    at: usize,
+/// Builds a tree from the events of a text without syntax errors, so that their order is known.
+struct Builder<'t, 'e> {
+    source: Source<'t>,
+    events: Iter<'e, Event>,
 }
 
-impl<'t> Reader<'t> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+impl<'t, 'e> Builder<'t, 'e> {
+    /// Next event that is not white space or a comment.
+    fn next(&mut self) -> Option<&'e Event> {
+        self.events.find(|event| {
+            !matches!(
+                event.kind(),
+                EventKind::Whitespace | EventKind::Newline | EventKind::Comment
+            )
+        })
     }
 
-    /// Passes over a byte if it is the next one.
-    fn take(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
+    /// Next event inside of a construct.
+    fn expect(&mut self) -> Read<&'e Event> {
+        let end = self.source.input().len();
+        self.next()
+            .map_or_else(|| wrong("unexpected end of the file", end..end), Ok)
     }
 
-    /// An error before the next character.
-    fn wrong_here<T>(&self, message: &'static str) -> Read<T> {
-        wrong(message, self.at..self.at)
-    }
-
-    /// An error that is the next character.
-    fn wrong_character<T>(&self, message: &'static str) -> Read<T> {
-        let next = self.text[self.at..].chars().next();
-        wrong(message, self.at..self.at + next.map_or(0, char::len_utf8))
-    }
-
-    /// "Spec": white space.
-    fn spaces(&mut self) {
-        while let Some(b' ' | b'\t') = self.peek() {
-            self.at += 1;
-        }
-    }
-
-    /// "Spec": a newline, which is LF or CRLF.
-    fn newline(&mut self) -> Read<()> {
-        self.take(b'\r');
-        match self.take(b'\n') {
-            true => Ok(()),
-            false => self.wrong_here("carriage return without a newline, expected newline"),
-        }
-    }
-
-    /// "Comment".
-    fn comment(&mut self) -> Read<()> {
-        loop {
-            match self.peek() {
-                None | Some(b'\n' | b'\r') => return Ok(()),
-                Some(byte) if is_control(byte) => {
-                    return self.wrong_character("control character in a comment, expected text");
-                }
-                Some(_) => self.at += 1,
-            }
-        }
-    }
-
-    /// White space and newlines, and comments if they may stand here.
-    fn lines(&mut self, comments: bool) -> Read<()> {
-        loop {
-            match self.peek() {
-                Some(b' ' | b'\t') => self.at += 1,
-                Some(b'\n' | b'\r') => self.newline()?,
-                Some(b'#') if comments => self.comment()?,
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// What may follow a header or a value: "there must be a newline (or EOF)".
-    fn line_end(&mut self) -> Read<()> {
-        self.spaces();
-        match self.peek() {
-            Some(b'#') => self.comment(),
-            None | Some(b'\n' | b'\r') => Ok(()),
-            Some(_) => self.wrong_here("unexpected text, expected newline or `#`"),
-        }
-    }
-
-    /// "Table" and "Array of Tables": a header. The table that it opens is a new one, or one that
-    /// other headers led through.
-    fn header<'a>(&mut self, root: &'a mut Entries<'t>) -> Read<&'a mut Entries<'t>> {
-        let start = self.at;
-        self.at += 1;
-        let array = self.take(b'[');
-        let (path, key) = self.key()?;
-        if !self.take(b']') {
-            let message = match array {
-                true => "unclosed table, expected `]]`",
-                false => "unclosed table, expected `]`",
-            };
-            return self.wrong_here(message);
-        }
-        if array && !self.take(b']') {
-            return self.wrong_here("unclosed table, expected `]]` without a space");
-        }
-        let span = start..self.at;
+    /// "Table" and "Array of Tables": a header. Returns its table, a new one or one that other headers
+    /// have mentioned.
+    fn header<'a>(
+        &mut self,
+        open: &Event,
+        array: bool,
+        root: &'a mut Entries<'t>,
+    ) -> Read<&'a mut Entries<'t>> {
+        let first = self.expect()?;
+        let (path, key, close) = self.key(first)?;
+        let span = open.span().start()..close.span().end();
 
         let parent = descend(root, path, false)?;
         let index = match parent.find(&key.text) {
             Ok(index) => index,
             Err(index) => {
-                let data = match array {
-                    true => Data::Tables(Vec::new()),
-                    false => Data::Table(Entries {
+                let data = if array {
+                    Data::Tables(Vec::new())
+                } else {
+                    Data::Table(Entries {
                         implicit: true,
                         ..Entries::default()
-                    }),
+                    })
                 };
                 let span = span.clone();
                 let entry = (key.clone(), Node { span, data });
@@ -234,68 +219,42 @@ impl<'t> Reader<'t> {
         wrong("duplicate key", key.span)
     }
 
-    /// "Keys": the parts of a key, the last apart, and the white space after them.
-    fn key(&mut self) -> Read<(Vec<Key<'t>>, Key<'t>)> {
+    /// "Keys": the parts of a key, the last apart, and the event after them.
+    fn key(&mut self, first: &'e Event) -> Read<(Vec<Key<'t>>, Key<'t>, &'e Event)> {
         let mut path = Vec::new();
+        let mut part = first;
         loop {
-            self.spaces();
-            let key = self.simple_key()?;
-            self.spaces();
-            if !self.take(b'.') {
-                return Ok((path, key));
+            let span = range(part.span());
+            let mut text = Cow::Borrowed("");
+            let mut error = None;
+            if let Some(raw) = self.source.get(part) {
+                raw.decode_key(&mut text, &mut error);
             }
-            if path.len() + 1 == DEEPEST {
-                return wrong("a key of too many parts, expected 80 at most", key.span);
+            if let Some(error) = error {
+                return Err(error.into());
+            }
+            if path.len() == MAX_DEPTH {
+                return wrong("key with too many parts, expected 80 at most", span);
+            }
+            let key = Key { text, span };
+            let next = self.expect()?;
+            if next.kind() != EventKind::KeySep {
+                return Ok((path, key, next));
             }
             path.push(key);
+            part = self.expect()?;
         }
     }
 
-    fn simple_key(&mut self) -> Read<Key<'t>> {
-        let start = self.at;
-        if let Some(quote @ (b'"' | b'\'')) = self.peek() {
-            if self.quotes(quote) >= 3 {
-                let message = "a key in triple quotes, expected one quote on each side";
-                return wrong(message, start..start + 3);
-            }
-            let text = self.string(quote)?;
-            let span = start..self.at;
-            return Ok(Key { text, span });
-        }
-        while let Some(b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-') = self.peek() {
-            self.at += 1;
-        }
-        match self.peek() {
-            // What may follow a key here or there; the caller sees to it.
-            None
-            | Some(b' ' | b'\t' | b'\r' | b'\n' | b'#' | b'.' | b',' | b'=')
-            | Some(b'[' | b']' | b'{' | b'}' | b'"' | b'\'') => {}
-            Some(_) => {
-                return self.wrong_character(
-                    "invalid key, expected letters, digits, `-`, `_`, or quotes around it",
-                );
-            }
-        }
-        if self.at == start {
-            return self.wrong_here("missing key, expected letters, digits, `-`, `_` or a quote");
-        }
-        let span = start..self.at;
-        let text = Cow::Borrowed(&self.text[span.clone()]);
-        Ok(Key { text, span })
-    }
-
-    /// "Key/Value Pair". `depth`: how many values are open around it.
-    fn key_value(&mut self, table: &mut Entries<'t>, depth: usize) -> Read<()> {
-        let (path, key) = self.key()?;
-        if !self.take(b'=') {
-            return self.wrong_here("key with no value, expected `=`");
-        }
-        self.spaces();
-        let value = self.value(depth + path.len())?;
+    /// "Key/Value Pair". `depth` is the number of values that contain it.
+    fn key_value(&mut self, first: &'e Event, table: &mut Entries<'t>, depth: usize) -> Read<()> {
+        let (path, key, _) = self.key(first)?;
+        let event = self.expect()?;
+        let value = self.value(event, depth + path.len())?;
         let dotted = !path.is_empty();
         let table = descend(table, path, dotted)?;
         match table.find(&key.text) {
-            // "Table": dotted keys cannot add to a table that has a header or braces of its own.
+            // "Table": dotted keys cannot extend a table that has a header or braces of its own.
             Err(index) if table.implicit || !dotted => {
                 table.entries.insert(index, (key, value));
                 Ok(())
@@ -304,79 +263,83 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Read<Node<'t>> {
-        let start = self.at;
-        let data = match self.peek() {
-            Some(quote @ (b'"' | b'\'')) => Data::String(self.string(quote)?),
-            Some(b'[' | b'{') if depth >= DEEPEST => {
-                return self
-                    .wrong_character("values nested too deeply, expected 80 levels at most");
-            }
-            Some(b'[') => Data::List(self.list(depth + 1)?),
-            Some(b'{') => Data::Table(self.inline_table(depth + 1)?),
-            _ => self.bare()?,
-        };
-        let span = start..self.at;
-        Ok(Node { span, data })
-    }
-
-    /// "Array".
-    fn list(&mut self, depth: usize) -> Read<Vec<Node<'t>>> {
-        let open = self.at..self.at + 1;
-        self.at += 1;
-        let mut list = Vec::new();
-        loop {
-            self.lines(true)?;
-            if self.take(b']') {
-                return Ok(list);
-            }
-            if self.peek().is_none() {
-                return wrong("unclosed list, expected `]`", open);
-            }
-            list.push(self.value(depth)?);
-            self.lines(true)?;
-            if !self.take(b',') && !matches!(self.peek(), None | Some(b']')) {
-                return self.wrong_here("unclosed list, expected `,` or `]`");
-            }
+    fn value(&mut self, event: &'e Event, depth: usize) -> Read<Node<'t>> {
+        let Range { start, mut end } = range(event.span());
+        if event.kind() == EventKind::Scalar {
+            let data = self.scalar(event)?;
+            return Ok(Node {
+                span: start..end,
+                data,
+            });
         }
-    }
-
-    /// "Inline Table".
-    fn inline_table(&mut self, depth: usize) -> Read<Entries<'t>> {
-        let open = self.at..self.at + 1;
-        self.at += 1;
+        if depth >= MAX_DEPTH {
+            return wrong(
+                "values nested too deeply, expected 80 levels at most",
+                start..end,
+            );
+        }
+        let inline = event.kind() == EventKind::InlineTableOpen;
+        let mut list = Vec::new();
         let mut table = Entries {
-            inline: true,
+            inline,
             ..Entries::default()
         };
         loop {
-            self.lines(true)?;
-            if self.take(b'}') {
-                return Ok(table);
-            }
-            if self.peek().is_none() {
-                return wrong("unclosed inline table, expected `}`", open);
-            }
-            self.key_value(&mut table, depth)?;
-            self.lines(true)?;
-            if !self.take(b',') && !matches!(self.peek(), None | Some(b'}')) {
-                return self.wrong_here("unclosed inline table, expected `,` or `}`");
+            let event = self.expect()?;
+            match event.kind() {
+                EventKind::ArrayClose | EventKind::InlineTableClose => {
+                    end = event.span().end();
+                    break;
+                }
+                EventKind::ValueSep => {}
+                _ if inline => self.key_value(event, &mut table, depth + 1)?,
+                _ => list.push(self.value(event, depth + 1)?),
             }
         }
+        let data = if inline {
+            Data::Table(table)
+        } else {
+            Data::List(list)
+        };
+        Ok(Node {
+            span: start..end,
+            data,
+        })
+    }
+
+    fn scalar(&self, event: &Event) -> Read<Data<'t>> {
+        let mut text = Cow::Borrowed("");
+        let mut error = None;
+        let kind = match self.source.get(event) {
+            Some(raw) => raw.decode_scalar(&mut text, &mut error),
+            None => ScalarKind::String,
+        };
+        if let Some(error) = error {
+            return Err(error.into());
+        }
+        Ok(match kind {
+            ScalarKind::String => Data::String(text),
+            ScalarKind::Boolean(truth) => Data::Boolean(truth),
+            ScalarKind::DateTime => Data::Date,
+            ScalarKind::Float => Data::Float(text),
+            ScalarKind::Integer(radix) => {
+                let radix = radix.value();
+                // The crate leaves it to users to look at the digits: `1_a`, `0x`.
+                let digits = text.trim_start_matches(['+', '-']);
+                if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+                    return wrong("invalid number, expected digits", range(event.span()));
+                }
+                Data::Integer {
+                    digits: text,
+                    radix,
+                }
+            }
+        })
     }
 }
 
-fn wrong<T>(message: &'static str, span: Range<usize>) -> Read<T> {
-    Err(SyntaxError { message, span })
-}
-
-/// "Comment", "String": what no text may contain as it is.
-fn is_control(byte: u8) -> bool {
-    byte.is_ascii_control() && byte != b'\t'
-}
-
-/// The table that `path` leads to; what is not there is made. `dotted`: the path is of a dotted
-/// key, else of a header.
+/// The table at `path`, with all tables on the way; missing ones are made. `dotted`: the path is that of
+/// a dotted key, else of a header.
 fn descend<'a, 't>(
     mut table: &'a mut Entries<'t>,
     path: Vec<Key<'t>>,

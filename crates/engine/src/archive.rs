@@ -1,0 +1,11 @@
+//! Super-archives: static libraries for many GPU families in one file.
+
+mod inputs;
+mod replace;
+mod super_archive;
+mod tables;
+
+pub use inputs::{Inputs, LayerPaths};
+pub use replace::replace;
+pub use super_archive::{Found, find, not_canonical, refused, request};
+pub(crate) use tables::{build_declared, build_empty_declared};

@@ -1,0 +1,274 @@
+//! A declared super-archive: its files, its request and the diagnostics of both.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{
+    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NONCANONICAL_BITCODE,
+};
+use gpustub_core::directives::Directive;
+use gpustub_core::manifest::{Archive, in_out_dir};
+use gpustub_superarchive::{
+    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Plan, Request, View,
+    ViewId, WriteError,
+};
+
+use super::inputs::{Inputs, LayerPaths};
+use super::replace::replace;
+use crate::files;
+
+/// What a declared super-archive is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The paths of each layer.
+    pub layers: Vec<LayerPaths>,
+    /// Files and folders that cargo is told to look at, as `GpuStub.toml` names them.
+    pub watched: Vec<String>,
+}
+
+/// Finds what the layers name. `file` is how messages call `GpuStub.toml`, `package` its folder; `out`
+/// is `OUT_DIR`, which is known in build scripts.
+pub fn find(
+    archive: &Archive,
+    file: &str,
+    package: &Path,
+    out: Option<&Path>,
+) -> Result<Found, Vec<Diagnostic>> {
+    let mut found = Found::default();
+    let mut wrong = Vec::new();
+    for layer in &archive.layers {
+        let mut paths = Vec::new();
+        for named in &layer.files {
+            let (root, below) = match (in_out_dir(&named.value), out) {
+                (None, _) => (package, named.value.as_str()),
+                (Some(below), Some(out)) => (out, below),
+                (Some(_), None) => {
+                    let message =
+                        "`$OUT_DIR` is the folder of a build script, and there is none here";
+                    let help = "let the build script write the archive: `cargo build`";
+                    let error = Diagnostic::error(&EMPTY_LAYER, message).help(help);
+                    wrong.push(error.at(file, named.span.clone()));
+                    continue;
+                }
+            };
+            let refuse = |what: &str| {
+                let message = format!(
+                    "layer `{}` of archive.{}: `{}` {what}",
+                    layer.name.value, archive.name.value, named.value
+                );
+                Diagnostic::error(&EMPTY_LAYER, message).help(files::pattern_help(root))
+            };
+            match expand(root, below, &refuse) {
+                Ok(some) => {
+                    // Cargo would find what the script itself writes newer than its own start.
+                    if root == package {
+                        found.watched.extend(watched(root, below, &some));
+                    }
+                    paths.extend(some);
+                }
+                Err(error) => wrong.push(error.at(file, named.span.clone())),
+            }
+        }
+        found.layers.push(LayerPaths {
+            name: layer.name.value.clone(),
+            paths,
+        });
+    }
+    found.watched.sort();
+    found.watched.dedup();
+    match wrong.is_empty() {
+        true => Ok(found),
+        false => Err(wrong),
+    }
+}
+
+/// The files that a pattern matches, sorted; a plain path is itself, which may be a folder.
+fn expand(
+    root: &Path,
+    pattern: &str,
+    refuse: &dyn Fn(&str) -> Diagnostic,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    let plain = root.join(pattern);
+    if plain.exists() {
+        return Ok(vec![plain]);
+    }
+    if !files::is_pattern(pattern) {
+        return Err(refuse("is not there").into());
+    }
+    files::matching(root, pattern, refuse)
+}
+
+/// The files, as `GpuStub.toml` names them, and the folder in which a new one could match.
+fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
+    let mut all = files::watched([pattern].into_iter());
+    let named = paths
+        .iter()
+        .map(|path| path.strip_prefix(root).unwrap_or(path));
+    // Of a name that is no text cargo cannot be told.
+    all.extend(named.filter_map(|path| path.to_str().map(str::to_owned)));
+    all.retain(|path| !path.contains('\n'));
+    all
+}
+
+/// What is to be written of a declared super-archive.
+pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
+    let views = archive.views.iter().map(|view| View {
+        name: view.name.value.clone(),
+        layers: view.layers.iter().copied().map(LayerId).collect(),
+    });
+    Request {
+        layers,
+        views: views.collect(),
+        default: archive.default_view.map(ViewId),
+    }
+}
+
+/// What is told of modules of bitcode that have no canonical form, once for each layer and reason.
+pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {
+    // The first member of each layer and reason, and the number of members.
+    let mut found: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
+    for one in &canonical.unchanged {
+        let (_, count) = found
+            .entry((one.layer, one.reason.to_string()))
+            .or_insert((one.member, 0));
+        *count += 1;
+    }
+    let warnings = found.into_iter().map(|((layer, reason), (first, count))| {
+        let layer = &layers[layer.0];
+        let name = String::from_utf8_lossy(&layer.members[first.0].name);
+        let more = match count {
+            1 => String::new(),
+            _ => format!(" and {} more", count - 1),
+        };
+        let message = format!(
+            "layer `{}`: `{name}`{more} stays as it is: {reason}",
+            layer.name
+        );
+        Diagnostic::warning(&NONCANONICAL_BITCODE, message)
+            .help("families share it only where it is byte for byte the same")
+    });
+    warnings.collect()
+}
+
+/// Reasons for which a super-archive cannot be written, each with the view that it is about.
+pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<ViewId>, Diagnostic)> {
+    /// Of one view at most so many are told.
+    const SHOWN: usize = 10;
+    match error {
+        WriteError::Conflicts(view, conflicts) => {
+            let shown = conflicts.iter().take(SHOWN);
+            let told = shown.map(|one| (Some(*view), conflict(request, *view, one)));
+            let mut told: Vec<_> = told.collect();
+            if let Some((_, last)) = told.last_mut().filter(|_| conflicts.len() > SHOWN) {
+                last.message += &format!("; and {} more like it", conflicts.len() - SHOWN);
+            }
+            told
+        }
+        WriteError::UnknownLayer { view, layer } => {
+            let (name, count) = (&request.views[view.0].name, request.layers.len());
+            let layer = layer.0;
+            let message = format!("view `{name}` has a layer {layer}, and there are {count}");
+            let one = Diagnostic::error(&LAYER_CONFLICT, message);
+            vec![(Some(*view), one.help("layers are counted from 0"))]
+        }
+        WriteError::UnknownDefaultView(view) => {
+            let (view, count) = (view.0, request.views.len());
+            let message = format!("the default is view {view}, and there are {count}");
+            let one = Diagnostic::error(&LAYER_CONFLICT, message);
+            vec![(None, one.help("views are counted from 0"))]
+        }
+        WriteError::DuplicateViewName(name) => {
+            let message = format!("two views have the name `{name}`");
+            let at = request.views.iter().rposition(|view| view.name == *name);
+            vec![(
+                at.map(ViewId),
+                Diagnostic::error(&LAYER_CONFLICT, message).help("rename one"),
+            )]
+        }
+        _ => {
+            let message = "the archive, or a part of it, is more than the format can hold";
+            let help = "4 GiB of names and tables, 10 digits for a member's size; leave views out";
+            vec![(None, Diagnostic::error(&LIMIT_EXCEEDED, message).help(help))]
+        }
+    }
+}
+
+fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Diagnostic {
+    let text = String::from_utf8_lossy;
+    let view = &request.views[view.0];
+    let layer = |position: LayerPosition| &request.layer_at(view, position).name;
+    let (overridden, symbol) = (&conflict.overridden, text(conflict.overridden.symbol));
+    let (chosen, needed_for) = (layer(overridden.chosen_layer), text(conflict.needed_for));
+    let message = format!(
+        "view `{}`: `{}` of layer `{}` is needed for `{needed_for}`, and defines `{symbol}`, which `{}` \
+         of layer `{chosen}` overrides",
+        view.name,
+        text(overridden.overridden),
+        layer(overridden.overridden_layer),
+        text(overridden.chosen),
+    );
+    let help = format!(
+        "put `{symbol}` and `{needed_for}` into members of their own, override both in `{chosen}`, or make \
+         one definition of `{symbol}` weak"
+    );
+    Diagnostic::error(&LAYER_CONFLICT, message).help(help)
+}
+
+/// What has to be told once a declared super-archive is written.
+pub(crate) struct Built {
+    /// To cargo.
+    pub directives: Vec<Directive>,
+    /// To people.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Builds a declared super-archive at `path`.
+pub(crate) fn build(
+    archive: &Archive,
+    file: &str,
+    package: &Path,
+    out: &Path,
+    path: &Path,
+) -> Result<Built, Vec<Diagnostic>> {
+    let here = |one: Diagnostic| vec![one.at(file, archive.name.span.clone())];
+    let found = find(archive, file, package, Some(out))?;
+    let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
+    let layers = inputs.layers().map_err(|one| here(*one))?;
+    let canonical = if archive.canonical_bitcode {
+        CanonicalBitcode::from_layers(&layers)
+    } else {
+        CanonicalBitcode::default()
+    };
+    let warnings = not_canonical(&layers, &canonical).into_iter();
+    let request = request(archive, canonical.apply(layers));
+    let plan = Plan::new(&request).map_err(|error| {
+        let told = refused(&request, &error).into_iter().map(|(view, one)| {
+            let named = match view {
+                Some(view) => &archive.views[view.0].name,
+                None => &archive.name,
+            };
+            one.at(file, named.span.clone())
+        });
+        told.collect::<Vec<_>>()
+    })?;
+    let content = |mut out: &mut dyn Write| plan.write(&mut out);
+    replace(path, &content).map_err(|e| {
+        let message = format!("cannot write {}: {e}", path.display());
+        here(Diagnostic::error(&IO_ERROR, message))
+    })?;
+    let watched = found.watched.into_iter();
+    Ok(Built {
+        directives: watched.map(Directive::RerunIfChanged).collect(),
+        warnings: warnings.flat_map(here).collect(),
+    })
+}
+
+/// Writes a super-archive without views: for documentation, which needs the file and nothing in it.
+pub(crate) fn build_empty(path: &Path) -> std::io::Result<()> {
+    let request = Request::default();
+    if let Ok(plan) = Plan::new(&request) {
+        replace(path, &|mut out| plan.write(&mut out))?;
+    }
+    Ok(())
+}

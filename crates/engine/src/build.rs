@@ -1,0 +1,73 @@
+//! The build of one package: stubs, device links and super-archives, in this order.
+
+#[cfg(not(all(feature = "archive", feature = "device-link")))]
+use gpustub_core::diag::MISSING_BUILD_FEATURE;
+
+#[cfg(feature = "archive")]
+use crate::archive;
+#[cfg(feature = "device-link")]
+use crate::device_link;
+use crate::error::Error;
+use crate::input::Input;
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::stubs;
+
+/// Builds everything that `GpuStub.toml` declares. Prints nothing: the directives are in the result.
+///
+/// # Errors
+///
+/// Problems of `GpuStub.toml`, of the tools and of the file system; see [`Error::code`].
+pub fn build(settings: &Settings) -> Result<Output, Error> {
+    let mut output = Output::default();
+    // A build of the documentation alone ignores the user's tree: it has to succeed for every
+    // target, also for targets without stubs.
+    if settings.env.get("DOCS_RS").is_some() {
+        #[cfg(feature = "archive")]
+        archive::build_empty_declared(settings, &mut output)?;
+    } else {
+        let input = Input::read(settings, &mut output.directives)?;
+        let stubbed = input.plan.libraries.iter().filter(|l| l.stubbed);
+        output.stubs = stubbed.map(|l| l.id.clone()).collect();
+        if !output.stubs.is_empty() {
+            stubs::build(settings, &input.plan, &mut output)?;
+        }
+        build_device_links(settings, &input, &mut output)?;
+        build_archives(settings, &input, &mut output)?;
+    }
+    // Last, when every variable has been read.
+    output.directives.splice(0..0, settings.env.rerun_lines());
+    Ok(output)
+}
+
+#[cfg(feature = "device-link")]
+use device_link::build_declared as build_device_links;
+
+#[cfg(not(feature = "device-link"))]
+fn build_device_links(_: &Settings, input: &Input, _: &mut Output) -> Result<(), Error> {
+    require_feature("device-link", &input.manifest.device_link_names)
+}
+
+#[cfg(feature = "archive")]
+use archive::build_declared as build_archives;
+
+#[cfg(not(feature = "archive"))]
+fn build_archives(_: &Settings, input: &Input, _: &mut Output) -> Result<(), Error> {
+    require_feature("archive", &input.manifest.archive_names)
+}
+
+/// Refuses a declared table whose feature is disabled. Table and feature have the same name.
+#[cfg(not(all(feature = "archive", feature = "device-link")))]
+fn require_feature(table: &str, declared: &[String]) -> Result<(), Error> {
+    let Some(first) = declared.first() else {
+        return Ok(());
+    };
+    Err(Error::new(
+        &MISSING_BUILD_FEATURE,
+        format!("[{table}.{first}] needs the feature `{table}` of gpustub-build"),
+    )
+    .help(format!(
+        "in Cargo.toml: [build-dependencies] gpustub-build = {{ version = \"0.1\", \
+         features = [\"{table}\"] }}; `cargo gpustub sync` writes it",
+    )))
+}

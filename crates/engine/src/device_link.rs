@@ -1,0 +1,35 @@
+//! Libraries of relocatable CUDA code (RDC), and the one device link of a program that has them.
+//!
+//! ```text
+//! OUT_DIR/gpustub/device-link/
+//!     objects/<library>/     an object, a list of its inputs and a fingerprint for each source
+//!     lib/                   the archives and shared libraries, for the linker and the loader
+//!     finals/<library>/      the device link of a shared library
+//!     libraries              metadata for dependents (`metadata.rs`)
+//!     link/                  the device link of the package's programs
+//! ```
+
+mod closure;
+mod compile;
+mod context;
+mod directories;
+mod disabled;
+mod external;
+mod final_link;
+mod fingerprint;
+mod graph;
+mod jobs;
+mod libraries;
+pub mod metadata;
+mod nvcc;
+mod nvcc_report;
+mod nvlink;
+mod runtime;
+mod shared;
+pub mod sources;
+mod symbol_index;
+mod tables;
+
+pub use directories::Directories;
+pub use final_link::Delivery;
+pub(crate) use tables::build_declared;

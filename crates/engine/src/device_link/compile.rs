@@ -1,0 +1,233 @@
+//! RDC libraries: sources → objects → an archive that holds nothing else.
+//!
+//! No device link goes into the archive. nvlink skips, without a word, all of an archive that holds
+//! one already (rdc, N6), and a process can register an object's kernels only once.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gpustub_core::arch::{Arch, ArchKind};
+use gpustub_core::diag::IO_ERROR;
+use gpustub_core::manifest::{DeviceLink, Spanned};
+
+use super::closure::inherited;
+use super::context::BuildContext;
+use super::fingerprint::{self, Inputs, Started};
+use super::jobs::Tokens;
+use super::metadata::Library;
+use super::{nvcc_report, sources};
+use crate::error::Error;
+use crate::files;
+use crate::toolchain::{Index, Toolchain};
+
+fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Output) -> Error {
+    let all: Vec<_> = build.own.iter().chain(build.foreign).collect();
+    let inherited = inherited(&unit.library.name.value, build.own, build.foreign);
+    let failed = nvcc_report::CompileError {
+        nvcc: build.nvcc,
+        manifest: build.context.manifest,
+        library: unit.library,
+        source: &unit.source,
+        all: &all,
+        inherited: &inherited,
+    };
+    failed.into_error(command, output)
+}
+
+/// One object to be made.
+pub(super) struct Unit<'a> {
+    library: &'a DeviceLink,
+    command: Command,
+    /// Relative to the package; one that the build script has written, absolute.
+    pub(super) source: PathBuf,
+    pub(super) object: PathBuf,
+    dependencies: PathBuf,
+}
+
+impl Unit<'_> {
+    /// The object's name in the archive, and its source.
+    pub(super) fn names(&self) -> (String, PathBuf) {
+        let name = self.object.file_name().unwrap_or_default();
+        (name.to_string_lossy().into_owned(), self.source.clone())
+    }
+}
+
+/// The units of one library. `inherited` are the libraries that it requires, itself included.
+pub(super) fn units<'a>(
+    build: &BuildContext,
+    library: &'a DeviceLink,
+    patterns: &[Spanned<String>],
+    inherited: &[&Library],
+) -> Result<Vec<Unit<'a>>, Error> {
+    let dir = build.out.join("objects").join(&library.name.value);
+    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
+    for dir in inherited.iter().flat_map(|used| &used.include_dirs) {
+        if let Some(bad) = files::text(dir)?.chars().find(|c| IN_LISTS.contains(*c)) {
+            return Err(unfit(dir, bad));
+        }
+    }
+    let mut units: Vec<Unit> = Vec::new();
+    for source in sources::all(build.context, &library.name.value, patterns)? {
+        let text = files::text(&source)?;
+        if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
+            return Err(unfit(&source, bad));
+        }
+        // Two folders may have files of one name, and `a/b-c.cu` is none of `a-b/c.cu`.
+        let short = source
+            .strip_prefix(build.context.out_dir())
+            .unwrap_or(&source);
+        let flat = files::text(short)?.replace(['/', '\\'], "-");
+        let names = (1..).map(|number| match number {
+            1 => flat.clone(),
+            number => format!("{flat}.{number}"),
+        });
+        let mut paths =
+            names.map(|name| (dir.join(format!("{name}.o")), dir.join(format!("{name}.d"))));
+        let is_new = |(object, _): &(PathBuf, PathBuf)| units.iter().all(|u| u.object != *object);
+        let Some((object, dependencies)) = paths.find(is_new) else {
+            continue;
+        };
+        let mut command = build.nvcc.compile();
+        command.current_dir(build.context.package);
+        command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]);
+        command.args(optimisation(build.opt_level));
+        if build.debug {
+            // Not -G: it switches optimisation of device code off.
+            command.args(["-g", "-lineinfo"]);
+        }
+        for arch in &library.archs {
+            command.arg("-gencode").arg(gencode(arch.value));
+        }
+        for used in inherited {
+            for dir in &used.include_dirs {
+                command.arg("-I").arg(dir);
+            }
+            // A comma ends a value of nvcc, unless a backslash stands before it.
+            let defines = used.defines.iter().map(|define| define.replace(',', "\\,"));
+            command.args(defines.map(|define| format!("-D{define}")));
+            command.args(&used.compile_options);
+        }
+        command.arg("-MD").arg("-MF").arg(&dependencies);
+        command.arg(&source).arg("-o").arg(&object);
+        units.push(Unit {
+            library,
+            command,
+            source,
+            object,
+            dependencies,
+        });
+    }
+    Ok(units)
+}
+
+/// What nvcc, which runs its steps in a shell, does not pass on as it is: in names of sources, and in
+/// folders after `-I`, which is a list (13.5).
+const IN_NAMES: &str = "$`";
+const IN_LISTS: &str = ",\"'`";
+
+fn unfit(path: &Path, bad: char) -> Error {
+    let text = format!(
+        "nvcc cannot be given the path {}: `{bad}` is in it",
+        path.display()
+    );
+    Error::new(&IO_ERROR, text).help("rename the file or folder, or build in another folder")
+}
+
+/// What compiling came to.
+#[derive(Default)]
+pub(super) struct Compiled {
+    /// The files that the units were made from, sorted.
+    pub(super) read: Vec<PathBuf>,
+    /// What nvcc said of those that it compiled now: warnings.
+    pub(super) said: Vec<String>,
+}
+
+/// Compiles what is not fresh. What could be compiled is kept when another source has an error, so
+/// that it alone is compiled again.
+pub(super) fn run(
+    build: &BuildContext,
+    units: Vec<Unit>,
+    tokens: Tokens,
+) -> Result<Compiled, Error> {
+    let started = Started::now(build.out)?;
+    let Compiled { mut read, mut said } = Compiled::default();
+    let mut stale = Vec::new();
+    for mut unit in units {
+        let key = build.nvcc.key(&unit.command);
+        match fingerprint::fresh(&unit.object, &key) {
+            Some(inputs) => read.extend(inputs),
+            None => {
+                fingerprint::invalidate(&unit.object)?;
+                let line = nvcc_report::shell(&unit.command);
+                let command = std::mem::replace(&mut unit.command, Command::new(""));
+                stale.push((command, (unit, key, line)));
+            }
+        }
+    }
+    if !stale.is_empty() {
+        let (commands, units): (Vec<_>, Vec<_>) = stale.into_iter().unzip();
+        let outputs = tokens
+            .run(commands)
+            .map_err(|e| build.nvcc.cannot_run(&build.nvcc.compile(), &e))?;
+        let mut failed = None;
+        for ((unit, key, line), output) in units.into_iter().zip(outputs) {
+            let Some(output) = output else { continue };
+            if !output.status.success() {
+                failed = failed.or(Some(compile_error(build, &unit, &line, &output)));
+                continue;
+            }
+            let lines = nvcc_report::printed(&output);
+            said.extend(lines.lines().map(str::to_owned));
+            let text = std::fs::read_to_string(&unit.dependencies)
+                .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
+            let inputs = fingerprint::read_dependencies(&text);
+            let inputs: Vec<_> = inputs
+                .iter()
+                .map(|p| build.context.package.join(p))
+                .collect();
+            fingerprint::record(&unit.object, &key, &inputs, started)?;
+            read.extend(inputs);
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    read.sort();
+    read.dedup();
+    Ok(Compiled { read, said })
+}
+
+/// Puts the objects into `archive`, unless it holds just these already: its time is what the
+/// packages that link it look at.
+pub(super) fn archive(
+    tools: &Toolchain,
+    archive: &Path,
+    objects: &[PathBuf],
+    index: Index,
+) -> Result<(), Error> {
+    let names: Vec<_> = objects.iter().map(|object| format!("{object:?}")).collect();
+    let line = names.join(" ");
+    if fingerprint::fresh(archive, &line).is_some() {
+        return Ok(());
+    }
+    let dir = archive.parent().unwrap_or(Path::new("."));
+    let before = Inputs::read(objects);
+    fingerprint::invalidate(archive)?;
+    tools.archive(dir, objects, archive, index)?;
+    fingerprint::record_known(archive, &line, objects, &before)
+}
+
+/// nvcc knows no `s` and `z`.
+fn optimisation(level: &str) -> &'static [&'static str] {
+    match level {
+        "0" => &["-O0"],
+        "1" => &["-O1"],
+        "3" => &["-O3"],
+        _ => &["-O2"],
+    }
+}
+
+/// The word after `-gencode` that compiles for one architecture.
+pub(super) fn gencode(arch: Arch) -> String {
+    format!("arch={},code={arch}", arch.as_kind(ArchKind::Virtual))
+}

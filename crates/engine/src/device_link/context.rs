@@ -1,0 +1,59 @@
+//! Inputs that the steps of a device-link build share.
+
+use std::path::Path;
+
+use super::directories::Directories;
+use super::disabled::Disabled;
+use super::metadata::{Library, Stubs};
+use super::nvcc::Nvcc;
+use crate::env::Env;
+use crate::error::{Error, SourceText};
+use crate::toolchain::{Linker, Toolchain};
+
+/// The package that is built.
+pub(super) struct Context<'a> {
+    pub(super) env: &'a Env,
+    /// `GpuStub.toml`, and its directory.
+    pub(super) manifest: SourceText<'a>,
+    pub(super) package: &'a Path,
+    /// `OUT_DIR/gpustub`.
+    pub(super) out: &'a Path,
+    /// The package's libraries whose cargo feature is disabled.
+    pub(super) disabled: &'a [Disabled<'a>],
+    /// The package's stubs of the CUDA runtime.
+    pub(super) stubs: Stubs,
+    /// Finds the C compiler and the archiver.
+    pub(super) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
+    /// Finds the linker of C++ code.
+    pub(super) linker: &'a dyn Fn() -> Result<Linker, Error>,
+}
+
+impl Context<'_> {
+    pub(super) fn out_dir(&self) -> &Path {
+        self.out.parent().unwrap_or(self.out)
+    }
+
+    pub(super) fn directories(&self) -> Directories<'_> {
+        Directories {
+            package: self.package,
+            out_dir: Some(self.out_dir()),
+        }
+    }
+}
+
+/// The compile steps of a package: its libraries and the compiler that is found.
+pub(super) struct BuildContext<'a> {
+    /// Commands run in the package's directory, so that messages name files relative to it.
+    pub(super) context: &'a Context<'a>,
+    /// Libraries of the package.
+    pub(super) own: &'a [Library],
+    /// Libraries of its dependencies.
+    pub(super) foreign: &'a [Library],
+    /// `OUT_DIR/gpustub/device-link`.
+    pub(super) out: &'a Path,
+    pub(super) nvcc: &'a Nvcc,
+    /// `OPT_LEVEL` of cargo.
+    pub(super) opt_level: &'a str,
+    /// `DEBUG` of cargo.
+    pub(super) debug: bool,
+}

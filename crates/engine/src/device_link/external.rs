@@ -1,0 +1,103 @@
+//! What an archive that others have built has code for.
+//!
+//! nvlink (13.5) does not say that an object in an archive lacks an architecture: the kernels are
+//! registered, and cannot be launched. The toolkit's cuobjdump says what each object has, where it is
+//! installed; that its list names no LTO code is no matter, as links with such code are left alone.
+
+use std::process::Command;
+
+use gpustub_core::arch::Arch;
+use gpustub_core::device_link::Planned;
+use gpustub_core::diag::MISSING_ARCH;
+
+use super::metadata::Library;
+use super::nvcc::Nvcc;
+use crate::error::Error;
+
+/// Refuses archives without code that the link is for.
+pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result<(), Error> {
+    // Those that gpustub makes have sources.
+    let external = members.iter().filter(|member| member.sources.is_empty());
+    for member in external.filter(|_| !link.lto) {
+        let output = Command::new(nvcc.root.join("bin/cuobjdump"))
+            .args(["--list-elf", "--list-ptx"])
+            .arg(&member.archive)
+            .output();
+        let Some(output) = output.ok().filter(|output| output.status.success()) else {
+            continue;
+        };
+        for (object, archs) in listed(&String::from_utf8_lossy(&output.stdout)) {
+            let lacks = |wanted: &&Arch| !archs.iter().any(|arch| arch.serves(**wanted));
+            let missing: Vec<_> = link.archs.iter().filter(lacks).collect();
+            if archs.is_empty() || missing.is_empty() {
+                continue;
+            }
+            return Err(Error::new(
+                &MISSING_ARCH,
+                format!(
+                    "the device link is for {}, and {object} of {} (device-link.{} of {}) has {} alone",
+                    words(missing.into_iter()),
+                    member.archive.display(),
+                    member.name,
+                    member.package,
+                    words(archs.iter())
+                ),
+            )
+            .help("write into `archs` of the library what its archive has, or build that for these, too"));
+        }
+    }
+    Ok(())
+}
+
+/// The objects that cuobjdump lists, and what each has code for.
+///
+/// ```text
+/// member libvec.a:vec.o:
+/// ELF file    1: vec.sm_80.cubin
+/// PTX file    1: vec.sm_90.ptx
+/// ```
+fn listed(text: &str) -> Vec<(&str, Vec<Arch>)> {
+    let mut objects: Vec<(&str, Vec<Arch>)> = Vec::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("member ") {
+            let name = rest.trim_end_matches(':').rsplit(':').next();
+            objects.push((name.unwrap_or(rest), Vec::new()));
+        } else if let (Some(arch), Some((_, archs))) = (arch(line), objects.last_mut()) {
+            archs.push(arch);
+        }
+    }
+    objects
+}
+
+/// PTX is called by the `sm_` of its number, too.
+fn arch(line: &str) -> Option<Arch> {
+    let (of, name) = line.split_once(" file ")?;
+    let mut parts = name.trim_end().rsplit('.').skip(1);
+    let word = parts.next()?;
+    match of {
+        "ELF" => Arch::parse(word),
+        "PTX" => Arch::parse(&word.replacen("sm_", "compute_", 1)),
+        _ => None,
+    }
+}
+
+fn words<'a>(archs: impl Iterator<Item = &'a Arch>) -> String {
+    archs.map(Arch::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_by_object() {
+        let text = "\nmember /a b/libx.a:a.b.o:\nELF file    1: a.b.sm_80.cubin\n\
+                    ELF file    2: a.b.sm_90a.cubin\nPTX file    1: a.b.sm_90.ptx\n\n\
+                    member /a b/libx.a:host.o:\n";
+        let archs = ["sm_80", "sm_90a", "compute_90"].map(|word| Arch::parse(word).unwrap());
+        assert_eq!(
+            listed(text),
+            [("a.b.o", archs.to_vec()), ("host.o", vec![])]
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! Libraries as a graph for the planner of core.
+
+use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm};
+use gpustub_core::manifest::LibraryType;
+
+use super::metadata::Library;
+
+/// A node for each library, in their order.
+pub(super) fn from_libraries(libraries: &[Library]) -> Graph {
+    Graph {
+        nodes: libraries.iter().map(node).collect(),
+    }
+}
+
+/// The same graph and, as its last node, a program that links every library that was built.
+pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
+    let mut graph = from_libraries(libraries);
+    // No library's name has a space in it.
+    let name = format!("package {package}");
+    let mut program = Node::new(name, Kind::Plain, NodeForm::Bin);
+    let built = libraries.iter().filter(|library| library.built);
+    program.links = built.map(|library| public_link(&library.name)).collect();
+    graph.nodes.push(program);
+    graph
+}
+
+fn node(library: &Library) -> Node {
+    // A library that is left out, because there is no nvcc, has nothing to link.
+    let kind = if library.built && !library.archive.as_os_str().is_empty() {
+        Kind::Rdc
+    } else {
+        Kind::Interface
+    };
+    let form = match library.library_type {
+        LibraryType::Shared => NodeForm::Shared,
+        LibraryType::Static => NodeForm::Static,
+    };
+    let mut node = Node::new(&library.name, kind, form);
+    node.archs = library.archs.clone();
+    node.cudart = (kind == Kind::Rdc).then_some(library.cudart);
+    node.links = library
+        .requires
+        .iter()
+        .map(|name| public_link(name))
+        .collect();
+    node
+}
+
+fn public_link(name: &str) -> Link {
+    Link {
+        to: name.to_owned(),
+        private: false,
+    }
+}

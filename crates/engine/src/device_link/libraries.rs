@@ -1,0 +1,369 @@
+//! The RDC libraries of a package: checked, compiled, archived, linked and announced to dependents.
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::by_name::ByName;
+use gpustub_core::device_link::plan;
+use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
+use gpustub_core::directives::Directive;
+use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType};
+use gpustub_core::suggest::nearest;
+
+use super::closure::{inherited, upstream};
+use super::context::{BuildContext, Context};
+use super::jobs::Tokens;
+use super::metadata::{self, Library, Object};
+use super::nvcc::Nvcc;
+use super::sources::{self, is_generated};
+use super::{compile, disabled, graph, shared};
+use crate::error::Error;
+use crate::files;
+use crate::toolchain::Index;
+
+/// Builds the RDC libraries of a package. Returns them and all libraries of its dependencies.
+pub(super) fn build_all(
+    context: &Context,
+    declared: &[&DeviceLink],
+    directives: &mut Vec<Directive>,
+) -> Result<Vec<Library>, Error> {
+    let foreign = upstream(context.env)?;
+    if declared.is_empty() {
+        return Ok(foreign);
+    }
+    let dir = context.out.join("device-link");
+    let lib = dir.join("lib");
+    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the folder", &lib, &e))?;
+
+    let mut own: Vec<Library> = Vec::new();
+    for library in declared {
+        shared::check(library)?;
+        included(context, library)?;
+        own.push(describe(context, library, &lib)?);
+    }
+    for library in declared {
+        require(context, library, &own, &foreign)?;
+    }
+
+    // Those that must be compiled, if there is what compiles them.
+    let compiled = |library: &&&DeviceLink| matches!(library.code, DeviceCode::Sources(_));
+    let wanted: Vec<_> = declared.iter().filter(compiled).collect();
+    if !wanted.is_empty() {
+        let target = context.env.cargo_text("TARGET")?;
+        let host = context.env.cargo_text("HOST")?;
+        match Nvcc::find(context.env, &target, &host) {
+            Ok(nvcc) => build(
+                context, &nvcc, &wanted, &mut own, &foreign, &dir, directives,
+            )?,
+            Err(missing) if wanted.iter().all(|library| library.optional) => {
+                let names: Vec<_> = wanted.iter().map(|l| l.name.value.as_str()).collect();
+                for library in own.iter_mut().filter(|l| names.contains(&&*l.name)) {
+                    library.built = false;
+                }
+                let text = format!("device-link.{} is left out: {missing}", names.join(", "));
+                directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
+            }
+            Err(missing) => return Err(missing),
+        }
+    }
+
+    let mut link_names = Vec::new();
+    for (library, declared) in own.iter().zip(declared) {
+        if !library.built {
+            continue;
+        }
+        directives.push(Directive::Cfg(format!(
+            "gpustub_device_link={:?}",
+            library.name
+        )));
+        if let DeviceCode::External { .. } = declared.code {
+            let files = [&library.middle, &library.r#final].into_iter().flatten();
+            for file in files.chain([&library.archive]) {
+                directives.push(Directive::RerunIfChanged(files::text(file)?));
+            }
+        }
+        if library.archive.as_os_str().is_empty() {
+            continue;
+        }
+        link_names.push(match &library.middle {
+            Some(middle) => {
+                shared::link_into(library, &lib)?;
+                ("dylib", shared::link_name(middle, &library.name, &lib)?)
+            }
+            None => ("static", link_name(library, &lib)?),
+        });
+    }
+    if !link_names.is_empty() {
+        directives.push(Directive::LinkSearch(files::text(&lib)?));
+        for (kind, name) in link_names {
+            directives.push(Directive::LinkLib(kind.to_owned(), name));
+        }
+        // nvcc's host code is C++. Linkers that take what is needed so far have to meet it behind.
+        directives.push(Directive::LinkLib("dylib".to_owned(), "stdc++".to_owned()));
+    }
+
+    // Dependents know the closure from their direct dependencies alone.
+    let mut all = own;
+    all.reverse();
+    for library in foreign {
+        if !all.contains(&library) {
+            all.push(library);
+        }
+    }
+    let path = dir.join("libraries");
+    files::write_if_changed(&path, metadata::render(&all)?.as_bytes())?;
+    if context.env.get("CARGO_MANIFEST_LINKS").is_some() {
+        let key = metadata::KEY.to_owned();
+        directives.push(Directive::Metadata(key, files::text(&path)?));
+    }
+    Ok(all)
+}
+
+/// A library before it is built.
+fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Library, Error> {
+    let name = &declared.name.value;
+    let under = |path: &str| context.package.join(path);
+    let package = context.env.cargo_text("CARGO_PKG_NAME")?;
+    let version = context.env.cargo_text("CARGO_PKG_VERSION")?;
+    let archive = match &declared.code {
+        DeviceCode::Headers => PathBuf::new(),
+        DeviceCode::Sources(_) => lib.join(format!("lib{}.a", unique(&package, name))),
+        DeviceCode::External { prebuilt, .. } => under(&prebuilt.value),
+    };
+    let (middle, r#final) = match &declared.code {
+        DeviceCode::External {
+            prebuilt_shared, ..
+        } => (
+            prebuilt_shared
+                .as_ref()
+                .map(|files| under(&files.middle.value)),
+            prebuilt_shared
+                .as_ref()
+                .map(|files| under(&files.r#final.value)),
+        ),
+        DeviceCode::Sources(_) if declared.library_type == LibraryType::Shared => (
+            Some(lib.join(format!("lib{name}.so"))),
+            Some(lib.join(format!("lib{name}_final.so"))),
+        ),
+        _ => (None, None),
+    };
+    if let DeviceCode::External {
+        prebuilt: named, ..
+    } = &declared.code
+    {
+        if !archive.is_file() {
+            return Err(Error::new(
+                &IO_ERROR,
+                format!("device-link.{name}: there is no {}", archive.display()),
+            )
+            .at(context.manifest.location(&named.span))
+            .help("`prebuilt` names a file that something else has built; build it first"));
+        }
+    }
+    Ok(Library {
+        name: name.clone(),
+        package: format!("{package} {version}"),
+        built: true,
+        archive,
+        sources: Vec::new(),
+        archs: declared.archs.iter().map(|a| a.value).collect(),
+        cudart: declared.cudart,
+        stubs: context.stubs.clone(),
+        library_type: declared.library_type,
+        middle,
+        r#final,
+        include_dirs: declared
+            .include_dirs
+            .iter()
+            .filter_map(|dir| context.directories().resolve(&dir.value))
+            .collect(),
+        defines: declared
+            .defines
+            .iter()
+            .map(|(name, value)| match value.value.is_empty() {
+                true => name.clone(),
+                false => format!("{name}={}", value.value),
+            })
+            .collect(),
+        compile_options: declared
+            .compile_options
+            .iter()
+            .map(|f| f.value.clone())
+            .collect(),
+        requires: declared.requires.iter().map(|r| r.value.clone()).collect(),
+    })
+}
+
+/// Refuses folders of headers that are not there: it would be told to who includes one, in another
+/// package. What the build script writes may come later.
+fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
+    for dir in &library.include_dirs {
+        if is_generated(&dir.value) || context.package.join(&dir.value).is_dir() {
+            continue;
+        }
+        let text = format!(
+            "`include-dirs` of device-link.{}: there is no folder `{}`",
+            library.name.value, dir.value
+        );
+        return Err(Error::new(&IO_ERROR, text)
+            .at(context.manifest.location(&dir.span))
+            .help(format!(
+                "it is relative to {}; `$OUT_DIR/…` is what the build script writes",
+                context.package.display()
+            )));
+    }
+    Ok(())
+}
+
+/// Refuses a library that requires one which nobody in sight declares.
+fn require(
+    context: &Context,
+    library: &DeviceLink,
+    own: &[Library],
+    foreign: &[Library],
+) -> Result<(), Error> {
+    for name in &library.requires {
+        let known = |all: &[Library]| all.iter().any(|other| other.name == name.value);
+        if known(own) || known(foreign) {
+            continue;
+        }
+        let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.as_str()).collect();
+        names.sort();
+        names.dedup();
+        let feature = disabled::feature_of(&name.value, context.env, context.disabled);
+        let help = if let Some(feature) = feature {
+            format!("it follows the cargo feature `{feature}` of its package, which is off")
+        } else if let Some(meant) = nearest(&name.value, names.iter().copied()) {
+            format!("did you mean `{meant}`?")
+        } else {
+            format!(
+                "add the package that declares it to [dependencies], not to [dev-dependencies]; it \
+                 needs a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
+                names.join(", ")
+            )
+        };
+        return Err(Error::new(
+            &UNKNOWN_DEVICE_LIBRARY,
+            format!(
+                "device-link.{} requires `{}`, which neither this package nor a direct dependency declares",
+                library.name.value, name.value
+            ),
+        )
+        .at(context.manifest.location(&name.span))
+        .help(help));
+    }
+    Ok(())
+}
+
+/// Compiles and archives.
+fn build(
+    context: &Context,
+    nvcc: &Nvcc,
+    wanted: &[&&DeviceLink],
+    own: &mut [Library],
+    foreign: &[Library],
+    dir: &Path,
+    directives: &mut Vec<Directive>,
+) -> Result<(), Error> {
+    let opt_level = context.env.cargo_text("OPT_LEVEL")?;
+    let step = BuildContext {
+        context,
+        own,
+        foreign,
+        out: dir,
+        nvcc,
+        opt_level: &opt_level,
+        debug: context.env.cargo_text("DEBUG")? == "true",
+    };
+    let mut units = Vec::new();
+    let mut objects = Vec::new();
+    let mut sources = Vec::new();
+    for library in wanted {
+        let DeviceCode::Sources(patterns) = &library.code else {
+            continue;
+        };
+        let watched = sources::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
+        directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
+        let inherited = inherited(&library.name.value, own, foreign);
+        let new = compile::units(&step, library, patterns, &inherited)?;
+        objects.push(
+            new.iter()
+                .map(|unit| unit.object.clone())
+                .collect::<Vec<_>>(),
+        );
+        sources.push(new.iter().map(compile::Unit::names).collect::<Vec<_>>());
+        units.extend(new);
+    }
+    let jobs = context.env.cargo_text("NUM_JOBS")?.parse().unwrap_or(1);
+    let tokens = Tokens::new(jobs)
+        .map_err(|e| Error::new(&IO_ERROR, format!("cargo's jobserver cannot be used: {e}")))?;
+    let compiled = compile::run(&step, units, tokens)?;
+    let said = compiled
+        .said
+        .into_iter()
+        .filter(|line| !line.trim().is_empty());
+    directives.extend(said.map(Directive::Warning));
+    let committed = |path: &PathBuf| !path.starts_with(context.out_dir());
+    for path in compiled.read.into_iter().filter(committed) {
+        // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
+        let path = path.strip_prefix(context.package).unwrap_or(&path);
+        directives.push(Directive::RerunIfChanged(files::text(path)?));
+    }
+    directives.extend(nvcc.watched()?);
+    directives.extend(nvcc.warnings());
+    let tools = (context.tools)()?;
+    for ((library, objects), sources) in wanted.iter().zip(&objects).zip(sources) {
+        let found = own.iter_mut().find(|l| l.name == library.name.value);
+        if let Some(built) = found {
+            compile::archive(&tools, &built.archive, objects, Index::Write)?;
+            let object = |(member, source)| Object {
+                member,
+                source: context.package.join(source),
+            };
+            built.sources = sources.into_iter().map(object).collect();
+        }
+    }
+    let shared = wanted.iter().zip(&objects);
+    let mut shared: Vec<_> = shared
+        .filter(|(l, _)| l.library_type == LibraryType::Shared)
+        .collect();
+    if shared.is_empty() {
+        return Ok(());
+    }
+    // What is required has less below it than what requires it.
+    shared.sort_by_key(|(library, _)| inherited(&library.name.value, own, foreign).len());
+    let mut all = own.to_vec();
+    all.extend(foreign.iter().cloned());
+    let graph = graph::from_libraries(&all);
+    let (plan, found) = plan(&graph);
+    if has_errors(&found) {
+        return Err(Error::from_diagnostics(&found, &ByName::default()));
+    }
+    let shared_build = shared::SharedBuild {
+        context,
+        nvcc,
+        dir,
+        all: &all,
+    };
+    for (library, objects) in shared {
+        if let Some(at) = graph.find(&library.name.value) {
+            shared_build.build(&plan.planned(at), objects, directives)?;
+        }
+    }
+    Ok(())
+}
+
+/// The name after `-l` of a library's archive. One that others have built gets a link in `lib`.
+fn link_name(library: &Library, lib: &Path) -> Result<String, Error> {
+    let package = library.package.split(' ').next().unwrap_or_default();
+    let name = unique(package, &library.name);
+    let path = lib.join(format!("lib{name}.a"));
+    if path != library.archive {
+        files::link(&library.archive, &path)?;
+    }
+    Ok(name)
+}
+
+/// rustc unpacks the archives of all crates into one folder by their names, so no two may share one.
+fn unique(package: &str, library: &str) -> String {
+    format!("gpustub_rdc_{package}_{library}").replace('-', "_")
+}

@@ -1,0 +1,414 @@
+//! Finds nvcc, and a host compiler that it takes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::arch::Arch;
+use gpustub_core::diag::{MISSING_COMPILER, MISSING_NVCC};
+use gpustub_core::directives::Directive;
+
+use super::fingerprint;
+use crate::env::Env;
+use crate::error::Error;
+use crate::files;
+
+/// A CUDA compiler, and what its files say of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Nvcc {
+    /// The program, or what wraps it, with its first words (`sccache nvcc`).
+    words: Vec<OsString>,
+    /// Whether NVCC says so.
+    is_named: bool,
+    /// The toolkit's folder: the one with `bin/nvcc`.
+    pub(crate) root: PathBuf,
+    /// `--compiler-bindir`, where the compiler that nvcc would take is no good.
+    host_compiler: Option<PathBuf>,
+    /// Which caches compiles, for those alone.
+    wrapper: Option<OsString>,
+    /// The programs, whatever links they stand behind.
+    programs: Vec<PathBuf>,
+    /// What else the result of a command follows from: in a stamp beside it.
+    surroundings: String,
+    /// The variables that name a toolkit without a compiler, which another one stands in for.
+    passed: Vec<String>,
+}
+
+/// What nvcc and the host compiler read by themselves (nvcc's manual, "NVCC Environment Variables";
+/// GCC's, "Environment Variables Affecting GCC").
+const READ_BY_COMPILERS: [&str; 5] = [
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN",
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+];
+
+/// Where a toolkit stands that nobody names (CUDA Installation Guide for Linux; Arch packages).
+const USUAL: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
+
+/// Where in Python's `site-packages` wheels of one major put a whole toolkit.
+const WHEEL_ROOTS: &[&str] = &["nvidia/cu14", "nvidia/cu13"];
+
+impl Nvcc {
+    /// The nvcc that NVCC, CUDA_HOME, CUDA_PATH, PATH, the usual folders or the active Python
+    /// environment have, in this order. `triple` is what it compiles for, `host` this machine.
+    pub(crate) fn find(env: &Env, triple: &str, host: &str) -> Result<Self, Error> {
+        let Candidates {
+            words,
+            tried,
+            passed,
+        } = candidates(env);
+        let Some(words) = words else {
+            return Err(missing(&tried));
+        };
+        let program = words.last().map(PathBuf::from).unwrap_or_default();
+        let root = root_of(&program).unwrap_or_default();
+        let by_name = |name: &str| env.get(name).filter(|named| !named.is_empty());
+        let mut nvcc = Self {
+            words,
+            is_named: by_name("NVCC").is_some(),
+            root,
+            host_compiler: None,
+            wrapper: wrapper(env),
+            programs: Vec::new(),
+            surroundings: String::new(),
+            passed,
+        };
+        nvcc.host_compiler = nvcc.choose_host_compiler(env, triple, host)?;
+        let host_compiler = match &nvcc.host_compiler {
+            Some(chosen) => chosen.clone(),
+            None => by_name("NVCC_CCBIN").map_or("gcc".into(), PathBuf::from),
+        };
+        let programs = [program, host_compiler];
+        nvcc.programs = programs.iter().filter_map(|p| on_path(env, p)).collect();
+        let values = READ_BY_COMPILERS
+            .iter()
+            .filter_map(|name| Some((name, by_name(name)?)));
+        nvcc.surroundings = values
+            .map(|(name, value)| format!(" {name}={value:?}"))
+            .collect();
+        for program in &nvcc.programs {
+            nvcc.surroundings += &format!(" {:?}", fingerprint::state(program));
+        }
+        Ok(nvcc)
+    }
+
+    /// What stamps keep of a command: it, and what else makes its result. A toolkit may be replaced
+    /// by another in the same place, and a host compiler be upgraded.
+    pub(crate) fn key(&self, command: &Command) -> String {
+        fingerprint::command_line(command) + &self.surroundings
+    }
+
+    /// A warning for each variable that was set in vain.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = Directive> {
+        let instead = self.words.last().map(PathBuf::from).unwrap_or_default();
+        let text = move |why| format!("{why}: {} is used", instead.display());
+        self.passed
+            .iter()
+            .map(move |why| Directive::Warning(text(why)))
+    }
+
+    /// One of its commands that did not start.
+    pub(crate) fn cannot_run(&self, command: &Command, error: &io::Error) -> Error {
+        let program = command.get_program();
+        let failed = Error::io("run", Path::new(program), error);
+        match self.words.first().is_some_and(|first| first == program) {
+            true if self.is_named => failed.help(
+                "the variable NVCC names it: set it to the path of an nvcc, or unset it; then CUDA_HOME, \
+                 CUDA_PATH and PATH are looked at",
+            ),
+            _ => failed,
+        }
+    }
+
+    /// The programs, for cargo to look at.
+    pub(crate) fn watched(&self) -> Result<Vec<Directive>, Error> {
+        let programs = self.programs.iter();
+        programs
+            .map(|program| Ok(Directive::RerunIfChanged(files::text(program)?)))
+            .collect()
+    }
+
+    /// A command that compiles: through the compiler cache, if cargo uses one.
+    pub(crate) fn compile(&self) -> Command {
+        self.command(self.wrapper.iter().chain(&self.words))
+    }
+
+    /// A command that links device code. Caches do not know such commands.
+    pub(crate) fn link(&self) -> Command {
+        self.command(self.words.iter())
+    }
+
+    fn command<'a>(&self, mut words: impl Iterator<Item = &'a OsString>) -> Command {
+        let mut command = Command::new(words.next().map(OsString::as_os_str).unwrap_or_default());
+        command.args(words);
+        if let Some(compiler) = &self.host_compiler {
+            command.arg("-ccbin").arg(compiler);
+        }
+        command
+    }
+
+    /// What it can compile for; empty if it does not say.
+    pub(crate) fn archs(&self) -> Vec<Arch> {
+        let listed = ["--list-gpu-code", "--list-gpu-arch"].map(|option| {
+            let output = self.link().arg(option).output().ok();
+            let output = output.filter(|output| output.status.success());
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        });
+        let texts = listed.iter().flatten();
+        texts
+            .flat_map(|text| text.split_whitespace().filter_map(Arch::parse))
+            .collect()
+    }
+
+    /// The folders that hold this toolkit's libraries for `arch`, those that exist.
+    pub(crate) fn library_dirs(&self, arch: &str) -> Vec<PathBuf> {
+        let target = match arch {
+            "aarch64" => "targets/sbsa-linux/lib".to_owned(),
+            arch => format!("targets/{arch}-linux/lib"),
+        };
+        let dirs = ["lib64", &target, "lib"].map(|dir| self.root.join(dir));
+        dirs.into_iter().filter(|dir| dir.is_dir()).collect()
+    }
+
+    /// nvcc takes the `gcc` of PATH. One that is too new for the toolkit's headers is refused by
+    /// them with an #error for each source; another one often stands beside it under its version.
+    fn choose_host_compiler(
+        &self,
+        env: &Env,
+        triple: &str,
+        host: &str,
+    ) -> Result<Option<PathBuf>, Error> {
+        // nvcc reads these itself.
+        let flags = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"].map(|name| env.get(name));
+        if env.get("NVCC_CCBIN").is_some() {
+            return Ok(None);
+        }
+        let waived = flags.iter().flatten().any(|flags| {
+            let flags = flags.to_string_lossy();
+            flags.contains("allow-unsupported-compiler") || flags.contains("ccbin")
+        });
+        let named = self.named_compiler(env, triple, host);
+        if waived {
+            return Ok(named);
+        }
+        let Some(most) = self.most_gcc() else {
+            return Ok(named);
+        };
+        let asked = named.clone().unwrap_or_else(|| "gcc".into());
+        let Some(version) = gcc_major(&asked) else {
+            // Not GCC, or not there: nvcc says so.
+            return Ok(named);
+        };
+        if version <= most {
+            return Ok(named);
+        }
+        let prefix = match triple == host {
+            true => String::new(),
+            false => format!("{}-", triple.replace("-unknown", "")),
+        };
+        let older = (7..=most).rev().map(|major| format!("{prefix}g++-{major}"));
+        for name in older {
+            if gcc_major(Path::new(&name)).is_some() {
+                return Ok(Some(name.into()));
+            }
+        }
+        Err(Error::new(
+            &MISSING_COMPILER,
+            format!(
+                "the CUDA toolkit at {} takes GCC up to {most}, and `{}` is {version}",
+                self.root.display(),
+                asked.display()
+            ),
+        )
+        .help(format!(
+            "install an older one beside it (Debian, Ubuntu: apt install g++-{most}), name one with \
+             NVCC_CCBIN, or take a newer toolkit; NVCC_APPEND_FLAGS=-allow-unsupported-compiler \
+             tries it all the same"
+        )))
+    }
+
+    /// The C++ compiler that the user names, or that a target needs which is not this machine.
+    fn named_compiler(&self, env: &Env, triple: &str, host: &str) -> Option<PathBuf> {
+        let underscores = triple.replace(['-', '.'], "_");
+        let names = [
+            format!("CXX_{triple}"),
+            format!("CXX_{underscores}"),
+            "CXX".to_owned(),
+        ];
+        let named = names.iter().find_map(|name| env.get(name));
+        match named {
+            // Several words are a wrapper, which nvcc cannot be given.
+            Some(named) if !named.to_string_lossy().contains(' ') => Some(named.into()),
+            _ if triple != host => Some(format!("{}-g++", triple.replace("-unknown", "")).into()),
+            _ => None,
+        }
+    }
+
+    /// The newest GCC that the toolkit's headers take (`crt/host_config.h`).
+    fn most_gcc(&self) -> Option<u32> {
+        let header = "include/crt/host_config.h";
+        let text = fs::read_to_string(self.root.join(header)).ok()?;
+        let line = text.lines().find_map(|line| {
+            let rest = line.trim().strip_prefix("#if __GNUC__ > ")?;
+            rest.trim().parse().ok()
+        })?;
+        Some(line)
+    }
+}
+
+/// Where an nvcc was looked for.
+struct Candidates {
+    /// The words of the first that is there.
+    words: Option<Vec<OsString>>,
+    tried: Vec<String>,
+    /// The variables that were set in vain, with what is wrong.
+    passed: Vec<String>,
+}
+
+fn candidates(env: &Env) -> Candidates {
+    let mut tried = vec!["NVCC".to_owned()];
+    let mut passed = Vec::new();
+    if let Some(named) = env.get("NVCC").filter(|named| !named.is_empty()) {
+        // As with CC: the last word is the compiler, those before it wrap it.
+        let text = named.to_string_lossy().into_owned();
+        let words = match Path::new(&named).exists() || !text.contains(' ') {
+            true => vec![named],
+            false => text.split_whitespace().map(OsString::from).collect(),
+        };
+        return Candidates {
+            words: Some(words),
+            tried,
+            passed,
+        };
+    }
+    let has_nvcc = |dir: &PathBuf| dir.join("nvcc").is_file();
+    let mut found = None;
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        let Some(root) = env.get(name).filter(|root| !root.is_empty()) else {
+            tried.push(name.to_owned());
+            continue;
+        };
+        let dir = Path::new(&root).join("bin");
+        if has_nvcc(&dir) {
+            found = found.or(Some(dir));
+        } else {
+            tried.push(format!("{name} ({} has no nvcc)", dir.display()));
+            if found.is_none() {
+                passed.push(format!("{name} is set, and {} has no nvcc", dir.display()));
+            }
+        }
+    }
+    if found.is_none() {
+        let path = env.peek("PATH").unwrap_or_default();
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        dirs.extend(USUAL.iter().map(|root| Path::new(root).join("bin")));
+        dirs.extend(python_dirs(env));
+        found = dirs.into_iter().find(has_nvcc);
+    }
+    if found.is_none() {
+        env.rerun_if_env_changed("PATH");
+        tried.push("PATH".to_owned());
+        tried.extend(USUAL.iter().map(|root| (*root).to_owned()));
+        tried.push("the active Python environment".to_owned());
+    }
+    Candidates {
+        words: found.map(|dir| vec![dir.join("nvcc").into()]),
+        tried,
+        passed,
+    }
+}
+
+/// The file that a program's name stands for; NVCC_CCBIN may be the folder of a `gcc`.
+fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        let file = fs::canonicalize(program).ok()?;
+        return match file.is_dir() {
+            true => fs::canonicalize(file.join("gcc")).ok(),
+            false => Some(file),
+        };
+    }
+    let path = env.peek("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
+    fs::canonicalize(files.find(|file| file.is_file())?).ok()
+}
+
+/// `bin` of the toolkits that wheels put into the active Python environment.
+fn python_dirs(env: &Env) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        let Some(prefix) = env.get(name) else {
+            continue;
+        };
+        let lib = Path::new(&prefix).join("lib");
+        let Ok(entries) = fs::read_dir(lib) else {
+            continue;
+        };
+        let mut packages: Vec<_> = entries
+            .flatten()
+            .map(|entry| entry.path().join("site-packages"))
+            .filter(|path| path.is_dir())
+            .collect();
+        packages.sort();
+        for packages in packages {
+            found.extend(
+                WHEEL_ROOTS
+                    .iter()
+                    .map(|root| packages.join(root).join("bin")),
+            );
+        }
+    }
+    found
+}
+
+/// The toolkit's folder of an nvcc: it is often a link elsewhere (`/usr/bin/nvcc`).
+fn root_of(program: &Path) -> Option<PathBuf> {
+    let plain = program.parent()?.parent().map(Path::to_path_buf);
+    let real = fs::canonicalize(program).ok();
+    let real = real.as_deref().and_then(|p| p.parent()?.parent());
+    match real {
+        Some(real) if real.join("include").is_dir() => Some(real.to_path_buf()),
+        _ => plain,
+    }
+}
+
+/// sccache, if rustc is run through it. Other wrappers of rustc know no nvcc.
+fn wrapper(env: &Env) -> Option<OsString> {
+    let wrapper = env.get("RUSTC_WRAPPER")?;
+    let stem = Path::new(&wrapper).file_stem()?;
+    (stem == "sccache").then_some(wrapper)
+}
+
+/// The major of a GCC; `None` if it is something else, or does not run.
+fn gcc_major(program: &Path) -> Option<u32> {
+    let output = Command::new(program)
+        .args(["-dM", "-E", "-x", "c", "/dev/null"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.contains("__clang__") {
+        return None;
+    }
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix("#define __GNUC__ "))?;
+    line.trim().parse().ok()
+}
+
+fn missing(tried: &[String]) -> Error {
+    Error::new(
+        &MISSING_NVCC,
+        format!(
+            "no CUDA compiler (nvcc) is found\n  tried: {}",
+            tried.join(", ")
+        ),
+    )
+    .help(
+        "install the CUDA toolkit (Debian, Ubuntu: apt install nvidia-cuda-toolkit), or its wheels \
+         (pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime \
+         nvidia-cuda-cccl), or set CUDA_HOME; `optional = true` builds without the library",
+    )
+}

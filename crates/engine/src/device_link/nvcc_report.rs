@@ -1,0 +1,240 @@
+//! What nvcc and nvlink said, for a person: the cause first, then the next step, the command last.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gpustub_core::arch::{Arch, ArchKind};
+use gpustub_core::diag::{DEVICE_LINK_ERROR, NVCC_ERROR};
+use gpustub_core::manifest::DeviceLink;
+
+use super::metadata::Library;
+use super::nvcc::Nvcc;
+use crate::error::{Error, SourceText};
+
+/// Both streams: nvcc writes errors to either.
+pub(super) fn printed(output: &Output) -> String {
+    let mut bytes = output.stdout.clone();
+    bytes.extend(&output.stderr);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A command as a shell takes it.
+pub(super) fn shell(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted = words.map(|word| {
+        let word = word.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+        match !word.is_empty() && word.chars().all(plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// A compile step that failed.
+pub(super) struct CompileError<'a> {
+    pub(super) nvcc: &'a Nvcc,
+    pub(super) manifest: SourceText<'a>,
+    pub(super) library: &'a DeviceLink,
+    pub(super) source: &'a Path,
+    /// All libraries in sight, and those whose headers the source could include.
+    pub(super) all: &'a [&'a Library],
+    pub(super) inherited: &'a [&'a Library],
+}
+
+impl CompileError<'_> {
+    pub(super) fn into_error(self, command: &str, output: &Output) -> Error {
+        let name = &self.library.name.value;
+        let printed = printed(output);
+        let of_arch = unsupported(&printed).and_then(|word| {
+            let is_it = |arch: Arch| {
+                let virtual_one = arch.as_kind(ArchKind::Virtual);
+                [arch, virtual_one].iter().any(|a| a.to_string() == word)
+            };
+            self.library.archs.iter().find(|arch| is_it(arch.value))
+        });
+        if let Some(arch) = of_arch {
+            let text = format!(
+                "the CUDA toolkit at {} does not know `{}`, which device-link.{name} asks for",
+                self.nvcc.root.display(),
+                arch.value
+            );
+            return Error::new(&NVCC_ERROR, text)
+                .at(self.manifest.location(&arch.span))
+                .output(printed.as_bytes())
+                .help(known(self.nvcc))
+                .command(command);
+        }
+        let text = format!(
+            "nvcc cannot compile {} ({})",
+            self.source.display(),
+            output.status
+        );
+        let error = Error::new(&NVCC_ERROR, text).output(printed.as_bytes());
+        let error = match missing_header(&printed) {
+            Some(header) => error.help(self.header(header)),
+            None => error,
+        };
+        error.command(command)
+    }
+
+    /// Who has a header that a source of the library does not reach.
+    fn header(&self, header: &str) -> String {
+        let name = &self.library.name.value;
+        let has = |library: &&&Library| {
+            let reached = self.inherited.iter().any(|used| used.name == library.name);
+            let mut dirs = library.include_dirs.iter();
+            !reached && dirs.any(|dir| dir.join(header).is_file())
+        };
+        let place = self.manifest.location(&self.library.name.span);
+        if let Some(owner) = self.all.iter().find(has) {
+            return format!(
+                "device-link.{} of {} has {header}: write \"{}\" into `requires` of [device-link.{name}] ({place})",
+                owner.name, owner.package, owner.name
+            );
+        }
+        format!(
+            "`include-dirs = [\"…\"]` in [device-link.{name}] ({place}) names the folders to look in, relative to \
+             GpuStub.toml; a header of another library comes with `requires` and `include-dirs` of that one"
+        )
+    }
+}
+
+/// A device link that failed. `dir` keeps what was printed.
+pub(super) fn link_error(
+    nvcc: &Nvcc,
+    members: &[&Library],
+    dir: &Path,
+    command: &Command,
+    output: &Output,
+) -> Error {
+    let raw = printed(output);
+    let text = with_sources(demangled(nvcc, dir, &raw), members);
+    let what = format!("nvcc cannot link the device code ({})", output.status);
+    let error = Error::new(&DEVICE_LINK_ERROR, what).output(text.as_bytes());
+    let error = if unsupported(&raw).is_some() {
+        error.help(known(nvcc))
+    } else if DEVICE_RUNTIME.iter().any(|name| raw.contains(name)) {
+        error.help(
+            "a kernel launches kernels, which needs libcudadevrt; gpustub does not link it: launch \
+             them from the host",
+        )
+    } else if raw.contains("Undefined reference") {
+        error.help(
+            "the library that defines it belongs into `requires` of the one that calls it; its \
+             definition has to be a `__device__` one, in a source that is compiled with -rdc=true",
+        )
+    } else if raw.contains("Multiple definition") {
+        error.help("make it `inline` or `static`, or take one of the two sources out of `sources`")
+    } else {
+        error
+    };
+    error.command(&shell(command))
+}
+
+/// What nvcc calls for a launch in device code (13.5, 11.8).
+const DEVICE_RUNTIME: [&str; 3] = ["__cudaCDP", "cudaGetParameterBuffer", "cudaLaunchDevice"];
+
+/// `archive:object` of nvlink is the source that the object was made from.
+fn with_sources(mut text: String, members: &[&Library]) -> String {
+    for member in members {
+        for object in &member.sources {
+            let place = format!("{}:{}", member.archive.display(), object.member);
+            text = text.replace(&place, &object.source.display().to_string());
+        }
+    }
+    text
+}
+
+/// The text with functions as people write them, if a program is there that knows.
+fn demangled(nvcc: &Nvcc, dir: &Path, text: &str) -> String {
+    // A file as its input: a pipe that nobody reads would make us wait.
+    let log = dir.join("printed");
+    if fs::write(&log, text).is_err() {
+        return text.to_owned();
+    }
+    let beside = nvcc.root.join("bin/cu++filt");
+    for program in [beside, PathBuf::from("cu++filt"), PathBuf::from("c++filt")] {
+        let Ok(input) = File::open(&log) else { break };
+        let Ok(output) = Command::new(program).stdin(input).output() else {
+            continue;
+        };
+        let new = String::from_utf8_lossy(&output.stdout);
+        if output.status.success() && new.lines().count() == text.lines().count() {
+            return new.into_owned();
+        }
+    }
+    text.to_owned()
+}
+
+/// The header that a compiler did not find: the words of GCC, of clang and of NVIDIA's front end.
+fn missing_header(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        if let Some(start) = line.strip_suffix(": No such file or directory") {
+            return Some(start.split_once("fatal error: ")?.1);
+        }
+        if let Some(start) = line.strip_suffix("' file not found") {
+            return Some(start.split_once("fatal error: '")?.1);
+        }
+        let (_, rest) = line.split_once("cannot open source file \"")?;
+        Some(rest.split_once('"')?.0)
+    })
+}
+
+/// The architecture that nvcc refuses.
+fn unsupported(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("Unsupported gpu architecture '")?;
+    Some(rest.split_once('\'')?.0)
+}
+
+/// What a toolkit can compile for: a next step.
+fn known(nvcc: &Nvcc) -> String {
+    let mut archs = nvcc.archs();
+    archs.sort();
+    let of = |kind| {
+        let those = archs.iter().filter(|arch| arch.kind == kind);
+        those.map(Arch::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let step = "or compile with another toolkit (NVCC, CUDA_HOME)";
+    match archs.is_empty() {
+        true => format!("`nvcc --list-gpu-code` says which ones it knows; {step}"),
+        false => format!(
+            "take one that it knows: {} {}; {step}",
+            of(ArchKind::Real),
+            of(ArchKind::Virtual)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let mut command = Command::new("nvcc");
+        command.args(["-c", "my waves.cu", "-DX='a'", "", "-arch=sm_80"]);
+        let expected = r"nvcc -c 'my waves.cu' '-DX='\''a'\''' '' -arch=sm_80";
+        assert_eq!(shell(&command), expected);
+    }
+
+    #[test]
+    fn missing_headers_are_read_as_compilers_name_them() {
+        for (text, header) in [
+            (
+                "x\na.cu:1:10: fatal error: geo/b.cuh: No such file or directory\n",
+                Some("geo/b.cuh"),
+            ),
+            ("a.cu:1:10: fatal error: 'b.h' file not found", Some("b.h")),
+            (
+                "a.cu(1): catastrophic error: cannot open source file \"b.h\"",
+                Some("b.h"),
+            ),
+            ("a.cu(1): error: identifier \"foo\" is undefined", None),
+        ] {
+            assert_eq!(missing_header(text), header, "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The `.cu` files of a library, by the patterns that it names them with.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{Diagnostic, UNMATCHED_SOURCES};
+use gpustub_core::manifest::{Spanned, in_out_dir};
+
+use super::context::Context;
+use super::directories::Directories;
+use crate::error::Error;
+use crate::files::{self, fixed_part, is_pattern};
+
+pub(super) fn is_generated(path: &str) -> bool {
+    in_out_dir(path).is_some()
+}
+
+/// The files that the patterns match, sorted, each once: relative to the package, or absolute in
+/// `OUT_DIR`.
+pub(super) fn all(
+    context: &Context,
+    library: &str,
+    patterns: &[Spanned<String>],
+) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for Spanned { value, span } in patterns {
+        let files = matching(context.directories(), library, value);
+        found
+            .extend(files.map_err(|wrong| Error::from(wrong).at(context.manifest.location(span)))?);
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The files that one pattern of a library matches, relative to the package, or absolute in
+/// `OUT_DIR`: at least one, but of what the build script writes none before it runs.
+pub fn matching(
+    directories: Directories<'_>,
+    library: &str,
+    pattern: &str,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    let (Some(base), rest) = directories.split(pattern) else {
+        return Ok(Vec::new());
+    };
+    let refuse = |what: &str| {
+        let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
+        Diagnostic::error(&UNMATCHED_SOURCES, message).help(files::pattern_help(base))
+    };
+    if is_pattern(rest) {
+        all_texts(&base.join(fixed_part(rest)))?;
+    }
+    let paths = files::matching(base, rest, &refuse)?.into_iter();
+    paths
+        .map(|path| {
+            // nvcc says of whatever is in its way that there is no such file.
+            File::open(&path).map_err(|e| files::unread(&path, &e))?;
+            Ok(match path.strip_prefix(base) {
+                Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
+                _ => path,
+            })
+        })
+        .collect()
+}
+
+/// `glob` leaves names out, without a word, that are not UTF-8.
+fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Ok(());
+    };
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "cu");
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut paths = paths.filter(is_source);
+    paths.try_for_each(|path| files::text(&path).map(|_| ()))
+}
+
+/// The folders in which a new file could match, for cargo to look at; not what the script writes after
+/// its start, which cargo compares with.
+pub(super) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
+    files::watched(patterns.filter(|pattern| !is_generated(pattern)))
+}

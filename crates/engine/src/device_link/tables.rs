@@ -1,0 +1,68 @@
+//! The `[device-link.*]` tables of a package, in its build script.
+
+use std::path::Path;
+
+use gpustub_core::directives::Directive;
+use gpustub_core::manifest::LibraryType;
+
+use super::context::Context;
+use super::metadata::Stubs;
+use super::{disabled, final_link, libraries};
+use crate::error::Error;
+use crate::input::Input;
+use crate::output::Output;
+use crate::settings::Settings;
+
+/// Builds the `[device-link.*]` tables of a package, and the device link of its programs.
+pub(crate) fn build_declared(
+    settings: &Settings,
+    input: &Input,
+    output: &mut Output,
+) -> Result<(), Error> {
+    let manifest = &input.manifest;
+    // rustc has to know the names also of libraries that are left out.
+    for name in &manifest.device_link_names {
+        let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
+        output.directives.push(Directive::CheckCfg(cfg));
+    }
+    let mut declared = Vec::new();
+    let mut disabled = Vec::new();
+    for library in &manifest.device_links {
+        let features = &library.required_features;
+        match features.first_missing(|feature| settings.env.has_feature(feature)) {
+            Some(feature) => disabled.push((library.name.value.as_str(), feature)),
+            None => declared.push(library),
+        }
+    }
+    let published = disabled::publish(&settings.env, &disabled);
+    output.directives.extend(published);
+    if declared.is_empty() && settings.delivery.is_none() {
+        return Ok(());
+    }
+    let dir = settings.gpustub_dir()?;
+    let target = settings.env.target()?;
+    let context = Context {
+        env: &settings.env,
+        manifest: input.source_text(),
+        package: input.path.parent().unwrap_or(Path::new("")),
+        out: &dir,
+        disabled: &disabled,
+        stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
+            None => Stubs::None,
+            Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::External,
+            Some(stub) => match &output.stub_library {
+                Some(path) if stub.library_type == LibraryType::Shared => {
+                    Stubs::Shared(path.clone())
+                }
+                _ => Stubs::Static,
+            },
+        },
+        tools: &|| settings.toolchain(&target, &dir),
+        linker: &|| settings.linker(&target, &dir),
+    };
+    let closure = libraries::build_all(&context, &declared, &mut output.directives)?;
+    let Some(delivery) = settings.delivery else {
+        return Ok(());
+    };
+    final_link::link(&context, &closure, delivery, &mut output.directives)
+}

@@ -1,0 +1,206 @@
+//! The environment: the one place of this crate that reads it.
+//!
+//! Every variable that is asked for is remembered, and becomes a `rerun-if-env-changed` line. An
+//! [`Env`] may also be made from given variables, so that nothing else needs the process's own.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+
+use gpustub_core::by_name::ByName;
+use gpustub_core::diag::IO_ERROR;
+use gpustub_core::directives::Directive;
+use gpustub_core::target::Target;
+
+use crate::error::Error;
+
+/// Environment variables, and which of them were asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Env {
+    /// `None`: the process's own.
+    given: Option<ByName<OsString>>,
+    asked: RefCell<ByName<()>>,
+}
+
+/// The environment with just these variables.
+impl<K: Into<String>, V: Into<OsString>> FromIterator<(K, V)> for Env {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
+        let given = variables
+            .into_iter()
+            .map(|(k, v)| (k.into(), v.into()))
+            .collect();
+        Self {
+            given: Some(given),
+            asked: RefCell::default(),
+        }
+    }
+}
+
+impl Env {
+    /// The environment of this process.
+    pub fn from_process() -> Self {
+        Self::default()
+    }
+
+    /// A variable's value. The name is remembered.
+    pub fn get(&self, name: &str) -> Option<OsString> {
+        self.rerun_if_env_changed(name);
+        self.peek(name)
+    }
+
+    /// A variable's value that is no reason to build again: the `PATH` that a tool was found in,
+    /// which is another in every editor and terminal.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place that may read the environment"
+    )]
+    pub(crate) fn peek(&self, name: &str) -> Option<OsString> {
+        match &self.given {
+            Some(given) => given.get(name).cloned(),
+            None => std::env::var_os(name),
+        }
+    }
+
+    /// What direct dependencies published under `key`, by variable, sorted: `DEP_<LINKS>_<KEY>`.
+    /// Cargo runs the script again when one of them does, so that no line is needed.
+    #[cfg(feature = "device-link")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place that may read the environment"
+    )]
+    pub(crate) fn dependency_metadata(&self, key: &str) -> Vec<(String, OsString)> {
+        let end = format!("_{key}");
+        let mut found = Vec::new();
+        let mut take = |name: &str, value: &OsString| {
+            if name.starts_with("DEP_") && name.ends_with(&end) {
+                found.push((name.to_owned(), value.clone()));
+            }
+        };
+        match &self.given {
+            Some(given) => given.iter().for_each(|(name, value)| take(name, value)),
+            None => {
+                for (name, value) in std::env::vars_os() {
+                    take(&name.to_string_lossy(), &value);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Notes that the build depends on a variable that another library reads for us.
+    pub fn rerun_if_env_changed(&self, name: &str) {
+        self.asked.borrow_mut().insert(name, ());
+    }
+
+    /// A variable that cargo always sets, as text.
+    pub(crate) fn cargo_text(&self, name: &str) -> Result<String, Error> {
+        let Some(value) = self.get(name) else {
+            return Err(Error::unset(name));
+        };
+        value.into_string().map_err(|value| {
+            Error::new(&IO_ERROR, format!("{name} is not valid UTF-8: {}", value.to_string_lossy()))
+                .help("cargo reads a build script's lines as UTF-8: move the folder, or set CARGO_TARGET_DIR to another")
+        })
+    }
+
+    /// The target that cargo builds for.
+    pub(crate) fn target(&self) -> Result<Target, Error> {
+        let text = |name| {
+            self.get(name)
+                .and_then(|v| v.into_string().ok())
+                .unwrap_or_default()
+        };
+        Ok(Target {
+            triple: self.cargo_text("TARGET")?,
+            arch: self.cargo_text("CARGO_CFG_TARGET_ARCH")?,
+            os: self.cargo_text("CARGO_CFG_TARGET_OS")?,
+            env: text("CARGO_CFG_TARGET_ENV"), // empty on FreeBSD
+            crt_static: text("CARGO_CFG_TARGET_FEATURE")
+                .split(',')
+                .any(|f| f == "crt-static"),
+        })
+    }
+
+    /// Whether the package that is built has this feature on. Cargo upper-cases the names and
+    /// writes `_` for `-` (cargo reference, "Environment variables").
+    pub(crate) fn has_feature(&self, feature: &str) -> bool {
+        let name = feature.to_uppercase().replace('-', "_");
+        self.get(&format!("CARGO_FEATURE_{name}")).is_some()
+    }
+
+    /// A line for each variable that was asked for, sorted. Those that cargo itself sets need
+    /// none: a change of them is another build, and the line would compare the user's variable of
+    /// that name instead.
+    pub(crate) fn rerun_lines(&self) -> Vec<Directive> {
+        let by_cargo = |name: &str| {
+            name.starts_with("CARGO_")
+                || matches!(
+                    name,
+                    "OUT_DIR"
+                        | "TARGET"
+                        | "HOST"
+                        | "OPT_LEVEL"
+                        | "DEBUG"
+                        | "NUM_JOBS"
+                        | "RUSTC_WRAPPER"
+                )
+        };
+        let mut lines = Vec::new();
+        for (name, ()) in self.asked.borrow().iter() {
+            if !by_cargo(name) {
+                lines.push(Directive::RerunIfEnvChanged(name.clone()));
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_is_remembered_even_when_the_variable_is_not_set() {
+        let env = Env::from_iter([("CC", "clang"), ("TARGET", "x")]);
+        assert_eq!(env.get("CC").unwrap(), "clang");
+        assert_eq!(env.get("AR"), None);
+        assert_eq!(env.cargo_text("TARGET").unwrap(), "x");
+        env.rerun_if_env_changed("CFLAGS");
+        let lines: Vec<String> = env.rerun_lines().iter().map(ToString::to_string).collect();
+        let expected = ["AR", "CC", "CFLAGS"].map(|n| format!("cargo::rerun-if-env-changed={n}"));
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn features_are_spelt_as_cargo_spells_them() {
+        let env = Env::from_iter([("CARGO_FEATURE_GPU_CUDA", "1")]);
+        assert!(env.has_feature("gpu-cuda"));
+        assert!(env.has_feature("gpu_cuda"));
+        assert!(!env.has_feature("gpu"));
+    }
+
+    #[test]
+    fn a_variable_of_cargo_that_is_missing_is_named() {
+        let error = Env::from_iter([("TARGET", "x")]).target().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("CARGO_CFG_TARGET_ARCH is not set"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn crt_static_is_one_of_the_target_features() {
+        let env = |features: &str| {
+            Env::from_iter([
+                ("TARGET", "x86_64-unknown-linux-musl"),
+                ("CARGO_CFG_TARGET_ARCH", "x86_64"),
+                ("CARGO_CFG_TARGET_OS", "linux"),
+                ("CARGO_CFG_TARGET_FEATURE", features),
+            ])
+        };
+        assert!(env("crt-static,fxsr").target().unwrap().crt_static);
+        assert!(!env("fxsr,sse2").target().unwrap().crt_static);
+    }
+}

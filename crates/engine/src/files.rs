@@ -1,0 +1,175 @@
+//! Files in OUT_DIR.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{Diagnostic, IO_ERROR};
+use gpustub_core::sources::SourceSet;
+
+use crate::error::Error;
+
+/// Writes the sources into `dir`, which is created; files with the same bytes are left alone.
+pub fn write_sources(dir: &Path, sources: &SourceSet) -> Result<(), Error> {
+    for (path, text) in sources {
+        write_if_changed(&dir.join(path), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes a file, its folders too, unless it holds these bytes already.
+pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, &e))?;
+    }
+    let new = beside(path);
+    fs::write(&new, bytes).map_err(|e| Error::io("write", &new, &e))?;
+    rename(&new, path)
+}
+
+/// Makes `link` another name of the file `to`; a symbolic one, so that it follows a file that is
+/// written anew.
+#[cfg(all(feature = "device-link", unix))]
+pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
+    if fs::read_link(link).is_ok_and(|old| old == to) {
+        return Ok(());
+    }
+    let new = beside(link);
+    let made = match std::os::unix::fs::symlink(to, &new) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&new).and_then(|()| std::os::unix::fs::symlink(to, &new))
+        }
+        other => other,
+    };
+    made.map_err(|e| Error::io("write", &new, &e))?;
+    rename(&new, link)
+}
+
+/// As above, where symbolic links need rights that builds do not have.
+#[cfg(all(feature = "device-link", not(unix)))]
+pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
+    fs::copy(to, link).map_err(|e| Error::io("write", link, &e))?;
+    Ok(())
+}
+
+#[cfg(any(feature = "archive", feature = "device-link"))]
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains(WILDCARDS)
+}
+
+/// The folder above the first wildcard; empty for the package.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn fixed_part(pattern: &str) -> &str {
+    let end = pattern.find(WILDCARDS).unwrap_or(pattern.len());
+    pattern[..end]
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
+}
+
+/// The files that a pattern matches below a folder, sorted: at least one. `refuse` tells what is wrong
+/// with the pattern.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn matching(
+    root: &Path,
+    pattern: &str,
+    refuse: &dyn Fn(&str) -> Diagnostic,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    // `glob` takes text alone.
+    let escaped = glob::Pattern::escape(&text(root)?);
+    let whole = match Path::new(pattern).is_absolute() {
+        true => pattern.to_owned(),
+        false => format!("{escaped}/{pattern}"),
+    };
+    let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is no pattern: {e}")))?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|e| unread(e.path(), e.error()))?;
+        // A link to nothing is kept: whoever opens it can tell.
+        if fs::metadata(&path).map_or(true, |metadata| metadata.is_file()) {
+            found.push(path);
+        }
+    }
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(refuse("matches no file").into()),
+    }
+}
+
+/// What helps where a pattern does not match.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn pattern_help(root: &Path) -> String {
+    let root = root.display();
+    format!("it is relative to {root}; `*` stays within a folder, `**` goes into all below it")
+}
+
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot read {}: {why}", path.display());
+    Diagnostic::error(&IO_ERROR, message)
+}
+
+/// The folders in which a new file could match, for cargo to look at. Not the package itself,
+/// which may hold the target directory.
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut folders: Vec<_> = patterns
+        .filter(|pattern| is_pattern(pattern))
+        .map(|pattern| fixed_part(pattern).to_owned())
+        .filter(|folder| !folder.is_empty())
+        .collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// A path as one line of UTF-8, which is all that cargo can be told.
+pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
+    match path.to_str().filter(|text| !text.contains('\n')) {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            let message = format!("{path:?} cannot be told to cargo");
+            let help = "use names of files and folders that are valid UTF-8 and have no line break";
+            Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
+        }
+    }
+}
+
+/// A name beside `path`, to be renamed to it when complete: nobody sees half a file.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|e| Error::io("write", to, &e))
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", path, &e)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what is in `dir` beside the files of these names.
+pub(crate) fn remove_others(dir: &Path, keep: &[String]) -> Result<(), Error> {
+    let failed = |e| Error::io("clear", dir, &e);
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| keep.iter().any(|kept| kept == name))
+        {
+            fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}

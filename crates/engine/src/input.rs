@@ -1,0 +1,129 @@
+//! What the user wrote, and what follows of it.
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::by_name::ByName;
+use gpustub_core::diag::{IO_ERROR, has_errors};
+use gpustub_core::directives::Directive;
+use gpustub_core::manifest::Manifest;
+use gpustub_core::plan::{Inputs, Plan, beside, plan};
+
+use crate::error::{self, Error};
+use crate::settings::Settings;
+
+/// What a package has declared that has no `GpuStub.toml`, where it may have none.
+const EMPTY_MANIFEST: &str = "schema = 1\n";
+
+/// Without errors.
+pub(crate) struct Input {
+    #[cfg(any(feature = "archive", feature = "device-link"))]
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: Manifest,
+    /// The files that diagnostics point into: `GpuStub.toml`, and symbol lists.
+    #[cfg(any(feature = "archive", feature = "device-link"))]
+    pub(crate) texts: ByName<String>,
+    pub(crate) plan: Plan,
+}
+
+impl Input {
+    /// Reads `GpuStub.toml` and the symbol lists that it names, and plans.
+    pub(crate) fn read(
+        settings: &Settings,
+        directives: &mut Vec<Directive>,
+    ) -> Result<Self, Error> {
+        let (path, name) = manifest_file(settings)?;
+        let text = std::fs::read_to_string(&path).or_else(|e| match e.kind() {
+            std::io::ErrorKind::NotFound if may_lack_manifest(settings) => {
+                Ok(EMPTY_MANIFEST.to_owned())
+            }
+            _ => Err(e),
+        });
+        let text = text.map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::new(&IO_ERROR, format!("there is no {}", path.display())).help(
+                    "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
+                )
+            }
+            _ => Error::io("read", &path, &e),
+        })?;
+        // To cargo a file that is not there is one that has changed.
+        let watched = if path.exists() { &name } else { "Cargo.toml" };
+        directives.push(Directive::RerunIfChanged(watched.to_owned()));
+
+        let (manifest, mut found) = Manifest::parse(&name, &text);
+        let mut texts = ByName::from_iter([(name.clone(), text)]);
+        let mut inputs = Inputs {
+            features: Some(Vec::new()),
+            ..Inputs::default()
+        };
+        for stub in &manifest.stubs {
+            for feature in &stub.required_features.0 {
+                if settings.env.has_feature(&feature.value) {
+                    inputs
+                        .features
+                        .get_or_insert_default()
+                        .push(feature.value.clone());
+                }
+            }
+            let Some(symbols) = stub.custom.symbols.as_ref().map(|s| &s.value) else {
+                continue;
+            };
+            let file = path.parent().unwrap_or(Path::new("")).join(symbols);
+            directives.push(Directive::RerunIfChanged(beside(&name, symbols)));
+            let list = match std::fs::read_to_string(&file) {
+                Ok(list) => list,
+                // The planner knows who asks for it.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
+            };
+            texts.insert(&beside(&name, symbols), list.clone());
+            inputs.symbol_files.insert(symbols, list);
+        }
+
+        let (plan, more) = plan(&manifest, &settings.env.target()?, &inputs);
+        found.extend(more);
+        if has_errors(&found) {
+            return Err(Error::from_diagnostics(&found, &texts));
+        }
+        directives.extend(error::warnings(&found, &texts));
+        Ok(Input {
+            #[cfg(any(feature = "archive", feature = "device-link"))]
+            path,
+            manifest,
+            #[cfg(any(feature = "archive", feature = "device-link"))]
+            texts,
+            plan,
+        })
+    }
+
+    /// Name and text of `GpuStub.toml`.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn source_text(&self) -> error::SourceText<'_> {
+        let name = &self.manifest.file;
+        let text = self.texts.get(name).map_or("", String::as_str);
+        error::SourceText { name, text }
+    }
+}
+
+/// Path of `GpuStub.toml`, and its name in messages.
+pub(crate) fn manifest_file(settings: &Settings) -> Result<(PathBuf, String), Error> {
+    if let Some(path) = &settings.manifest_path {
+        return Ok((path.clone(), path.display().to_string()));
+    }
+    let Some(dir) = settings.env.get("CARGO_MANIFEST_DIR") else {
+        return Err(Error::unset("CARGO_MANIFEST_DIR"));
+    };
+    let path = Path::new(&dir).join("GpuStub.toml");
+    Ok((path, "GpuStub.toml".to_owned()))
+}
+
+/// Whether the build has something to do without a `GpuStub.toml`.
+fn may_lack_manifest(settings: &Settings) -> bool {
+    #[cfg(feature = "device-link")]
+    return settings.delivery.is_some();
+    #[cfg(not(feature = "device-link"))]
+    {
+        let _ = settings;
+        false
+    }
+}

@@ -1,0 +1,29 @@
+//! Engine of `gpustub-build` and `cargo-gpustub`.
+//!
+//! Build scripts use the crate `gpustub-build`, whose interface is stable. This crate has none: any
+//! release may change it, and both users require the version that they were released with.
+//!
+//! [`build`] does the work of a build script. The modules offer the steps to the subcommand:
+//! [`toolchain`] compiles generated sources, [`device_link`] knows libraries of relocatable CUDA
+//! code, [`archive`] writes super-archives.
+
+#[cfg(feature = "archive")]
+pub mod archive;
+mod build;
+#[cfg(feature = "device-link")]
+pub mod device_link;
+mod env;
+mod error;
+mod files;
+mod input;
+mod output;
+mod settings;
+mod stubs;
+pub mod toolchain;
+
+pub use build::build;
+pub use env::Env;
+pub use error::{Error, Location};
+pub use files::write_sources;
+pub use output::Output;
+pub use settings::Settings;

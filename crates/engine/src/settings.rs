@@ -1,0 +1,72 @@
+//! Settings of a build, and the paths and tools that follow from them.
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::target::Target;
+
+#[cfg(feature = "device-link")]
+use crate::device_link::Delivery;
+use crate::env::Env;
+use crate::error::Error;
+#[cfg(feature = "device-link")]
+use crate::toolchain::Linker;
+use crate::toolchain::{self, Toolchain};
+
+/// Input of [`build`](crate::build). By default everything comes from the environment that cargo sets.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Environment variables.
+    pub env: Env,
+    /// Path of the manifest; `None`: `GpuStub.toml` beside `Cargo.toml`.
+    pub manifest_path: Option<PathBuf>,
+    /// Output directory; `None`: `OUT_DIR`.
+    pub out_dir: Option<PathBuf>,
+    /// C compiler; `None`: as `CC` says.
+    pub compiler: Option<PathBuf>,
+    /// Archiver; `None`: as `AR` says.
+    pub archiver: Option<PathBuf>,
+    /// Device link of the package's dependencies; `None`: the package has no device link.
+    #[cfg(feature = "device-link")]
+    pub delivery: Option<Delivery>,
+    /// Super-archives to build; empty: all that are declared.
+    #[cfg(feature = "archive")]
+    pub archives: Vec<String>,
+}
+
+impl Settings {
+    pub(crate) fn out_dir(&self) -> Result<PathBuf, Error> {
+        Ok(match &self.out_dir {
+            Some(dir) => dir.clone(),
+            None => self.env.cargo_text("OUT_DIR")?.into(),
+        })
+    }
+
+    /// Directory of everything that is built, super-archives aside.
+    pub(crate) fn gpustub_dir(&self) -> Result<PathBuf, Error> {
+        Ok(self.out_dir()?.join("gpustub"))
+    }
+
+    /// Linker of C++ code.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn linker(&self, target: &Target, scratch: &Path) -> Result<Linker, Error> {
+        let host = self.env.cargo_text("HOST")?;
+        for variable in toolchain::tool_variables(&["CXX", "CXXFLAGS"], &target.triple, &host) {
+            self.env.rerun_if_env_changed(&variable);
+        }
+        Linker::find(target, &host, scratch)
+    }
+
+    pub(crate) fn toolchain(&self, target: &Target, scratch: &Path) -> Result<Toolchain, Error> {
+        let host = self.env.cargo_text("HOST")?;
+        for variable in toolchain::variables(&target.triple, &host) {
+            self.env.rerun_if_env_changed(&variable);
+        }
+        Toolchain::find(
+            target,
+            &host,
+            scratch,
+            self.compiler.as_deref(),
+            self.archiver.as_deref(),
+        )
+    }
+}

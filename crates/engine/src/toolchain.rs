@@ -1,0 +1,491 @@
+//! The C compiler and archiver: generated sources in, an archive or a shared library out.
+//!
+//! Usable outside of build scripts too:
+//!
+//! ```no_run
+//! use gpustub_engine::toolchain::{Index, Toolchain};
+//! # use std::path::Path;
+//! # fn f(sources: &gpustub_core::sources::SourceSet) -> Result<(), gpustub_engine::Error> {
+//! let triple = "aarch64-unknown-linux-gnu";
+//! let target = gpustub_core::target::Target::from_triple(triple).unwrap();
+//! let dir = Path::new("stubs");
+//! gpustub_engine::write_sources(dir, sources)?;
+//! let tools = Toolchain::find(&target, "x86_64-unknown-linux-gnu", dir, None, None)?;
+//! tools.static_library(dir, Path::new("stubs/libgpustub_stubs.a"), Index::Write)?;
+//! # Ok(()) }
+//! ```
+//!
+//! The same sources and compiler give the same bytes in any folder and for any user: the compiler
+//! runs inside the folder with relative names, and the archiver leaves out times and owners. That
+//! is why `cc` only finds the tools here: its own object names hold a hash of the absolute path.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR, MISSING_COMPILER};
+use gpustub_core::target::Target;
+
+use crate::error::Error;
+use crate::files;
+
+/// A program with its first arguments and what is set in its environment.
+#[derive(Debug, Clone)]
+struct Tool {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, Option<OsString>)>,
+}
+
+/// A C compiler and an archiver for one target.
+#[derive(Debug, Clone)]
+pub struct Toolchain {
+    compiler: Tool,
+    archiver: Tool,
+    target: Target,
+    cross: bool,
+}
+
+/// Whether an archive gets an index of its symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// For linkers that pick members by what is missing.
+    Write,
+    /// For those that are told to take the whole archive, and for rustc, which writes its own: of
+    /// a large archive the index takes ten times as long as the rest.
+    Omit,
+}
+
+/// What must hold whatever `CFLAGS` say, because the code relies on it: position-independent code
+/// for any image, no exported names, sections that the linker can drop one by one, frames that
+/// can be unwound, and machine code rather than some compiler's intermediate form.
+pub const REQUIRED: &[&str] = &[
+    "-std=gnu11",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fasynchronous-unwind-tables",
+    "-fno-lto",
+];
+
+/// The objects of the archive, in its order, and their sources. The stubs come first: their first
+/// symbol is what a linker has to show when there are two archives.
+const OBJECTS: [(&str, &str); 2] = [
+    ("gpustub_stubs.o", "stubs.S"),
+    ("gpustub_runtime.o", "runtime.c"),
+];
+
+/// The environment variables that decide which tools are found and with which flags, by the rules
+/// of the `cc` crate: for a target, cross or native, and for all.
+pub fn variables(triple: &str, host: &str) -> Vec<String> {
+    let others = [
+        "CRATE_CC_NO_DEFAULTS",
+        "CC_SHELL_ESCAPED_FLAGS",
+        "CC_KNOWN_WRAPPER_CUSTOM",
+    ];
+    let mut all = tool_variables(&["CC", "CFLAGS", "AR", "ARFLAGS"], triple, host);
+    all.extend(others.map(str::to_owned));
+    all
+}
+
+/// Those that decide of some tools alone.
+pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<String> {
+    let kind = if triple == host { "HOST" } else { "TARGET" };
+    let names = |tool: &str| {
+        let underscores = triple.replace(['-', '.'], "_");
+        [
+            format!("{tool}_{triple}"),
+            format!("{tool}_{underscores}"),
+            format!("{kind}_{tool}"),
+            tool.to_owned(),
+        ]
+    };
+    tools.iter().copied().flat_map(names).collect()
+}
+
+/// The option that marks objects as protected against diverted jumps, for compilers that know it.
+/// Linking one object without these markings switches the protection off for the whole program (see
+/// the notes at the end of each `asm/<arch>.S`).
+pub fn protection(target: &Target) -> Option<&'static str> {
+    match target.arch.as_str() {
+        "x86_64" => Some("-fcf-protection=full"),
+        "aarch64" => Some("-mbranch-protection=standard"),
+        _ => None,
+    }
+}
+
+impl Toolchain {
+    /// Finds the tools for `target` as the `cc` crate does, or takes the given ones. `host` is the
+    /// triple of this machine; a file may be written to `scratch` for a moment.
+    pub fn find(
+        target: &Target,
+        host: &str,
+        scratch: &Path,
+        compiler: Option<&Path>,
+        archiver: Option<&Path>,
+    ) -> Result<Self, Error> {
+        let mut build = finder(target, host, scratch);
+        compiler.map(|program| build.compiler(program));
+        archiver.map(|program| build.archiver(program));
+        let failed = |e| no_tool(target, &e);
+        Ok(Self {
+            compiler: Tool::new(&build.try_get_compiler().map_err(failed)?.to_command())?,
+            archiver: Tool::new(&build.try_get_archiver().map_err(failed)?)?,
+            target: target.clone(),
+            cross: target.triple != host,
+        })
+    }
+
+    /// Compiles the sources in `dir` and puts the objects into the archive `library`.
+    pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
+        self.objects(dir, &[])?;
+        self.archive(
+            dir,
+            &OBJECTS.map(|(object, _)| Path::new(object)),
+            library,
+            index,
+        )
+    }
+
+    /// Puts objects, named relative to `dir` or absolute, into the archive `library`.
+    pub(crate) fn archive(
+        &self,
+        dir: &Path,
+        objects: &[impl AsRef<Path>],
+        library: &Path,
+        index: Index,
+    ) -> Result<(), Error> {
+        let new = absolute(&files::beside(library))?;
+        // D leaves out times and owners; archivers that refuse the letter know the variable.
+        let (wished, fall_back) = match index {
+            Index::Write => ("cqsD", "cqs"),
+            Index::Omit => ("cqSD", "cqS"),
+        };
+        let first = self.run_archiver(dir, &new, wished, objects)?;
+        let (command, output) = match first.1.status.success() {
+            true => first,
+            false => self.run_archiver(dir, &new, fall_back, objects)?,
+        };
+        if !output.status.success() {
+            files::remove(&new)?;
+            return Err(failed("the archiver failed", &command, &output));
+        }
+        files::rename(&new, library)
+    }
+
+    fn run_archiver(
+        &self,
+        dir: &Path,
+        new: &Path,
+        operation: &str,
+        objects: &[impl AsRef<Path>],
+    ) -> Result<(Command, Output), Error> {
+        files::remove(new)?;
+        let mut command = self.archiver.command(dir);
+        command.env("ZERO_AR_DATE", "1").arg(operation).arg(new);
+        command.args(objects.iter().map(AsRef::as_ref));
+        let output = command.output().map_err(|e| self.no_archiver(&e))?;
+        Ok((command, output))
+    }
+
+    /// Compiles the sources in `dir` with exported stubs, and links them into the shared library
+    /// `library`, whose file name becomes its soname.
+    pub fn shared_library(&self, dir: &Path, library: &Path) -> Result<(), Error> {
+        let Some(soname) = library.file_name() else {
+            return Err(Error::new(
+                &IO_ERROR,
+                format!("{} is not a file name", library.display()),
+            ));
+        };
+        self.objects(dir, &["-DGPUSTUB_EXPORT=1"])?;
+        let new = absolute(&files::beside(library))?;
+        let mut option = OsString::from("-Wl,-soname,");
+        option.push(soname);
+        let mut command = self.compiler.command(dir);
+        command
+            .args([
+                "-shared",
+                "-Wl,-z,defs",
+                "-Wl,--gc-sections",
+                "-Wl,--build-id=none",
+            ])
+            .arg(option);
+        command
+            .arg("-o")
+            .arg(&new)
+            .args(OBJECTS.map(|(object, _)| object));
+        if self.target.os == "linux" {
+            command.args(["-Wl,--as-needed", "-ldl"]); // a library of its own up to glibc 2.33
+        }
+        let output = command.output().map_err(|e| self.no_compiler(&e))?;
+        if !output.status.success() {
+            files::remove(&new)?;
+            return Err(failed("the stubs could not be linked", &command, &output));
+        }
+        files::rename(&new, library)
+    }
+
+    /// Compiles all sources in `dir`.
+    fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
+        for (object, source) in OBJECTS {
+            // What the oldest compilers do not know is left out when they fail: that costs
+            // nothing where it works, while asking first costs a compiler run each.
+            let wished = self.compile(dir, defines, &self.wished(dir), object, source)?;
+            let (command, output) = match wished.1.status.success() {
+                true => wished,
+                false => self.compile(dir, defines, &[], object, source)?,
+            };
+            if !output.status.success() {
+                return Err(
+                    self.explain(failed("the C compiler failed", &command, &output), &output)
+                );
+            }
+            self.check_machine(&dir.join(object))?;
+        }
+        Ok(())
+    }
+
+    /// Compiles one source in `dir`, of a package with RDC libraries.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn object(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
+        let (command, output) = self.compile(dir, &[], &self.wished(dir), object, source)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failed("the C compiler failed", &command, &output)),
+        }
+    }
+
+    /// Flags that are better to have.
+    fn wished(&self, dir: &Path) -> Vec<OsString> {
+        let Some(protection) = protection(&self.target) else {
+            return Vec::new();
+        };
+        let mut map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
+        map.push(dir);
+        map.push("=gpustub");
+        // The assembler reads while the compiler writes: a tenth of the time, and no temporary files.
+        vec![protection.into(), map, "-pipe".into()]
+    }
+
+    fn compile(
+        &self,
+        dir: &Path,
+        defines: &[&str],
+        wished: &[OsString],
+        object: &str,
+        source: &str,
+    ) -> Result<(Command, Output), Error> {
+        let mut command = self.compiler.command(dir);
+        command
+            .args(REQUIRED)
+            .args(wished)
+            .args(defines)
+            .args(["-c", "-o", object, source]);
+        let output = command.output().map_err(|e| self.no_compiler(&e))?;
+        Ok((command, output))
+    }
+
+    fn no_compiler(&self, error: &io::Error) -> Error {
+        let triple = &self.target.triple;
+        let program = self.compiler.program.to_string_lossy();
+        let host = if self.cross { "" } else { triple.as_str() };
+        let tried = variables(triple, host)[..4].join(", ");
+        let error = Error::new(
+            &MISSING_COMPILER,
+            format!(
+                "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then `cc` or the target's gcc"
+            ),
+        );
+        if !self.cross {
+            return error.help(
+                "install one: Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
+                 Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm; or set CC",
+            );
+        }
+        let variable = triple.replace(['-', '.'], "_");
+        let short = format!("{}-linux-gnu", self.target.arch);
+        if !triple.ends_with("-linux-gnu") {
+            return error.help(format!(
+                "install one for that system, and set CC_{variable} to it"
+            ));
+        }
+        error.help(format!(
+            "install one: Debian, Ubuntu: apt install gcc-{}; Fedora: dnf install gcc-{short}; \
+             or set CC_{variable}",
+            short.replace('_', "-"),
+        ))
+    }
+
+    fn no_archiver(&self, error: &io::Error) -> Error {
+        let program = self.archiver.program.to_string_lossy();
+        Error::new(
+            &MISSING_COMPILER,
+            format!("no archiver: cannot run `{program}`: {error}"),
+        )
+        .help("install binutils or llvm, or set AR")
+    }
+
+    /// Adds what usually helps.
+    fn explain(&self, error: Error, output: &Output) -> Error {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let system_header = ["stddef.h", "stdint.h", "stdlib.h", "string.h", "dlfcn.h"]
+            .into_iter()
+            .find(|h| {
+                text.contains(&format!("{h}: No such file"))
+                    || text.contains(&format!("'{h}' file not found"))
+            });
+        match system_header {
+            Some(header) => error.help(format!(
+                "the C library's headers ({header}) for {} are missing: Debian, Ubuntu: libc6-dev; \
+                 Fedora: glibc-devel; Alpine: musl-dev",
+                self.target.triple
+            )),
+            None => error,
+        }
+    }
+
+    /// Refuses an object for another machine: the compiler would be the wrong one, and the
+    /// linker's message would not say so.
+    fn check_machine(&self, object: &Path) -> Result<(), Error> {
+        let bytes = fs::read(object).map_err(|e| Error::io("read", object, &e))?;
+        // e_machine of the ELF header (gABI, "ELF Header"); both machines here are little-endian.
+        let machine = match bytes.get(..20) {
+            Some([0x7f, b'E', b'L', b'F', .., low, high]) => u16::from_le_bytes([*low, *high]),
+            _ => 0,
+        };
+        let made = match machine {
+            62 => "x86_64",
+            183 => "aarch64",
+            _ => "something else",
+        };
+        if made == self.target.arch {
+            return Ok(());
+        }
+        Err(Error::new(
+            &COMPILER_ERROR,
+            format!(
+                "the C compiler `{}` makes {made} objects, but the target is {}",
+                self.compiler.program.to_string_lossy(),
+                self.target.triple
+            ),
+        )
+        .help(format!(
+            "set CC_{} to a compiler for it",
+            self.target.triple.replace(['-', '.'], "_")
+        )))
+    }
+}
+
+/// Knows which tools to take.
+fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .target(&target.triple)
+        .host(host)
+        .out_dir(scratch)
+        // Calls that are bound pass through assembly only: of the C code, what counts is the
+        // time to compile it. Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with
+        // clang 14; binding, most of which is dlsym, executes 8 % more instructions.
+        .opt_level(0)
+        .debug(false)
+        .warnings(false)
+        .pic(true)
+        .inherit_rustflags(false)
+        .cargo_metadata(false)
+        .cargo_warnings(false)
+        .flag("-g0");
+    build
+}
+
+fn no_tool(target: &Target, error: &cc::Error) -> Error {
+    Error::new(
+        &MISSING_COMPILER,
+        format!("no C compiler for {} can be chosen: {error}", target.triple),
+    )
+    .help(format!(
+        "set CC_{} to one",
+        target.triple.replace(['-', '.'], "_")
+    ))
+}
+
+/// A C++ compiler, to link shared libraries of C++ code with.
+#[cfg(feature = "device-link")]
+pub(crate) struct Linker(Tool);
+
+#[cfg(feature = "device-link")]
+impl Linker {
+    /// The one that the `cc` crate takes (`CXX`).
+    pub(crate) fn find(target: &Target, host: &str, scratch: &Path) -> Result<Self, Error> {
+        let mut build = finder(target, host, scratch);
+        let found = build.cpp(true).try_get_compiler();
+        let found = found.map_err(|e| no_tool(target, &e))?;
+        Tool::new(&found.to_command()).map(Self)
+    }
+
+    pub(crate) fn command(&self, dir: &Path) -> Command {
+        self.0.command(dir)
+    }
+
+    /// Runs a command of this linker.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<(), Error> {
+        let output = command
+            .output()
+            .map_err(|e| Error::io("run", Path::new(&self.0.program), &e))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failed("the C++ compiler could not link", command, &output)),
+        }
+    }
+}
+
+impl Tool {
+    /// The program of a command. A relative path is made absolute, because the tool will run in
+    /// another folder; a bare name is looked up in PATH and stays.
+    fn new(command: &Command) -> Result<Self, Error> {
+        let path = Path::new(command.get_program());
+        let bare = path.components().count() == 1;
+        let program = if bare {
+            path.as_os_str().to_owned()
+        } else {
+            absolute(path)?.into()
+        };
+        Ok(Self {
+            program,
+            args: command.get_args().map(Into::into).collect(),
+            env: command
+                .get_envs()
+                .map(|(k, v)| (k.into(), v.map(Into::into)))
+                .collect(),
+        })
+    }
+
+    fn command(&self, dir: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).current_dir(dir);
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+}
+
+/// What a tool was asked and what it said.
+fn failed(what: &str, command: &Command, output: &Output) -> Error {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    Error::new(
+        &COMPILER_ERROR,
+        format!("{what} ({}): {}", output.status, line.join(" ")),
+    )
+    .output(&output.stderr)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|e| Error::io("find", path, &e))
+}

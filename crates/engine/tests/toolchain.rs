@@ -1,0 +1,274 @@
+//! The compiler and archiver, with small sources and with stand-ins that record what they are
+//! asked.
+#![cfg(unix)]
+
+mod tools;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::target::Target;
+use gpustub_engine::toolchain::{Index, Toolchain};
+use gpustub_engine::write_sources;
+use tools::{host, of_file};
+
+/// An empty folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("toolchain")
+        .join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn sources(dir: &Path) {
+    let set = [
+        (
+            "runtime.c".to_owned(),
+            "#include <stdio.h>\nint inner(void);\nint inner(void) { return __LINE__; }\n\
+             #ifdef GPUSTUB_EXPORT\n__attribute__((visibility(\"default\"))) int outer(void);\n\
+             int outer(void) { return inner(); }\n#endif\n"
+                .to_owned(),
+        ),
+        (
+            "stubs.S".to_owned(),
+            " .text\n .globl stub\nstub: .byte 0\n .section .note.GNU-stack,\"\",%progbits\n"
+                .to_owned(),
+        ),
+    ]
+    .into_iter()
+    .collect();
+    write_sources(dir, &set).unwrap();
+}
+
+fn find(dir: &Path, compiler: Option<&Path>, archiver: Option<&Path>) -> Toolchain {
+    let triple = host();
+    let target = Target::from_triple(&triple).unwrap();
+    Toolchain::find(&target, &triple, dir, compiler, archiver).unwrap()
+}
+
+/// A shell script that appends its arguments to `log`, then does `then`.
+fn shim(dir: &Path, name: &str, then: &str) -> PathBuf {
+    let path = dir.join(name);
+    let log = dir.join(format!("{name}.log"));
+    let text = format!(
+        "#!/bin/sh\necho \"$PWD: $*\" >>'{}'\n{then}\n",
+        log.display()
+    );
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// The recorded calls that contain a word.
+fn calls(dir: &Path, name: &str, word: &str) -> Vec<String> {
+    let log = fs::read_to_string(dir.join(format!("{name}.log"))).unwrap();
+    log.lines()
+        .filter(|l| l.split(' ').any(|w| w == word))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn an_archive_holds_two_members_under_fixed_names() {
+    let dir = folder("archive");
+    sources(&dir);
+    let library = dir.join("libx.a");
+    find(&dir, None, None)
+        .static_library(&dir, &library, Index::Write)
+        .unwrap();
+    assert_eq!(
+        of_file("ar", &["t"], &library),
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
+    );
+    let names = of_file("nm", &["--defined-only"], &library);
+    assert!(
+        names.contains(" T inner") && names.contains(" T stub"),
+        "{names}"
+    );
+    // Again over the old one: nothing is appended, nothing is left beside it.
+    find(&dir, None, None)
+        .static_library(&dir, &library, Index::Write)
+        .unwrap();
+    assert_eq!(
+        of_file("ar", &["t"], &library),
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
+    );
+    assert!(!dir.join("libx.a.new").exists());
+}
+
+#[test]
+fn the_same_bytes_in_two_folders_with_debug_information_too() {
+    for flags in ["", "-g"] {
+        let archives = ["one", "another/deeper"].map(|name| {
+            let dir = folder(&format!("same{flags}/{name}"));
+            sources(&dir);
+            // CFLAGS are the process's own: the flag travels as part of the compiler instead.
+            let cc = shim(&dir, "cc", &format!("exec cc {flags} \"$@\""));
+            let library = dir.join("libx.a");
+            find(&dir, Some(&cc), None)
+                .static_library(&dir, &library, Index::Write)
+                .unwrap();
+            fs::read(library).unwrap()
+        });
+        assert!(!archives[0].is_empty());
+        assert!(archives[0] == archives[1], "archives differ with `{flags}`");
+    }
+}
+
+#[test]
+fn a_shared_library_has_the_soname_of_its_file_and_exports_what_says_so() {
+    let dir = folder("shared");
+    sources(&dir);
+    let library = dir.join("libgpustub_x.so");
+    find(&dir, None, None)
+        .shared_library(&dir, &library)
+        .unwrap();
+    let dynamic = of_file("readelf", &["-dW"], &library);
+    assert!(dynamic.contains("[libgpustub_x.so]"), "{dynamic}");
+    let exported = of_file("nm", &["-D", "--defined-only"], &library);
+    assert!(
+        exported.contains(" T outer") && !exported.contains("inner"),
+        "{exported}"
+    );
+}
+
+#[test]
+fn the_compiler_runs_inside_the_folder_with_relative_names() {
+    let dir = folder("argv");
+    sources(&dir);
+    let cc = shim(&dir, "cc", "exec cc \"$@\"");
+    let ar = shim(&dir, "ar", "exec ar \"$@\"");
+    find(&dir, Some(&cc), Some(&ar))
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
+        .unwrap();
+
+    let compiles = calls(&dir, "cc", "-c");
+    assert_eq!(compiles.len(), 2, "{compiles:?}");
+    for (call, source) in compiles.iter().zip(["stubs.S", "runtime.c"]) {
+        assert!(call.starts_with(&format!("{}: ", dir.display())), "{call}");
+        assert!(call.ends_with(&format!(" {source}")), "{call}");
+        for flag in ["-O0", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-lto"] {
+            assert!(call.split(' ').any(|w| w == flag), "{flag} in {call}");
+        }
+    }
+    // One run to learn the compiler's family, and no other questions.
+    let log = fs::read_to_string(dir.join("cc.log")).unwrap();
+    let questions = log.lines().filter(|l| !l.contains(" -c ")).count();
+    assert!(questions <= 3, "{log}");
+    assert_eq!(calls(&dir, "ar", "cqsD").len(), 1);
+}
+
+#[test]
+fn tools_that_know_less_are_asked_for_less() {
+    let dir = folder("old");
+    sources(&dir);
+    let refuse =
+        r#"for a; do case $a in -fcf-*|-mbranch-*|-ffile-prefix-map*) exit 1;; esac; done"#;
+    let cc = shim(&dir, "cc", &format!("{refuse}\nexec cc \"$@\""));
+    let ar = shim(&dir, "ar", "case $1 in *D*) exit 1;; esac\nexec ar \"$@\"");
+    let library = dir.join("libx.a");
+    find(&dir, Some(&cc), Some(&ar))
+        .static_library(&dir, &library, Index::Write)
+        .unwrap();
+    assert_eq!(calls(&dir, "cc", "-c").len(), 4);
+    assert_eq!(
+        of_file("ar", &["t"], &library),
+        "gpustub_stubs.o\ngpustub_runtime.o\n"
+    );
+}
+
+#[test]
+fn a_missing_compiler_is_named_with_the_remedy() {
+    let dir = folder("missing");
+    sources(&dir);
+    let tools = find(&dir, Some(Path::new("/nonexistent/cc")), None);
+    let error = tools
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "no C compiler for ",
+        "`/nonexistent/cc`",
+        "CC_",
+        "apt install gcc",
+        "apk add",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+
+    let triple = "aarch64-unknown-linux-gnu";
+    let target = Target::from_triple(triple).unwrap();
+    let missing = Path::new("/nonexistent/cc");
+    let tools = Toolchain::find(
+        &target,
+        "riscv64gc-unknown-linux-gnu",
+        &dir,
+        Some(missing),
+        None,
+    );
+    let error = tools
+        .unwrap()
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "apt install gcc-aarch64-linux-gnu",
+        "CC_aarch64_unknown_linux_gnu",
+        "TARGET_CC",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+
+    let tools = find(&dir, None, Some(Path::new("/nonexistent/ar")));
+    let error = tools
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no archiver") && error.contains("set AR"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_failing_compiler_is_quoted() {
+    let dir = folder("failing");
+    sources(&dir);
+    fs::write(dir.join("runtime.c"), "#error not today\n").unwrap();
+    let error = find(&dir, None, None)
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
+        .unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("not today") && error.contains("runtime.c"),
+        "{error}"
+    );
+    assert!(!dir.join("libx.a").exists());
+}
+
+#[test]
+fn a_compiler_for_another_machine_is_refused() {
+    let dir = folder("machine");
+    sources(&dir);
+    // Machine 243 is RISC-V, which neither supported architecture is.
+    let header = r"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\1\0\363\0";
+    let cc = shim(
+        &dir,
+        "cc",
+        &format!(
+            "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && printf '{header}' >\"$2\"; shift; done"
+        ),
+    );
+    let tools = find(&dir, Some(&cc), None);
+    let error = tools
+        .static_library(&dir, &dir.join("libx.a"), Index::Write)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("makes something else objects") && error.contains("set CC_"),
+        "{error}"
+    );
+}

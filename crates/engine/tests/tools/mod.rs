@@ -1,0 +1,28 @@
+//! Tools of the machine that the tests run on.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+/// What a tool prints, which has to succeed.
+pub fn output<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>) -> String {
+    let output = Command::new(program).args(words).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a tool prints of a file.
+pub fn of_file(program: &str, options: &[&str], file: &std::path::Path) -> String {
+    let options = options.iter().map(OsStr::new);
+    output(program, options.chain([file.as_os_str()]))
+}
+
+/// The machine's triple, as rustc has it.
+pub fn host() -> String {
+    let told = output("rustc", ["-vV"]);
+    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    host.unwrap().to_owned()
+}
