@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{Layout, opcode};
+use gpurpc::client::{Client, HostLocks};
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
+use gpurpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository, scratch};

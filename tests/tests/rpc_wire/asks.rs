@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use gpustub_rpc::client::{Call, Client, HostLocks, Locks};
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::{Lanes, Layout, opcode};
+use gpurpc::client::{Call, Client, HostLocks, Locks};
+use gpurpc::memory::Region;
+use gpurpc::{Lanes, Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::programs::{Llvm, mapped};
@@ -78,7 +78,7 @@ fn send(call: &mut OneCall<'_>, words: impl Fn(u64) -> [u64; 3]) {
 }
 
 fn word(call: &mut OneCall<'_>, word: usize) -> Vec<u64> {
-    let read = |packets: &gpustub_rpc::Packets<'_, _>| {
+    let read = |packets: &gpurpc::Packets<'_, _>| {
         packets
             .lanes()
             .map(|lane| packets.word(lane, word))

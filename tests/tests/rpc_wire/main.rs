@@ -11,11 +11,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::host::Services;
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{Layout, opcode};
+use gpurpc::client::{Client, HostLocks};
+use gpurpc::host::Services;
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
+use gpurpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository, scratch};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
 
-use gpustub_rpc::Layout;
-use gpustub_rpc::memory::{Region, Shared};
+use gpurpc::Layout;
+use gpurpc::memory::{Region, Shared};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository};

@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use gpustub_rpc::host::{self, Services};
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{Layout, opcode};
+use gpurpc::host::{self, Services};
+use gpurpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
+use gpurpc::{Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::Sink;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use gpustub_rpc::host::Services;
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{CLIENT_SIZE, Layout};
+use gpurpc::host::Services;
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
+use gpurpc::{CLIENT_SIZE, Layout};
 
 const TAKE: u32 = (b'e' as u32) << 24 | 1;
 const HAND_IN: u32 = (b'e' as u32) << 24 | 2;

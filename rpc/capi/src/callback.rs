@@ -1,0 +1,294 @@
+//! Functions of the program, and what is given to them.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use gpurpc::memory::Memory;
+use gpurpc::{PACKET_WORDS, Packets};
+
+use crate::call::Call;
+
+/// `gpurpc_alloc_ty`.
+pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
+/// `gpurpc_free_ty`.
+pub type Free = unsafe extern "C" fn(memory: *mut c_void, data: *mut c_void);
+/// `gpurpc_opcode_callback_ty`.
+pub type OpcodeCallback = unsafe extern "C" fn(port: *mut Call, data: *mut c_void);
+/// `gpurpc_port_callback_ty`.
+pub type PortCallback = unsafe extern "C" fn(buffer: *mut CBuffer, lane: u32, data: *mut c_void);
+/// `gpurpc_recv_n_callback_ty`.
+pub type RecvNCallback =
+    unsafe extern "C" fn(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void);
+/// `gpurpc_send_n_callback_ty`.
+pub type SendNCallback =
+    unsafe extern "C" fn(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void;
+/// `gpurpc_callback_ty`.
+pub type PlainCallback = unsafe extern "C" fn(data: *mut c_void);
+/// `gpurpc_fault_callback_ty`.
+pub type FaultCallback = unsafe extern "C" fn(fault: *const CFault, data: *mut c_void);
+/// `gpurpc_read_ty`.
+pub type ReadCallback =
+    unsafe extern "C" fn(device: CDevice, bytes: *mut c_void, size: u64, data: *mut c_void) -> i64;
+/// `gpurpc_write_ty`.
+pub type WriteCallback = unsafe extern "C" fn(
+    device: CDevice,
+    stream: c_int,
+    bytes: *const c_void,
+    size: u64,
+    data: *mut c_void,
+) -> i64;
+/// `gpurpc_exit_ty`.
+pub type ExitCallback = unsafe extern "C" fn(device: CDevice, status: c_int, data: *mut c_void);
+/// `gpurpc_device_callback_ty`.
+pub type DeviceCallback = unsafe extern "C" fn(device: CDevice, data: *mut c_void);
+/// `gpurpc_malloc_ty`.
+pub type DeviceMalloc = unsafe extern "C" fn(device: CDevice, size: u64, data: *mut c_void) -> u64;
+/// `gpurpc_malloc_free_ty`.
+pub type DeviceFree = unsafe extern "C" fn(device: CDevice, address: u64, data: *mut c_void);
+/// `gpurpc_system_ty`.
+pub type SystemCallback =
+    unsafe extern "C" fn(device: CDevice, command: *const c_char, data: *mut c_void) -> c_int;
+/// `gpurpc_host_call_ty`.
+pub type HostCallCallback = unsafe extern "C" fn(
+    device: CDevice,
+    function: u64,
+    arguments: *mut c_void,
+    size: u64,
+    data: *mut c_void,
+) -> u64;
+
+/// `gpurpc_device_t`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct CDevice {
+    /// 0 is none.
+    pub handle: u64,
+}
+
+/// `gpurpc_buffer_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CBuffer {
+    /// All of it.
+    pub data: [u64; PACKET_WORDS],
+}
+
+/// `gpurpc_fault_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CFault {
+    /// Of the call.
+    pub device: CDevice,
+    /// Of the device.
+    pub port: u32,
+    /// What the client asks for.
+    pub opcode: u32,
+    /// Why it was dropped.
+    pub status: c_int,
+    /// 0.
+    pub reserved: u32,
+    /// A sentence.
+    pub text: *const c_char,
+}
+
+/// A function of the program, with its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Callback<F> {
+    function: F,
+    data: *mut c_void,
+}
+
+// SAFETY: the header says that functions are called, and data used, by any thread.
+unsafe impl<F> Send for Callback<F> {}
+// SAFETY: as above.
+unsafe impl<F> Sync for Callback<F> {}
+
+impl<F> Callback<F> {
+    pub fn new(function: F, data: *mut c_void) -> Self {
+        Self { function, data }
+    }
+}
+
+impl Callback<OpcodeCallback> {
+    /// A call begins.
+    pub fn begin(&self, call: &Call) {
+        // SAFETY: the function is what the header says of it; the call is there until it returns.
+        unsafe { (self.function)(std::ptr::from_ref(call).cast_mut(), self.data) }
+    }
+}
+
+impl Callback<PortCallback> {
+    /// Has the packet of each lane changed.
+    pub fn each<M: Memory>(&self, packets: &mut Packets<'_, M>) {
+        for lane in packets.lanes() {
+            // A copy: the device may write to the packet at any time.
+            let mut buffer = CBuffer {
+                data: std::array::from_fn(|word| packets.word(lane, word)),
+            };
+            // SAFETY: the function is what the header says of it.
+            unsafe { (self.function)(&mut buffer, lane, self.data) }
+            for (word, value) in buffer.data.into_iter().enumerate() {
+                packets.set_word(lane, word, value);
+            }
+        }
+    }
+}
+
+impl Callback<RecvNCallback> {
+    /// Hands over the messages of 64 lanes.
+    pub fn done(&self, messages: &[*mut c_void; 64], sizes: &[u64; 64]) {
+        // SAFETY: the function is what the header says of it; it gets 64 elements each.
+        unsafe { (self.function)(messages.as_ptr(), sizes.as_ptr(), self.data) }
+    }
+}
+
+impl Callback<SendNCallback> {
+    /// The message of a lane.
+    pub fn message(&self, lane: u32) -> Bytes {
+        let mut size = 0;
+        // SAFETY: the function is what the header says of it.
+        let start = unsafe { (self.function)(lane, &mut size, self.data) };
+        // No object is larger than that.
+        let size = usize::try_from(size).map_or(0, |size| size.min(isize::MAX as usize));
+        Bytes {
+            start: start.cast(),
+            size: if start.is_null() { 0 } else { size },
+        }
+    }
+}
+
+impl Callback<PlainCallback> {
+    /// Has it done.
+    pub fn call(&self) {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(self.data) }
+    }
+}
+
+impl Callback<FaultCallback> {
+    /// A call was dropped.
+    pub fn dropped(&self, fault: &CFault) {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(fault, self.data) }
+    }
+}
+
+impl Callback<Alloc> {
+    /// New memory.
+    pub fn alloc(&self, size: u64) -> *mut c_void {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(size, self.data) }
+    }
+}
+
+impl Callback<Free> {
+    /// Gives memory back.
+    pub fn free(&self, memory: *mut c_void) {
+        // SAFETY: the function is what the header says of it; nothing uses the memory any more.
+        unsafe { (self.function)(memory, self.data) }
+    }
+}
+
+impl Callback<ReadCallback> {
+    /// How many bytes there were; negative: none can be read.
+    pub fn read(&self, device: CDevice, into: &mut [u8]) -> i64 {
+        let (to, size) = (into.as_mut_ptr().cast(), into.len() as u64);
+        // SAFETY: the function is what the header says of it: it writes no more than there is room for.
+        unsafe { (self.function)(device, to, size, self.data) }
+    }
+}
+
+impl Callback<WriteCallback> {
+    /// How many bytes were written; negative: none can be.
+    pub fn write(&self, device: CDevice, stream: c_int, bytes: &[u8]) -> i64 {
+        let (from, size) = (bytes.as_ptr().cast(), bytes.len() as u64);
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, stream, from, size, self.data) }
+    }
+}
+
+impl Callback<ExitCallback> {
+    /// The program has ended.
+    pub fn exit(&self, device: CDevice, status: c_int) {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, status, self.data) }
+    }
+}
+
+impl Callback<DeviceCallback> {
+    /// Something happened to the device.
+    pub fn of(&self, device: CDevice) {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, self.data) }
+    }
+}
+
+impl Callback<DeviceMalloc> {
+    /// The address of new memory of the device, or 0.
+    pub fn malloc(&self, device: CDevice, size: u64) -> u64 {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, size, self.data) }
+    }
+}
+
+impl Callback<DeviceFree> {
+    /// Gives memory of the device back.
+    pub fn free_of(&self, device: CDevice, address: u64) {
+        // SAFETY: the function is what the header says of it; the address is one that it has given.
+        unsafe { (self.function)(device, address, self.data) }
+    }
+}
+
+impl Callback<SystemCallback> {
+    /// Runs a command.
+    pub fn run(&self, device: CDevice, command: &CStr) -> c_int {
+        // SAFETY: the function is what the header says of it.
+        unsafe { (self.function)(device, command.as_ptr(), self.data) }
+    }
+}
+
+impl Callback<HostCallCallback> {
+    /// Calls a function of the host. Its arguments are a struct for the program: they lie where any can.
+    pub fn call_host(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
+        let mut aligned = vec![Word([0; ALIGN]); arguments.len().div_ceil(ALIGN).max(1)];
+        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(ALIGN)) {
+            word.0[..bytes.len()].copy_from_slice(bytes);
+        }
+        let (start, size) = (aligned.as_mut_ptr().cast(), arguments.len() as u64);
+        // SAFETY: the function is what the header says of it; there are as many bytes.
+        unsafe { (self.function)(device, function, start, size, self.data) }
+    }
+}
+
+/// Any type of C can lie at a multiple of it: `_Alignof(max_align_t)` of the machines that there are.
+pub const ALIGN: usize = 16;
+
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Word([u8; ALIGN]);
+
+/// Bytes of the program, which stay as they are while they are sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    start: *const u8,
+    size: usize,
+}
+
+// SAFETY: nobody writes them: see the header.
+unsafe impl Send for Bytes {}
+// SAFETY: as above.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    pub const NONE: Self = Self {
+        start: std::ptr::null(),
+        size: 0,
+    };
+
+    pub fn get(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: the header says that there are as many, and for how long.
+        unsafe { std::slice::from_raw_parts(self.start, self.size) }
+    }
+}
