@@ -82,7 +82,7 @@ fn c_and_cpp_serve_clients() -> Result<()> {
             let ran = succeed(&mut run)?;
             let expected = format!(
                 "42 42\n7: hello, \n10: hello, you\n156: hello, {}\n\
-                 opcode 0x6300001d of device 1 was dropped: 0x1001: there is no handler for the opcode\n\
+                 opcode 0x6300001d of device 1 was dropped: 0x1001: no handler is registered for the opcode\n\
                  100\n",
                 "x".repeat(149)
             );

@@ -16,7 +16,7 @@
  * Threads. Functions with a server may be called by any thread at any time, but gpurpc_server_destroy.
  * Callbacks are called by threads that are in gpurpc_poll or gpurpc_serve; for one device by one of them
  * at a time, for several devices at the same time. They must not wait for anything, as all calls of
- * their device would: what a call waits for is queued, or done by gpurpc_work. They must not throw, nor call
+ * their device would: what a call waits for is queued, or done by gpurpc_run_blocking. They must not throw, nor call
  * gpurpc_serve.
  *
  * The device is not trusted: whatever it writes into the memory, the server lives, and what callbacks get
@@ -51,21 +51,21 @@ enum gpurpc_status {
     /* There is no more memory, or a device's calls hold as much as they may. */
     GPURPC_STATUS_OUT_OF_MEMORY = 0x1006,
     /* The opcode has a callback. */
-    GPURPC_STATUS_HANDLED_OPCODE = 0x1007,
+    GPURPC_STATUS_DUPLICATE_OPCODE = 0x1007,
     /* Callbacks are registered before the first device is added. */
-    GPURPC_STATUS_TOO_LATE = 0x1008,
+    GPURPC_STATUS_ALREADY_STARTED = 0x1008,
     /* The device was removed, or is one of another server. */
     GPURPC_STATUS_NO_DEVICE = 0x1009,
     /* The server is in use: a thread polls or serves. */
     GPURPC_STATUS_BUSY = 0x100a,
     /* A message of a lane has more bytes than are allowed. */
-    GPURPC_STATUS_MESSAGE_SIZE = 0x100b,
+    GPURPC_STATUS_MESSAGE_TOO_LARGE = 0x100b,
     /* A callback called gpurpc_port_fail. */
-    GPURPC_STATUS_FAILED = 0x100c,
+    GPURPC_STATUS_HANDLER_FAILED = 0x100c,
     /* The root for files is no folder, or cannot be opened. */
     GPURPC_STATUS_INVALID_ROOT = 0x100d,
     /* The first member of options is not sizeof of their struct: it was not set. */
-    GPURPC_STATUS_STRUCT_SIZE = 0x100e
+    GPURPC_STATUS_INVALID_STRUCT_SIZE = 0x100e
 };
 typedef int gpurpc_status_t;
 
@@ -84,7 +84,7 @@ typedef struct gpurpc_device { uint64_t handle; } gpurpc_device_t;
 typedef struct gpurpc_buffer { uint64_t data[8]; } gpurpc_buffer_t;
 #endif
 
-/* Bytes of a client on the device: see gpurpc_client_fill. */
+/* Bytes of a client on the device: see gpurpc_client_init. */
 #define GPURPC_CLIENT_SIZE 552
 /* The most ports of a client. */
 #define GPURPC_MAXIMUM_PORT_COUNT 4096
@@ -178,7 +178,7 @@ typedef struct gpurpc_libc_options {
     gpurpc_host_call_ty host_call;
     /* Called once for each device when nothing of it uses `data` any more: it was removed, and what its calls
      * waited for has returned. Null: nothing tells. */
-    gpurpc_device_callback_ty end;
+    gpurpc_device_callback_ty release;
     /* For all of them. */
     void *data;
     /* The most files that are open at once, on each device. 0: 64. */
@@ -197,12 +197,12 @@ typedef struct gpurpc_server_options {
     /* sizeof(gpurpc_server_options_t): a later version may have more members, for which 0 is as before. */
     uint64_t struct_size;
     /* How often it looks around in a row. 0: 2000. */
-    uint32_t spins;
+    uint32_t spin_count;
     /* How often it looks around then while it lets other threads run. 0: 200. */
-    uint32_t yields;
+    uint32_t yield_count;
     /* The longest sleep between two looks then, in nanoseconds. 0: 250000. Sleeps begin short, and each is an
      * eighth of the time since the first. */
-    uint64_t longest_sleep;
+    uint64_t max_sleep_ns;
 } gpurpc_server_options_t;
 
 /* Opcodes of 32 bits: LLVM 20 and later. */
@@ -252,23 +252,23 @@ gpurpc_status_t gpurpc_server_create(const gpurpc_server_options_t *options, gpu
 gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 
 /* Serves an opcode, on all devices. Callbacks are registered before the first device is added:
- * GPURPC_STATUS_TOO_LATE. An opcode has one: GPURPC_STATUS_HANDLED_OPCODE. `data` is given to the callback
+ * GPURPC_STATUS_ALREADY_STARTED. An opcode has one: GPURPC_STATUS_DUPLICATE_OPCODE. `data` is given to the callback
  * and stays until the server is destroyed. */
 gpurpc_status_t gpurpc_register_callback(gpurpc_server_t *server, uint32_t opcode, gpurpc_opcode_callback_ty callback, void *data);
 
 /* Serves an opcode whose calls are one packet of each lane, and the same packets as the answer, as
  * gpurpc_recv_and_send alone does: `work` changes them. Nothing is allocated for such a call. */
-gpurpc_status_t gpurpc_register_reply(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
+gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
 
 /* Serves all opcodes of LLVM's libc, for each device by itself: streams and files, printf, memory, the end of
- * the program, commands, functions of the host. Registered as callbacks are; GPURPC_STATUS_HANDLED_OPCODE if one of
+ * the program, commands, functions of the host. Registered as callbacks are; GPURPC_STATUS_DUPLICATE_OPCODE if one of
  * the opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in
  * gpurpc_device_add. */
 gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
 /* Tells of each call that is dropped, once: its port is not served again, as nobody knows what its client
  * waits for. Registered as callbacks are; the last one counts. */
-gpurpc_status_t gpurpc_register_fault(gpurpc_server_t *server, gpurpc_fault_callback_ty callback, void *data);
+gpurpc_status_t gpurpc_register_fault_callback(gpurpc_server_t *server, gpurpc_fault_callback_ty callback, void *data);
 
 /* Bytes of the memory of a device. */
 gpurpc_status_t gpurpc_buffer_size(uint32_t ports, uint32_t lanes, uint64_t *size);
@@ -291,19 +291,19 @@ gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t de
  * to (LLVM 19). `buffer` is the memory of gpurpc_device_buffer as the device sees it. A client is filled in
  * once for each memory: it holds the locks of its ports. GPURPC_STATUS_INVALID_MEMORY if `size` is less, or
  * `buffer` is 0 or no multiple of 8. */
-gpurpc_status_t gpurpc_client_fill(void *client, size_t size, uint64_t buffer, uint32_t ports);
+gpurpc_status_t gpurpc_client_init(void *client, size_t size, uint64_t buffer, uint32_t ports);
 
 /* Serves what there is to serve now, once around all devices that no other thread serves, and puts 1
  * into `any` if there was anything, else 0. `any` may be null. */
 gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
 
-/* Serves, with this thread, until gpurpc_end or gpurpc_stop. Several threads may; a callback, whose own call would
+/* Serves, with this thread, until gpurpc_drain or gpurpc_stop. Several threads may; a callback, whose own call would
  * never end, gets GPURPC_STATUS_BUSY. */
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
 
 /* Lets gpurpc_serve return, now and later, once all that clients have asked for is answered. A call whose
  * client has died in the middle of it is under way until its device is removed. */
-gpurpc_status_t gpurpc_end(gpurpc_server_t *server);
+gpurpc_status_t gpurpc_drain(gpurpc_server_t *server);
 
 /* Lets gpurpc_serve return at once, now and later, as when the device's program has ended. Calls that are
  * under way stay as they are. */
@@ -324,7 +324,7 @@ gpurpc_status_t gpurpc_send(gpurpc_port_t *port, gpurpc_port_callback_ty fill, v
 gpurpc_status_t gpurpc_recv_and_send(gpurpc_port_t *port, gpurpc_port_callback_ty work, void *data);
 
 /* Waits for a message of each lane, and calls `done` with all of them. A message that is too large drops
- * the call: GPURPC_STATUS_MESSAGE_SIZE, GPURPC_STATUS_OUT_OF_MEMORY. */
+ * the call: GPURPC_STATUS_MESSAGE_TOO_LARGE, GPURPC_STATUS_OUT_OF_MEMORY. */
 gpurpc_status_t gpurpc_recv_n(gpurpc_port_t *port, gpurpc_recv_n_callback_ty done, void *data);
 
 /* Calls `message` for each lane that takes part, when all before is done, and sends what it gives. */
@@ -333,17 +333,17 @@ gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty mes
 /* Has `work` done by a thread of its own, which may wait for anything, such as a file; what is queued after it
  * waits for it, and no other call does. It may queue more, and use the memory of the call. If the device is
  * removed meanwhile, the call has ended when `work` returns. Nothing waits for that: the program does, by
- * gpurpc_port_at_end, before what `work` uses goes. */
-gpurpc_status_t gpurpc_work(gpurpc_port_t *port, gpurpc_callback_ty work, void *data);
+ * gpurpc_port_on_close, before what `work` uses goes. */
+gpurpc_status_t gpurpc_run_blocking(gpurpc_port_t *port, gpurpc_callback_ty work, void *data);
 
 /* Memory of `size` bytes, all zero, at a multiple of 16, until the call has ended. Null if its device's
  * calls hold as much as they may. */
 void *gpurpc_port_alloc(gpurpc_port_t *port, uint64_t size);
 
 /* Has `end` called once when the call has ended or was dropped, by the thread that serves or removes its
- * device, or that of gpurpc_work; the last one first, and before the memory of the call goes. The port is none
+ * device, or that of gpurpc_run_blocking; the last one first, and before the memory of the call goes. The port is none
  * any more then. */
-gpurpc_status_t gpurpc_port_at_end(gpurpc_port_t *port, gpurpc_callback_ty end, void *data);
+gpurpc_status_t gpurpc_port_on_close(gpurpc_port_t *port, gpurpc_callback_ty callback, void *data);
 
 /* Drops the call when this callback has returned for all lanes: what is queued is not done, and the client
  * gets no answer; but what gpurpc_send is filling is sent. */

@@ -1,29 +1,32 @@
-//! `gpurpc_port_t`: a call, of which the program queues what is to be done.
+//! `gpurpc_port_t`: an open call with a queue of operations.
 
 use std::collections::VecDeque;
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpurpc::Packets;
-use gpurpc::memory::Shared;
-use gpurpc::server::{Budget, Fault, Messages, Port, Strand};
+use gpurpc::memory::SharedMemory;
+use gpurpc::server::{Budget, Fault, Messages, Port, SerialExecutor};
 
 use crate::block::Block;
 use crate::callback::{
-    Bytes, CDevice, Callback, OpcodeCallback, PlainCallback, PortCallback, RecvNCallback,
-    SendNCallback,
+    Bytes, CDevice, Callback, PlainCallback, PortCallback, RecvNCallback, SendNCallback,
 };
 
-/// What is to be done.
+/// `gpurpc_opcode_callback_ty`.
+pub type OpcodeCallback = unsafe extern "C" fn(port: *mut Call, data: *mut c_void);
+
+/// A queued operation.
 pub enum Operation {
     Recv(Option<Callback<PortCallback>>),
     Send(Option<Callback<PortCallback>>),
     RecvAndSend(Option<Callback<PortCallback>>),
     RecvN(Callback<RecvNCallback>),
     SendN(Callback<SendNCallback>),
-    Work(Callback<PlainCallback>),
+    RunBlocking(Callback<PlainCallback>),
 }
 
-/// A call that is being served.
+/// An open call.
 pub struct Call {
     pub(crate) device: CDevice,
     pub(crate) opcode: u32,
@@ -37,7 +40,7 @@ struct State {
     queue: VecDeque<Operation>,
     failed: bool,
     blocks: Vec<Block>,
-    ends: Vec<Callback<PlainCallback>>,
+    close_callbacks: Vec<Callback<PlainCallback>>,
 }
 
 impl Call {
@@ -51,22 +54,22 @@ impl Call {
         }
     }
 
-    /// Has something done after all that is queued.
+    /// Queues an operation.
     pub(crate) fn queue(&self, operation: Operation) {
         self.state().queue.push_back(operation);
     }
 
-    /// Ends it without an answer.
+    /// Ends the call without an answer.
     pub(crate) fn fail(&self) {
         self.state().failed = true;
     }
 
-    /// Has a function called when it has ended.
-    pub(crate) fn at_end(&self, end: Callback<PlainCallback>) {
-        self.state().ends.push(end);
+    /// Registers a function that is called when the call has ended.
+    pub(crate) fn on_close(&self, callback: Callback<PlainCallback>) {
+        self.state().close_callbacks.push(callback);
     }
 
-    /// Memory that lasts as long as the call.
+    /// Allocates memory that is released with the call.
     pub(crate) fn alloc(&self, size: usize) -> Result<*mut u8, Fault> {
         let block = Block::new(size, &self.budget)?;
         let start = block.start();
@@ -74,25 +77,21 @@ impl Call {
         Ok(start)
     }
 
-    /// Whether no callback has let it fail.
-    fn check(&self) -> Result<(), Fault> {
+    /// Returns a fault if a callback has called `gpurpc_port_fail`.
+    fn check_failed(&self) -> Result<(), Fault> {
         match self.state().failed {
-            true => Err(Fault::Other("a callback let the call fail")),
+            true => Err(Fault::Other("a callback called gpurpc_port_fail")),
             false => Ok(()),
         }
     }
 
-    fn next(&self) -> Result<Option<Operation>, Fault> {
-        self.check()?;
+    fn next_operation(&self) -> Result<Option<Operation>, Fault> {
+        self.check_failed()?;
         Ok(self.state().queue.pop_front())
     }
 
-    /// Hands over messages, which last as long as the call then, and are aligned.
-    fn hand_over(
-        &self,
-        received: Messages,
-        callback: Callback<RecvNCallback>,
-    ) -> Result<(), Fault> {
+    /// Passes messages to a callback, as aligned copies that are released with the call.
+    fn deliver(&self, received: Messages, callback: Callback<RecvNCallback>) -> Result<(), Fault> {
         let (mut messages, mut sizes) = ([std::ptr::null_mut(); 64], [0; 64]);
         for lane in 0..64 {
             if let Some(message) = received.get(lane) {
@@ -104,11 +103,11 @@ impl Call {
             }
         }
         drop(received);
-        callback.done(&messages, &sizes);
+        callback.receive(&messages, &sizes);
         Ok(())
     }
 
-    /// Never locked while a function of the program runs: it may queue more.
+    /// Locks the state. Never held while a callback runs, because it may queue operations.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,64 +115,69 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let ends = std::mem::take(&mut self.state().ends);
-        for end in ends.iter().rev() {
-            end.call();
+        let callbacks = std::mem::take(&mut self.state().close_callbacks);
+        for callback in callbacks.iter().rev() {
+            callback.call();
         }
     }
 }
 
-/// Serves a call: what is queued in turn, until nothing is left.
+/// Serves a call: runs queued operations in order until none is left.
 pub async fn serve(
     mut port: Port,
     device: CDevice,
     callback: Callback<OpcodeCallback>,
 ) -> Result<Port, Fault> {
-    // Where it stays: the program knows its address.
+    // Pinned by the `Arc`, because the program knows its address.
     let call = Arc::new(Call::new(&port, device));
-    // Without a thread, until there is work.
-    let strand = Strand::default();
-    callback.begin(&call);
-    while let Some(operation) = call.next()? {
+    // Starts its thread with the first job.
+    let executor = SerialExecutor::default();
+    let (function, data) = callback.parts();
+    // SAFETY: the function is as the header requires; the call exists until it returns.
+    unsafe { function(Arc::as_ptr(&call).cast_mut(), data) }
+    while let Some(operation) = call.next_operation()? {
         match operation {
             Operation::Recv(callback) => {
-                port.recv(|packets| each(callback, packets)).await;
+                port.recv(|packets| call_for_lanes(callback, packets)).await;
             }
             Operation::Send(callback) => {
-                port.send(|packets| each(callback, packets)).await;
+                port.send(|packets| call_for_lanes(callback, packets)).await;
             }
             Operation::RecvAndSend(callback) => {
-                port.recv(|packets| each(callback, packets)).await;
-                call.check()?;
+                port.recv(|packets| call_for_lanes(callback, packets)).await;
+                call.check_failed()?;
                 port.send(|_| {}).await;
             }
             Operation::RecvN(callback) => {
                 let messages = port.recv_n().await?;
-                call.hand_over(messages, callback)?;
+                call.deliver(messages, callback)?;
             }
             Operation::SendN(callback) => {
-                let mut messages = [Bytes::NONE; 64];
+                let mut messages = [Bytes::EMPTY; 64];
                 for lane in port.lanes() {
                     messages[lane as usize] = callback.message(lane);
                 }
-                call.check()?;
+                call.check_failed()?;
                 port.send_n(|lane| messages[lane as usize].get()).await;
             }
-            Operation::Work(callback) => {
-                // The call is there for as long as the work, though it may be dropped meanwhile.
-                let held = Arc::clone(&call);
+            Operation::RunBlocking(callback) => {
+                // Keeps the call until the work is done, even if the call is dropped meanwhile.
+                let kept = Arc::clone(&call);
                 let work = move || {
                     callback.call();
-                    drop(held);
+                    drop(kept);
                 };
-                strand.run(work).await?;
+                executor.spawn(work).await?;
             }
         }
     }
     Ok(port)
 }
 
-fn each(callback: Option<Callback<PortCallback>>, packets: &mut Packets<'_, Shared>) {
+fn call_for_lanes(
+    callback: Option<Callback<PortCallback>>,
+    packets: &mut Packets<'_, SharedMemory>,
+) {
     if let Some(callback) = callback {
         callback.each(packets);
     }

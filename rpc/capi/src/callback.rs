@@ -1,18 +1,16 @@
-//! Functions of the program, and what is given to them.
+//! Callbacks of the program, and their arguments.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use gpurpc::memory::Memory;
 use gpurpc::{PACKET_WORDS, Packets};
 
-use crate::call::Call;
+use crate::block::MAX_ALIGN;
 
 /// `gpurpc_alloc_ty`.
 pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
 /// `gpurpc_free_ty`.
 pub type Free = unsafe extern "C" fn(memory: *mut c_void, data: *mut c_void);
-/// `gpurpc_opcode_callback_ty`.
-pub type OpcodeCallback = unsafe extern "C" fn(port: *mut Call, data: *mut c_void);
 /// `gpurpc_port_callback_ty`.
 pub type PortCallback = unsafe extern "C" fn(buffer: *mut CBuffer, lane: u32, data: *mut c_void);
 /// `gpurpc_recv_n_callback_ty`.
@@ -60,7 +58,7 @@ pub type HostCallCallback = unsafe extern "C" fn(
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct CDevice {
-    /// 0 is none.
+    /// 0: no device.
     pub handle: u64,
 }
 
@@ -68,7 +66,7 @@ pub struct CDevice {
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CBuffer {
-    /// All of it.
+    /// Words of the packet.
     pub data: [u64; PACKET_WORDS],
 }
 
@@ -76,28 +74,28 @@ pub struct CBuffer {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CFault {
-    /// Of the call.
+    /// Device of the call.
     pub device: CDevice,
-    /// Of the device.
+    /// Index of the port.
     pub port: u32,
-    /// What the client asks for.
+    /// Opcode of the call.
     pub opcode: u32,
-    /// Why it was dropped.
+    /// Reason for the drop.
     pub status: c_int,
     /// 0.
     pub reserved: u32,
-    /// A sentence.
+    /// Message with the numbers.
     pub text: *const c_char,
 }
 
-/// A function of the program, with its data.
+/// A function of the program with its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Callback<F> {
     function: F,
     data: *mut c_void,
 }
 
-// SAFETY: the header says that functions are called, and data used, by any thread.
+// SAFETY: the header states that any thread may call the functions and use the data.
 unsafe impl<F> Send for Callback<F> {}
 // SAFETY: as above.
 unsafe impl<F> Sync for Callback<F> {}
@@ -106,25 +104,22 @@ impl<F> Callback<F> {
     pub fn new(function: F, data: *mut c_void) -> Self {
         Self { function, data }
     }
-}
 
-impl Callback<OpcodeCallback> {
-    /// A call begins.
-    pub fn begin(&self, call: &Call) {
-        // SAFETY: the function is what the header says of it; the call is there until it returns.
-        unsafe { (self.function)(std::ptr::from_ref(call).cast_mut(), self.data) }
+    /// The function and its data.
+    pub fn parts(self) -> (F, *mut c_void) {
+        (self.function, self.data)
     }
 }
 
 impl Callback<PortCallback> {
-    /// Has the packet of each lane changed.
+    /// Calls the function with a copy of each lane's packet, and writes the copy back.
     pub fn each<M: Memory>(&self, packets: &mut Packets<'_, M>) {
         for lane in packets.lanes() {
-            // A copy: the device may write to the packet at any time.
+            // A copy, because the device may write to the packet at any time.
             let mut buffer = CBuffer {
                 data: std::array::from_fn(|word| packets.word(lane, word)),
             };
-            // SAFETY: the function is what the header says of it.
+            // SAFETY: the function is as the header requires.
             unsafe { (self.function)(&mut buffer, lane, self.data) }
             for (word, value) in buffer.data.into_iter().enumerate() {
                 packets.set_word(lane, word, value);
@@ -134,20 +129,20 @@ impl Callback<PortCallback> {
 }
 
 impl Callback<RecvNCallback> {
-    /// Hands over the messages of 64 lanes.
-    pub fn done(&self, messages: &[*mut c_void; 64], sizes: &[u64; 64]) {
-        // SAFETY: the function is what the header says of it; it gets 64 elements each.
+    /// Passes the messages of 64 lanes.
+    pub fn receive(&self, messages: &[*mut c_void; 64], sizes: &[u64; 64]) {
+        // SAFETY: the function is as the header requires; it gets 64 elements each.
         unsafe { (self.function)(messages.as_ptr(), sizes.as_ptr(), self.data) }
     }
 }
 
 impl Callback<SendNCallback> {
-    /// The message of a lane.
+    /// Returns the message of a lane.
     pub fn message(&self, lane: u32) -> Bytes {
         let mut size = 0;
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         let start = unsafe { (self.function)(lane, &mut size, self.data) };
-        // No object is larger than that.
+        // No object is larger than `isize::MAX`.
         let size = usize::try_from(size).map_or(0, |size| size.min(isize::MAX as usize));
         Bytes {
             start: start.cast(),
@@ -157,83 +152,83 @@ impl Callback<SendNCallback> {
 }
 
 impl Callback<PlainCallback> {
-    /// Has it done.
+    /// Calls the function.
     pub fn call(&self) {
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(self.data) }
     }
 }
 
 impl Callback<FaultCallback> {
-    /// A call was dropped.
-    pub fn dropped(&self, fault: &CFault) {
-        // SAFETY: the function is what the header says of it.
+    /// Reports a dropped call.
+    pub fn report(&self, fault: &CFault) {
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(fault, self.data) }
     }
 }
 
 impl Callback<Alloc> {
-    /// New memory.
+    /// Allocates memory.
     pub fn alloc(&self, size: u64) -> *mut c_void {
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(size, self.data) }
     }
 }
 
 impl Callback<Free> {
-    /// Gives memory back.
+    /// Frees memory.
     pub fn free(&self, memory: *mut c_void) {
-        // SAFETY: the function is what the header says of it; nothing uses the memory any more.
+        // SAFETY: the function is as the header requires; nothing uses the memory any more.
         unsafe { (self.function)(memory, self.data) }
     }
 }
 
 impl Callback<ReadCallback> {
-    /// How many bytes there were; negative: none can be read.
+    /// Reads standard input. Returns the number of bytes; negative: an error.
     pub fn read(&self, device: CDevice, into: &mut [u8]) -> i64 {
         let (to, size) = (into.as_mut_ptr().cast(), into.len() as u64);
-        // SAFETY: the function is what the header says of it: it writes no more than there is room for.
+        // SAFETY: the function is as the header requires: it writes no more than there is room for.
         unsafe { (self.function)(device, to, size, self.data) }
     }
 }
 
 impl Callback<WriteCallback> {
-    /// How many bytes were written; negative: none can be.
+    /// Writes to a standard stream. Returns the number of bytes; negative: an error.
     pub fn write(&self, device: CDevice, stream: c_int, bytes: &[u8]) -> i64 {
         let (from, size) = (bytes.as_ptr().cast(), bytes.len() as u64);
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(device, stream, from, size, self.data) }
     }
 }
 
 impl Callback<ExitCallback> {
-    /// The program has ended.
+    /// Reports an exit of the program.
     pub fn exit(&self, device: CDevice, status: c_int) {
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(device, status, self.data) }
     }
 }
 
 impl Callback<DeviceCallback> {
-    /// Something happened to the device.
-    pub fn of(&self, device: CDevice) {
-        // SAFETY: the function is what the header says of it.
+    /// Calls the function for a device.
+    pub fn call(&self, device: CDevice) {
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(device, self.data) }
     }
 }
 
 impl Callback<DeviceMalloc> {
-    /// The address of new memory of the device, or 0.
+    /// Allocates memory of the device. Returns its address, or 0.
     pub fn malloc(&self, device: CDevice, size: u64) -> u64 {
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(device, size, self.data) }
     }
 }
 
 impl Callback<DeviceFree> {
-    /// Gives memory of the device back.
-    pub fn free_of(&self, device: CDevice, address: u64) {
-        // SAFETY: the function is what the header says of it; the address is one that it has given.
+    /// Frees memory of the device.
+    pub fn free(&self, device: CDevice, address: u64) {
+        // SAFETY: the function is as the header requires; the address is one that the program has returned.
         unsafe { (self.function)(device, address, self.data) }
     }
 }
@@ -241,45 +236,43 @@ impl Callback<DeviceFree> {
 impl Callback<SystemCallback> {
     /// Runs a command.
     pub fn run(&self, device: CDevice, command: &CStr) -> c_int {
-        // SAFETY: the function is what the header says of it.
+        // SAFETY: the function is as the header requires.
         unsafe { (self.function)(device, command.as_ptr(), self.data) }
     }
 }
 
 impl Callback<HostCallCallback> {
-    /// Calls a function of the host. Its arguments are a struct for the program: they lie where any can.
-    pub fn call_host(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
-        let mut aligned = vec![Word([0; ALIGN]); arguments.len().div_ceil(ALIGN).max(1)];
-        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(ALIGN)) {
+    /// Calls a function of the host. Its arguments are copied to an address aligned for any struct.
+    pub fn call(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
+        let mut aligned =
+            vec![AlignedBytes([0; MAX_ALIGN]); arguments.len().div_ceil(MAX_ALIGN).max(1)];
+        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(MAX_ALIGN)) {
             word.0[..bytes.len()].copy_from_slice(bytes);
         }
         let (start, size) = (aligned.as_mut_ptr().cast(), arguments.len() as u64);
-        // SAFETY: the function is what the header says of it; there are as many bytes.
+        // SAFETY: the function is as the header requires; there are as many bytes.
         unsafe { (self.function)(device, function, start, size, self.data) }
     }
 }
 
-/// Any type of C can lie at a multiple of it: `_Alignof(max_align_t)` of the machines that there are.
-pub const ALIGN: usize = 16;
-
 #[derive(Clone, Copy)]
 #[repr(align(16))]
-struct Word([u8; ALIGN]);
+struct AlignedBytes([u8; MAX_ALIGN]);
 
-/// Bytes of the program, which stay as they are while they are sent.
+/// Bytes of the program, which stay unchanged while they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
     start: *const u8,
     size: usize,
 }
 
-// SAFETY: nobody writes them: see the header.
+// SAFETY: the header forbids changes while they are sent.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
 
 impl Bytes {
-    pub const NONE: Self = Self {
+    pub const EMPTY: Self = Self {
         start: std::ptr::null(),
         size: 0,
     };
@@ -288,7 +281,7 @@ impl Bytes {
         if self.size == 0 {
             return &[];
         }
-        // SAFETY: the header says that there are as many, and for how long.
+        // SAFETY: the header requires this size and lifetime.
         unsafe { std::slice::from_raw_parts(self.start, self.size) }
     }
 }

@@ -1,4 +1,4 @@
-//! The services of LLVM's libc, with functions of the program for what they may do.
+//! Services of LLVM's libc, implemented by callbacks of the program.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::{self, Read, Write};
@@ -8,55 +8,55 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gpurpc::host::{Limits, Services};
+use gpurpc::libc::{LibcLimits, Services};
 use gpurpc::opcode;
 
 use crate::callback::{
     CDevice, Callback, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback, HostCallCallback,
     ReadCallback, SystemCallback, WriteCallback,
 };
-use crate::options::{Options, given};
+use crate::options::{Options, or_default};
 use crate::status::Status;
 
 /// `gpurpc_libc_options_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LibcOptions {
-    /// Its bytes where the caller was compiled.
+    /// Size of the struct that the caller was compiled with.
     pub struct_size: u64,
-    /// Gives standard input.
+    /// Source of standard input.
     pub read: Option<ReadCallback>,
-    /// Takes standard output.
+    /// Destination of standard output and standard error.
     pub write: Option<WriteCallback>,
-    /// The folder for files.
+    /// Directory for files.
     pub root: *const c_char,
-    /// The program has ended.
+    /// Called when the program exits.
     pub exit: Option<ExitCallback>,
-    /// The program has failed.
+    /// Called when the program aborts.
     pub abort: Option<DeviceCallback>,
     /// Allocates memory of the device.
     pub malloc: Option<DeviceMalloc>,
-    /// Frees it.
+    /// Frees memory of the device.
     pub free: Option<DeviceFree>,
     /// Runs a command.
     pub system: Option<SystemCallback>,
     /// Calls a function of the host.
     pub host_call: Option<HostCallCallback>,
-    /// Nothing of the device uses `data` any more.
-    pub end: Option<DeviceCallback>,
-    /// For all of them.
+    /// Called after the last use of `data` by the device.
+    pub release: Option<DeviceCallback>,
+    /// Passed to all callbacks.
     pub data: *mut c_void,
-    /// Files that are open.
+    /// Maximum number of open files.
     pub file_limit: u64,
-    /// Bytes that a lane reads at once.
+    /// Maximum number of bytes of one read of a lane.
     pub read_limit: u64,
-    /// Bytes that a warp prints at once.
+    /// Maximum number of bytes that a warp prints at once.
     pub print_limit: u64,
-    /// Allocations of the device that were not freed.
+    /// Maximum number of allocations of the device that are not freed.
     pub allocation_limit: u64,
 }
 
-// SAFETY: as declared; a function is any address or none.
+// SAFETY: as declared; a function is any address or null.
 unsafe impl Options for LibcOptions {
     const ZERO: Self = Self {
         struct_size: 0,
@@ -69,22 +69,22 @@ unsafe impl Options for LibcOptions {
         free: None,
         system: None,
         host_call: None,
-        end: None,
+        release: None,
         data: std::ptr::null_mut(),
         file_limit: 0,
         read_limit: 0,
         print_limit: 0,
         allocation_limit: 0,
     };
-    const FIRST: usize = size_of::<Self>();
+    const MIN_SIZE: usize = size_of::<Self>();
 }
 
-/// What devices get of it.
+/// Validated options, from which each device gets its services.
 #[derive(Clone, Debug)]
 pub struct Libc {
     functions: Functions,
     root: Option<PathBuf>,
-    limits: Limits,
+    limits: LibcLimits,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,18 +96,18 @@ struct Functions {
     memory: Option<(Callback<DeviceMalloc>, Callback<DeviceFree>)>,
     system: Option<Callback<SystemCallback>>,
     host_call: Option<Callback<HostCallCallback>>,
-    end: Option<Callback<DeviceCallback>>,
+    release: Option<Callback<DeviceCallback>>,
 }
 
-/// Its opcodes.
+/// Opcodes of LLVM's libc.
 pub const OPCODES: RangeInclusive<u32> = opcode::NOOP..=opcode::SYSTEM;
 
 impl Libc {
-    /// As the program wants it.
+    /// Validates options of the program.
     ///
     /// # Safety
     ///
-    /// The folder is null or a string that ends with zero.
+    /// The root is null or a NUL-terminated string.
     pub unsafe fn new(options: &LibcOptions) -> Result<Self, Status> {
         let data = options.data;
         let memory = match (options.malloc, options.free) {
@@ -120,9 +120,9 @@ impl Libc {
         let root = match options.root.is_null() {
             true => None,
             // SAFETY: as the caller promises.
-            false => Some(folder(unsafe { CStr::from_ptr(options.root) })?),
+            false => Some(resolve_root(unsafe { CStr::from_ptr(options.root) })?),
         };
-        let default = Limits::default();
+        let default = LibcLimits::default();
         let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         Ok(Self {
             functions: Functions {
@@ -133,34 +133,35 @@ impl Libc {
                 memory,
                 system: options.system.map(|system| Callback::new(system, data)),
                 host_call: options.host_call.map(|call| Callback::new(call, data)),
-                end: options.end.map(|end| Callback::new(end, data)),
+                release: options.release.map(|release| Callback::new(release, data)),
             },
             root,
-            limits: Limits {
-                files: given(number(options.file_limit), default.files),
-                read: given(number(options.read_limit), default.read),
-                print: given(number(options.print_limit), default.print),
-                allocations: given(number(options.allocation_limit), default.allocations),
+            limits: LibcLimits {
+                files: or_default(number(options.file_limit), default.files),
+                read: or_default(number(options.read_limit), default.read),
+                print: or_default(number(options.print_limit), default.print),
+                allocations: or_default(number(options.allocation_limit), default.allocations),
             },
         })
     }
 
-    /// Those of one device: what it leaves open is closed with it. Its end is told if it was added.
+    /// Services of one device; files that it leaves open are closed with it. `release` is called only if the
+    /// device was added.
     pub fn services(
         &self,
         device: CDevice,
         is_added: &Arc<AtomicBool>,
     ) -> Result<Services, Status> {
         let functions = &self.functions;
-        let uses = Arc::new(Uses {
+        let data_use = Arc::new(DataUse {
             device,
-            end: functions.end,
+            release: functions.release,
             is_added: Arc::clone(is_added),
         });
-        let stream = |stream| Stream {
+        let stream = |number| StandardStream {
             functions: *functions,
-            stream,
-            uses: Arc::clone(&uses),
+            number,
+            data_use: Arc::clone(&data_use),
         };
         let mut services = Services::new().limits(self.limits);
         if functions.read.is_some() {
@@ -173,39 +174,39 @@ impl Libc {
             services = services.files(root).map_err(|_| Status::INVALID_ROOT)?;
         }
         if let Some(abort) = functions.abort {
-            let uses = Arc::clone(&uses);
-            services = services.on_abort(move || abort.of(uses.device));
+            let data_use = Arc::clone(&data_use);
+            services = services.on_abort(move || abort.call(data_use.device));
         }
         if let Some((malloc, free)) = functions.memory {
-            let (one, other) = (Arc::clone(&uses), Arc::clone(&uses));
+            let (one, other) = (Arc::clone(&data_use), Arc::clone(&data_use));
             services = services.memory(
                 move |size| malloc.malloc(one.device, size),
-                move |address| free.free_of(other.device, address),
+                move |address| free.free(other.device, address),
             );
         }
         if let Some(system) = functions.system {
-            let uses = Arc::clone(&uses);
-            services = services.system(move |command| system.run(uses.device, command));
+            let data_use = Arc::clone(&data_use);
+            services = services.system(move |command| system.run(data_use.device, command));
         }
         if let Some(host_call) = functions.host_call {
-            let uses = Arc::clone(&uses);
+            let data_use = Arc::clone(&data_use);
             let call = move |function, arguments: &mut [u8]| {
-                host_call.call_host(uses.device, function, arguments)
+                host_call.call(data_use.device, function, arguments)
             };
             services = services.host_call(call);
         }
-        // There in any case: the end is told with the device's, not before.
+        // Always registered, because it holds `data_use` as long as the device.
         let exit = functions.exit;
         Ok(services.on_exit(move |status| {
             if let Some(exit) = exit {
-                exit.exit(uses.device, status);
+                exit.exit(data_use.device, status);
             }
         }))
     }
 }
 
-/// A folder, wherever the process is later.
-fn folder(path: &CStr) -> Result<PathBuf, Status> {
+/// Absolute path of a directory.
+fn resolve_root(path: &CStr) -> Result<PathBuf, Status> {
     #[cfg(unix)]
     let path = {
         use std::os::unix::ffi::OsStrExt;
@@ -220,43 +221,43 @@ fn folder(path: &CStr) -> Result<PathBuf, Status> {
     }
 }
 
-/// The data of the program is in use, by a device.
-struct Uses {
+/// Use of the program's data by a device.
+struct DataUse {
     device: CDevice,
-    end: Option<Callback<DeviceCallback>>,
-    /// A device that could not be added has no end: the program knows nothing of it.
+    release: Option<Callback<DeviceCallback>>,
+    /// `release` is not called for a device that could not be added, because the program does not know it.
     is_added: Arc<AtomicBool>,
 }
 
-impl Drop for Uses {
+impl Drop for DataUse {
     fn drop(&mut self) {
-        match self.end {
-            Some(end) if self.is_added.load(Ordering::Acquire) => end.of(self.device),
+        match self.release {
+            Some(release) if self.is_added.load(Ordering::Acquire) => release.call(self.device),
             _ => {}
         }
     }
 }
 
-/// A standard stream that the program gives or takes.
-struct Stream {
+/// A standard stream implemented by callbacks.
+struct StandardStream {
     functions: Functions,
-    stream: c_int,
-    uses: Arc<Uses>,
+    number: c_int,
+    data_use: Arc<DataUse>,
 }
 
-impl Read for Stream {
+impl Read for StandardStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.functions.read.ok_or(io::ErrorKind::Unsupported)?;
-        let count = read.read(self.uses.device, into);
-        counted(count, into.len())
+        let count = read.read(self.data_use.device, into);
+        byte_count(count, into.len())
     }
 }
 
-impl Write for Stream {
+impl Write for StandardStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let write = self.functions.write.ok_or(io::ErrorKind::Unsupported)?;
-        let count = write.write(self.uses.device, self.stream, bytes);
-        counted(count, bytes.len())
+        let count = write.write(self.data_use.device, self.number, bytes);
+        byte_count(count, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -264,8 +265,8 @@ impl Write for Stream {
     }
 }
 
-/// No function has done more than it was asked for.
-fn counted(count: i64, most: usize) -> io::Result<usize> {
+/// Number of bytes that a callback reports, at most `max`. Negative: an error.
+fn byte_count(count: i64, max: usize) -> io::Result<usize> {
     let count = usize::try_from(count).map_err(|_| io::ErrorKind::Other)?;
-    Ok(count.min(most))
+    Ok(count.min(max))
 }

@@ -1,82 +1,82 @@
-//! Structs that the caller fills in, and that may grow.
+//! Versioned option structs that the caller fills in.
 
 use std::ffi::c_void;
 use std::mem::size_of;
 use std::time::Duration;
 
-use gpurpc::server::{Idle, Limits, Opcodes};
+use gpurpc::server::{IdlePolicy, Limits, Opcodes};
 
 use crate::callback::{Alloc, Free};
 use crate::status::Status;
 
-/// A struct of which the first member is its size where it was compiled.
+/// A struct whose first member is its size in the caller's version.
 ///
 /// # Safety
 ///
-/// It is `repr(C)`, begins with a `u64`, holds any bytes, and has no padding.
+/// The struct is `repr(C)`, begins with a `u64`, is valid for any bytes, and has no padding.
 pub unsafe trait Options: Copy {
-    /// All zero, which is what a member that the caller does not know has.
+    /// All zero: the value of members that the caller does not know.
     const ZERO: Self;
-    /// Bytes of its first version.
-    const FIRST: usize;
+    /// Size in bytes of the first version.
+    const MIN_SIZE: usize;
 }
 
 /// `gpurpc_server_options_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ServerOptions {
-    /// Its bytes where the caller was compiled.
+    /// Size of the struct that the caller was compiled with.
     pub struct_size: u64,
-    /// How often to look around in a row.
-    pub spins: u32,
-    /// How often to look around while others run.
-    pub yields: u32,
-    /// Nanoseconds.
-    pub longest_sleep: u64,
+    /// Number of polls while spinning.
+    pub spin_count: u32,
+    /// Number of polls while yielding.
+    pub yield_count: u32,
+    /// Longest sleep in nanoseconds.
+    pub max_sleep_ns: u64,
 }
 
 /// `gpurpc_device_options_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceOptions {
-    /// Its bytes where the caller was compiled.
+    /// Size of the struct that the caller was compiled with.
     pub struct_size: u64,
-    /// How many calls can be under way.
+    /// Number of calls that can be open.
     pub ports: u32,
-    /// Threads of a warp.
+    /// Number of threads of a warp.
     pub lanes: u32,
-    /// Null: `alloc`.
+    /// Memory of the device. Null: `alloc` is called.
     pub memory: *mut c_void,
-    /// Bytes of `memory`.
+    /// Size in bytes of `memory`.
     pub memory_size: u64,
-    /// Makes the memory.
+    /// Allocates the memory.
     pub alloc: Option<Alloc>,
-    /// Gives it back.
+    /// Releases the memory.
     pub free: Option<Free>,
-    /// For both.
+    /// Passed to both.
     pub data: *mut c_void,
-    /// How the client writes them.
+    /// Encoding of opcodes by the client.
     pub opcodes: u32,
     /// 0.
     pub reserved: u32,
-    /// Bytes of a message of a lane.
+    /// Maximum size of a message of a lane.
     pub message_limit: u64,
-    /// Bytes of all calls.
+    /// Maximum memory of all calls.
     pub memory_limit: u64,
 }
 
-// SAFETY: as declared; a function is any address or none, and none is called before all is checked.
+// SAFETY: as declared; a function is any address or null, and none is called before all members are validated.
 unsafe impl Options for ServerOptions {
     const ZERO: Self = Self {
         struct_size: 0,
-        spins: 0,
-        yields: 0,
-        longest_sleep: 0,
+        spin_count: 0,
+        yield_count: 0,
+        max_sleep_ns: 0,
     };
-    const FIRST: usize = size_of::<Self>();
+    const MIN_SIZE: usize = size_of::<Self>();
 }
 
-// SAFETY: as declared; a function is any address or none.
+// SAFETY: as declared; a function is any address or null.
 unsafe impl Options for DeviceOptions {
     const ZERO: Self = Self {
         struct_size: 0,
@@ -92,41 +92,41 @@ unsafe impl Options for DeviceOptions {
         message_limit: 0,
         memory_limit: 0,
     };
-    const FIRST: usize = size_of::<Self>();
+    const MIN_SIZE: usize = size_of::<Self>();
 }
 
-/// The caller's options. Of a struct that is newer than this library, what is not known here is to be 0.
+/// Reads the caller's options. Members of a newer version that are unknown here must be 0.
 ///
 /// # Safety
 ///
-/// `from` is null, or points to as many bytes as its first member says.
+/// `from` is null, or points to as many bytes as its first member states.
 pub unsafe fn read<T: Options>(from: *const T) -> Result<T, Status> {
     if from.is_null() || !from.is_aligned() {
         return Err(Status::INVALID_ARGUMENT);
     }
-    // SAFETY: as the caller promises; `Options` says what comes first.
+    // SAFETY: guaranteed by the caller; `Options` begins with the size.
     let size = unsafe { from.cast::<u64>().read() };
-    // No struct is as large as that: it was not filled in.
+    // A larger size means that the struct was not initialised.
     let size = usize::try_from(size).ok().filter(|size| *size <= 4096);
-    let size = size.filter(|size| *size >= T::FIRST);
-    let size = size.ok_or(Status::STRUCT_SIZE)?;
+    let size = size.filter(|size| *size >= T::MIN_SIZE);
+    let size = size.ok_or(Status::INVALID_STRUCT_SIZE)?;
     let known = size.min(size_of::<T>());
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let rest = unsafe { std::slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };
     if rest.iter().any(|byte| *byte != 0) {
         return Err(Status::INVALID_ARGUMENT);
     }
     let mut options = T::ZERO;
     let to: *mut T = &mut options;
-    // SAFETY: both have these bytes, of which any are good, as `Options` says.
+    // SAFETY: both have these bytes, and `Options` is valid for any bytes.
     unsafe {
         to.cast::<u8>().copy_from_nonoverlapping(from.cast(), known);
     }
     Ok(options)
 }
 
-/// A number, or what it is by default.
-pub(crate) fn given<T: Default + PartialEq>(value: T, default: T) -> T {
+/// A value, or the default for 0.
+pub(crate) fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
     if value == T::default() {
         default
     } else {
@@ -135,29 +135,29 @@ pub(crate) fn given<T: Default + PartialEq>(value: T, default: T) -> T {
 }
 
 impl ServerOptions {
-    /// How to wait.
-    pub fn idle(&self) -> Idle {
-        let default = Idle::default();
-        Idle {
-            spins: given(self.spins, default.spins),
-            yields: given(self.yields, default.yields),
-            longest: given(Duration::from_nanos(self.longest_sleep), default.longest),
+    /// Policy while idle.
+    pub fn idle(&self) -> IdlePolicy {
+        let default = IdlePolicy::default();
+        IdlePolicy {
+            spin_count: or_default(self.spin_count, default.spin_count),
+            yield_count: or_default(self.yield_count, default.yield_count),
+            max_sleep: or_default(Duration::from_nanos(self.max_sleep_ns), default.max_sleep),
         }
     }
 }
 
 impl DeviceOptions {
-    /// What calls may hold. More than there can be is as much as there can be.
+    /// Limits of calls, saturated to `usize`.
     pub fn limits(&self) -> Limits {
         let default = Limits::default();
-        let bytes = |given: u64| usize::try_from(given).unwrap_or(usize::MAX);
+        let bytes = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         Limits {
-            message: given(bytes(self.message_limit), default.message),
-            memory: given(bytes(self.memory_limit), default.memory),
+            message: or_default(bytes(self.message_limit), default.message),
+            memory: or_default(bytes(self.memory_limit), default.memory),
         }
     }
 
-    /// How the client writes opcodes.
+    /// Encoding of opcodes by the client.
     pub fn opcodes(&self) -> Result<Opcodes, Status> {
         match (self.opcodes, self.reserved) {
             (0, 0) => Ok(Opcodes::Wide),

@@ -1,167 +1,167 @@
-//! The functions for callbacks of a call.
+//! C functions for callbacks of a call.
 
 use std::ffi::{c_int, c_void};
 
-use crate::at;
 use crate::call::{Call, Operation};
 use crate::callback::{
     CDevice, Callback, PlainCallback, PortCallback, RecvNCallback, SendNCallback,
 };
-use crate::status::{Status, run};
+use crate::pointer::deref;
+use crate::status::{Status, catch_status};
 
-/// Waits for packets.
+/// Queues a receive of packets.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_recv(
     port: *mut Call,
     r#use: Option<PortCallback>,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the caller promises.
-    run(|| unsafe { packets(port, Operation::Recv, r#use, data) })
+    // SAFETY: guaranteed by the caller.
+    catch_status(|| unsafe { queue_packets(port, Operation::Recv, r#use, data) })
 }
 
-/// Sends packets.
+/// Queues a send of packets.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_send(
     port: *mut Call,
     fill: Option<PortCallback>,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the caller promises.
-    run(|| unsafe { packets(port, Operation::Send, fill, data) })
+    // SAFETY: guaranteed by the caller.
+    catch_status(|| unsafe { queue_packets(port, Operation::Send, fill, data) })
 }
 
-/// Waits for packets, and sends them back.
+/// Queues a receive of packets that are sent back.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_recv_and_send(
     port: *mut Call,
     work: Option<PortCallback>,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the caller promises.
-    run(|| unsafe { packets(port, Operation::RecvAndSend, work, data) })
+    // SAFETY: guaranteed by the caller.
+    catch_status(|| unsafe { queue_packets(port, Operation::RecvAndSend, work, data) })
 }
 
-/// Queues what is done with one packet of each lane.
+/// Queues an operation on one packet of each lane.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
-unsafe fn packets(
+/// [Rules for all pointers](crate#pointers).
+unsafe fn queue_packets(
     port: *mut Call,
     operation: impl FnOnce(Option<Callback<PortCallback>>) -> Operation,
     callback: Option<PortCallback>,
     data: *mut c_void,
 ) -> Result<(), Status> {
     let callback = callback.map(|callback| Callback::new(callback, data));
-    // SAFETY: as the caller promises.
-    unsafe { at(port) }?.queue(operation(callback));
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(port) }?.queue(operation(callback));
     Ok(())
 }
 
-/// Waits for messages.
+/// Queues a receive of messages.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_recv_n(
     port: *mut Call,
     done: Option<RecvNCallback>,
     data: *mut c_void,
 ) -> c_int {
-    run(|| {
+    catch_status(|| {
         let done = Callback::new(done.ok_or(Status::INVALID_ARGUMENT)?, data);
-        // SAFETY: as the caller promises.
-        unsafe { at(port) }?.queue(Operation::RecvN(done));
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(port) }?.queue(Operation::RecvN(done));
         Ok(())
     })
 }
 
-/// Sends messages.
+/// Queues a send of messages.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_send_n(
     port: *mut Call,
     message: Option<SendNCallback>,
     data: *mut c_void,
 ) -> c_int {
-    run(|| {
+    catch_status(|| {
         let message = Callback::new(message.ok_or(Status::INVALID_ARGUMENT)?, data);
-        // SAFETY: as the caller promises.
-        unsafe { at(port) }?.queue(Operation::SendN(message));
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(port) }?.queue(Operation::SendN(message));
         Ok(())
     })
 }
 
-/// Has work done that may wait.
+/// Queues work that may block.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_work(
+pub unsafe extern "C" fn gpurpc_run_blocking(
     port: *mut Call,
     work: Option<PlainCallback>,
     data: *mut c_void,
 ) -> c_int {
-    run(|| {
+    catch_status(|| {
         let work = Callback::new(work.ok_or(Status::INVALID_ARGUMENT)?, data);
-        // SAFETY: as the caller promises.
-        unsafe { at(port) }?.queue(Operation::Work(work));
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(port) }?.queue(Operation::RunBlocking(work));
         Ok(())
     })
 }
 
-/// Memory that lasts as long as a call.
+/// Allocates memory that is released with the call.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_port_alloc(port: *mut Call, size: u64) -> *mut c_void {
     let mut memory = std::ptr::null_mut();
-    // Why there is none is not told here.
-    run(|| {
+    // The caller learns only that the result is null.
+    catch_status(|| {
         let size = usize::try_from(size).map_err(|_| Status::OUT_OF_MEMORY)?;
-        // SAFETY: as the caller promises.
-        let start = unsafe { at(port) }?.alloc(size);
-        memory = start.map_err(|fault| Status::of_fault(&fault))?.cast();
+        // SAFETY: guaranteed by the caller.
+        let start = unsafe { deref(port) }?.alloc(size);
+        memory = start.map_err(|fault| Status::from_fault(&fault))?.cast();
         Ok(())
     });
     memory
 }
 
-/// Has a function called when a call has ended.
+/// Registers a function that is called when the call has ended.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_port_at_end(
+pub unsafe extern "C" fn gpurpc_port_on_close(
     port: *mut Call,
-    end: Option<PlainCallback>,
+    callback: Option<PlainCallback>,
     data: *mut c_void,
 ) -> c_int {
-    run(|| {
-        let end = Callback::new(end.ok_or(Status::INVALID_ARGUMENT)?, data);
-        // SAFETY: as the caller promises.
-        unsafe { at(port) }?.at_end(end);
+    catch_status(|| {
+        let callback = Callback::new(callback.ok_or(Status::INVALID_ARGUMENT)?, data);
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(port) }?.on_close(callback);
         Ok(())
     })
 }
@@ -170,45 +170,45 @@ pub unsafe extern "C" fn gpurpc_port_at_end(
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_port_fail(port: *mut Call) -> c_int {
-    run(|| {
-        // SAFETY: as the caller promises.
-        unsafe { at(port) }?.fail();
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(port) }?.fail();
         Ok(())
     })
 }
 
-/// What the client asks for.
+/// Opcode of a call.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_port_opcode(port: *const Call) -> u32 {
-    // SAFETY: as the caller promises.
-    unsafe { at(port) }.map_or(0, |call| call.opcode)
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(port) }.map_or(0, |call| call.opcode)
 }
 
-/// A bit for each lane that takes part.
+/// Bit mask of the participating lanes.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_port_lane_mask(port: *const Call) -> u64 {
-    // SAFETY: as the caller promises.
-    unsafe { at(port) }.map_or(0, |call| call.mask)
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(port) }.map_or(0, |call| call.mask)
 }
 
-/// The device of a call.
+/// Device of a call.
 ///
 /// # Safety
 ///
-/// [What holds for all pointers](crate#pointers).
+/// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_port_device(port: *const Call) -> CDevice {
-    // SAFETY: as the caller promises.
-    unsafe { at(port) }.map_or_else(|_| CDevice::default(), |call| call.device)
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(port) }.map_or_else(|_| CDevice::default(), |call| call.device)
 }

@@ -1,4 +1,4 @@
-//! `gpurpc_server_t`: devices by their numbers, and callbacks by their opcodes.
+//! `gpurpc_server_t`: devices by handle, and callbacks by opcode.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -8,41 +8,39 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpurpc::Layout;
-use gpurpc::memory::{Region, Shared};
-use gpurpc::server::{Device, DeviceId, Dropped, Handlers, Idle, Opcodes, Server as Serving};
+use gpurpc::memory::{Region, SharedMemory};
+use gpurpc::server::{self, Device, DeviceId, DroppedCall, Handlers, IdlePolicy, Opcodes};
 
-use crate::call;
-use crate::callback::{
-    CDevice, CFault, Callback, FaultCallback, Free, OpcodeCallback, PortCallback,
-};
+use crate::call::{self, OpcodeCallback};
+use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback};
 use crate::libc::{self, Libc};
 use crate::options::DeviceOptions;
 use crate::status::Status;
 
 /// A server.
 pub struct Server {
-    serving: Serving,
-    registered: Mutex<Registered>,
+    server: server::Server,
+    registrations: Mutex<Registrations>,
     devices: Mutex<Devices>,
-    /// How many threads poll or serve.
+    /// Number of threads inside `poll` or `serve`.
     users: AtomicUsize,
 }
 
-/// What the program has registered. Each device gets handlers of its own, which know it.
+/// Callbacks of the program. Each device has its own handlers, which pass its handle.
 #[derive(Clone, Default)]
-struct Registered {
+struct Registrations {
     handlers: BTreeMap<u32, Handler>,
     fault: Option<Callback<FaultCallback>>,
     libc: Option<Arc<Libc>>,
-    /// How many were added, or are being added: with one it is too late for more.
+    /// Number of devices added or being added. Callbacks cannot be registrations after the first one.
     devices: usize,
 }
 
-/// What serves an opcode.
+/// Callback of an opcode.
 #[derive(Clone, Copy)]
 pub enum Handler {
-    Call(Callback<OpcodeCallback>),
-    Reply(Callback<PortCallback>),
+    Session(Callback<OpcodeCallback>),
+    Request(Callback<PortCallback>),
 }
 
 #[derive(Default)]
@@ -58,71 +56,72 @@ struct Entry {
 }
 
 impl Server {
-    /// Without devices and callbacks.
-    pub fn new(idle: Idle) -> Self {
+    /// A server without devices and callbacks.
+    pub fn new(idle: IdlePolicy) -> Self {
         Self {
-            serving: Serving::new(idle),
-            registered: Mutex::default(),
+            server: server::Server::new(idle),
+            registrations: Mutex::default(),
             devices: Mutex::default(),
             users: AtomicUsize::new(0),
         }
     }
 
-    /// Serves an opcode.
+    /// Registers the callback of an opcode.
     pub fn register(&self, opcode: u32, handler: Handler) -> Result<(), Status> {
-        let mut registered = self.open_registered()?;
-        let is_of_libc = registered.libc.is_some() && libc::OPCODES.contains(&opcode);
-        if is_of_libc || registered.handlers.contains_key(&opcode) {
-            return Err(Status::HANDLED_OPCODE);
+        let mut registrations = self.modifiable_registrations()?;
+        let is_of_libc = registrations.libc.is_some() && libc::OPCODES.contains(&opcode);
+        if is_of_libc || registrations.handlers.contains_key(&opcode) {
+            return Err(Status::DUPLICATE_OPCODE);
         }
-        registered.handlers.insert(opcode, handler);
+        registrations.handlers.insert(opcode, handler);
         Ok(())
     }
 
-    /// Serves the opcodes of LLVM's libc.
+    /// Registers the services of LLVM's libc.
     pub fn register_libc(&self, libc: Libc) -> Result<(), Status> {
-        let mut registered = self.open_registered()?;
-        let mut handled = registered.handlers.range(libc::OPCODES);
-        if registered.libc.is_some() || handled.next().is_some() {
-            return Err(Status::HANDLED_OPCODE);
+        let mut registrations = self.modifiable_registrations()?;
+        let mut handled = registrations.handlers.range(libc::OPCODES);
+        if registrations.libc.is_some() || handled.next().is_some() {
+            return Err(Status::DUPLICATE_OPCODE);
         }
-        registered.libc = Some(Arc::new(libc));
+        registrations.libc = Some(Arc::new(libc));
         Ok(())
     }
 
-    /// Tells of calls that are dropped.
-    pub fn register_fault(&self, callback: Callback<FaultCallback>) -> Result<(), Status> {
-        self.open_registered()?.fault = Some(callback);
+    /// Registers the callback for dropped calls.
+    pub fn register_fault_callback(&self, callback: Callback<FaultCallback>) -> Result<(), Status> {
+        self.modifiable_registrations()?.fault = Some(callback);
         Ok(())
     }
 
-    fn open_registered(&self) -> Result<MutexGuard<'_, Registered>, Status> {
-        let registered = lock(&self.registered);
-        match registered.devices {
-            0 => Ok(registered),
-            _ => Err(Status::TOO_LATE),
+    /// The registrations, if no device was added yet.
+    fn modifiable_registrations(&self) -> Result<MutexGuard<'_, Registrations>, Status> {
+        let registrations = lock(&self.registrations);
+        match registrations.devices {
+            0 => Ok(registrations),
+            _ => Err(Status::ALREADY_STARTED),
         }
     }
 
-    /// Serves a device.
-    pub fn add(&self, options: &DeviceOptions) -> Result<CDevice, Status> {
+    /// Adds a device.
+    pub fn add_device(&self, options: &DeviceOptions) -> Result<CDevice, Status> {
         let layout = Layout::new(options.ports, options.lanes)?;
         let opcodes = options.opcodes()?;
-        let registered = {
-            let mut registered = lock(&self.registered);
-            registered.devices += 1;
-            registered.clone()
+        let registrations = {
+            let mut registrations = lock(&self.registrations);
+            registrations.devices += 1;
+            registrations.clone()
         };
-        let added = self.add_with(registered, options, layout, opcodes);
+        let added = self.add_device_with(registrations, options, layout, opcodes);
         if added.is_err() {
-            lock(&self.registered).devices -= 1;
+            lock(&self.registrations).devices -= 1;
         }
         added
     }
 
-    fn add_with(
+    fn add_device_with(
         &self,
-        registered: Registered,
+        registrations: Registrations,
         options: &DeviceOptions,
         layout: Layout,
         opcodes: Opcodes,
@@ -134,29 +133,29 @@ impl Server {
                 handle: devices.last,
             }
         };
-        // What can fail and takes nothing of the program's comes first.
+        // Fallible steps that take no resources of the program come first.
         let is_added = Arc::new(AtomicBool::new(false));
-        let handlers = Arc::new(registered.handlers(device, &is_added)?);
+        let handlers = Arc::new(registrations.handlers(device, &is_added)?);
         let memory = region(options, layout)?;
         is_added.store(true, Ordering::Release);
         let served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
-        // Under one lock: a callback may remove its device at once.
+        // Both under one lock, because a callback may remove its device at once.
         let mut devices = lock(&self.devices);
-        let id = self.serving.add(served);
+        let id = self.server.add_device(served);
         let size = layout.size();
         let entry = Entry { id, memory, size };
         devices.by_handle.insert(device.handle, entry);
         Ok(device)
     }
 
-    /// Serves a device no longer.
-    pub fn remove(&self, device: CDevice) -> Result<(), Status> {
+    /// Removes a device.
+    pub fn remove_device(&self, device: CDevice) -> Result<(), Status> {
         let entry = lock(&self.devices).by_handle.remove(&device.handle);
         let entry = entry.ok_or(Status::NO_DEVICE)?;
-        Ok(self.serving.remove(entry.id)?)
+        Ok(self.server.remove_device(entry.id)?)
     }
 
-    /// The memory of a device, and its bytes.
+    /// Address and size of the memory of a device.
     pub fn buffer(&self, device: CDevice) -> Result<(NonNull<u8>, usize), Status> {
         let devices = lock(&self.devices);
         let entry = devices.by_handle.get(&device.handle);
@@ -164,30 +163,30 @@ impl Server {
         Ok((entry.memory.start(), entry.size))
     }
 
-    /// Once around. Gives whether there was anything.
+    /// Polls all devices once. Returns whether any call was served.
     pub fn poll(&self) -> bool {
-        let _use = Use::new(&self.users);
-        self.serving.poll()
+        let _guard = ServingGuard::new(&self.users);
+        self.server.poll()
     }
 
-    /// Until the end; not in a callback, whose own call would never end.
+    /// Serves until drained or stopped. Fails in a callback, whose own call would never end.
     pub fn serve(&self) -> Result<(), Status> {
         if DEPTH.get() > 0 {
             return Err(Status::BUSY);
         }
-        let _use = Use::new(&self.users);
-        self.serving.serve();
+        let _guard = ServingGuard::new(&self.users);
+        self.server.serve();
         Ok(())
     }
 
-    /// Lets [`Self::serve`] come to its end.
-    pub fn end(&self) {
-        self.serving.end();
+    /// Makes [`Self::serve`] return once all calls are answered.
+    pub fn drain(&self) {
+        self.server.drain();
     }
 
-    /// Lets [`Self::serve`] return at once.
+    /// Makes [`Self::serve`] return at once.
     pub fn stop(&self) {
-        self.serving.stop();
+        self.server.stop();
     }
 
     /// Whether a thread polls or serves.
@@ -196,7 +195,7 @@ impl Server {
     }
 }
 
-impl Registered {
+impl Registrations {
     fn handlers(self, device: CDevice, is_added: &Arc<AtomicBool>) -> Result<Handlers, Status> {
         let mut handlers = Handlers::new();
         if let Some(libc) = self.libc {
@@ -204,11 +203,11 @@ impl Registered {
         }
         for (opcode, handler) in self.handlers {
             match handler {
-                Handler::Call(callback) => {
-                    handlers.talk(opcode, move |port| call::serve(port, device, callback))?;
+                Handler::Session(callback) => {
+                    handlers.on_session(opcode, move |port| call::serve(port, device, callback))?;
                 }
-                Handler::Reply(callback) => {
-                    handlers.reply(opcode, move |packets| callback.each(packets))?;
+                Handler::Request(callback) => {
+                    handlers.on_request(opcode, move |packets| callback.each(packets))?;
                 }
             }
         }
@@ -219,21 +218,21 @@ impl Registered {
     }
 }
 
-/// Tells the program of a call that was dropped.
-fn report(dropped: &Dropped, device: CDevice, callback: Callback<FaultCallback>) {
-    // No fault has a zero byte in its sentence.
+/// Reports a dropped call to the program.
+fn report(dropped: &DroppedCall, device: CDevice, callback: Callback<FaultCallback>) {
+    // No message of a fault contains a zero byte.
     let text = CString::new(dropped.fault.to_string()).unwrap_or_default();
-    callback.dropped(&CFault {
+    callback.report(&CFault {
         device,
-        port: dropped.port,
+        port: dropped.port.get(),
         opcode: dropped.opcode,
-        status: Status::of_fault(&dropped.fault).0,
+        status: Status::from_fault(&dropped.fault).0,
         reserved: 0,
         text: text.as_ptr(),
     });
 }
 
-/// The memory of a device: that of the program, or what its function allocates, or memory of the process.
+/// Memory of a device: given by the program, allocated by its function, or memory of this process.
 fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
     let size = layout.size();
     let alloc = options
@@ -243,21 +242,21 @@ fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
     match (NonNull::new(options.memory), alloc) {
         (Some(memory), _) => {
             let given = usize::try_from(options.memory_size).unwrap_or(usize::MAX);
-            // SAFETY: the header says what the memory is, and for how long.
-            let memory = unsafe { Shared::new(memory.cast(), given, layout) }?;
+            // SAFETY: the header requires the size and lifetime of the memory.
+            let memory = unsafe { SharedMemory::new(memory.cast(), given, layout) }?;
             Ok(Region::new(memory, move |start| release(start, free)))
         }
         (None, Some(alloc)) => {
             let start = alloc.alloc(size as u64);
             let start = NonNull::new(start).ok_or(Status::OUT_OF_MEMORY)?;
-            // SAFETY: as the header says of what the function gives.
-            let memory = unsafe { Shared::new(start.cast(), size, layout) };
+            // SAFETY: the header requires the size and lifetime of what the function returns.
+            let memory = unsafe { SharedMemory::new(start.cast(), size, layout) };
             let memory = memory.inspect_err(|_| {
                 if let Some(free) = free {
                     free.free(start.as_ptr());
                 }
             })?;
-            // SAFETY: as many bytes were asked for, and nothing else knows of them yet.
+            // SAFETY: the function has allocated as many bytes, and nothing else uses them yet.
             unsafe { start.cast::<u8>().write_bytes(0, size) };
             Ok(Region::new(memory, move |start| release(start, free)))
         }
@@ -272,14 +271,14 @@ fn release(start: NonNull<u8>, free: Option<Callback<Free>>) {
 }
 
 thread_local! {
-    /// How often this thread polls or serves: above 0 in callbacks.
+    /// Nesting of `poll` and `serve` on this thread; above 0 in callbacks.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A thread that polls or serves.
-struct Use<'s>(&'s AtomicUsize);
+/// Counts a thread inside `poll` or `serve`.
+struct ServingGuard<'s>(&'s AtomicUsize);
 
-impl<'s> Use<'s> {
+impl<'s> ServingGuard<'s> {
     fn new(users: &'s AtomicUsize) -> Self {
         users.fetch_add(1, Ordering::AcqRel);
         DEPTH.set(DEPTH.get() + 1);
@@ -287,14 +286,14 @@ impl<'s> Use<'s> {
     }
 }
 
-impl Drop for Use<'_> {
+impl Drop for ServingGuard<'_> {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Nothing that is locked here is left half-done by a panic.
+/// Locks `mutex`, ignoring poison: no panic leaves the contents inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

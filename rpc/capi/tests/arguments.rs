@@ -9,8 +9,8 @@ use std::ptr::{null, null_mut};
 use gpurpc::Layout;
 use gpurpc_capi::*;
 use support::{
-    CALL, HANDLED_OPCODE, INVALID_ARGUMENT, INVALID_LANE_SIZE, INVALID_MEMORY, INVALID_PORT_COUNT,
-    NO_DEVICE, OUT_OF_MEMORY, STRUCT_SIZE, SUCCESS, Server, TOO_LATE, options,
+    ALREADY_STARTED, CALL, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_LANE_SIZE, INVALID_MEMORY,
+    INVALID_PORT_COUNT, INVALID_STRUCT_SIZE, NO_DEVICE, OUT_OF_MEMORY, SUCCESS, Server, options,
 };
 
 unsafe extern "C" fn nothing(_: *mut Call, _: *mut c_void) {}
@@ -31,7 +31,7 @@ unsafe extern "C" fn fault(_: *const CFault, _: *mut c_void) {}
 fn order_and_arguments_are_checked() {
     let server = Server::new();
     assert_eq!(server.register(CALL, nothing, &()), SUCCESS);
-    assert_eq!(server.register(CALL, nothing, &()), HANDLED_OPCODE);
+    assert_eq!(server.register(CALL, nothing, &()), DUPLICATE_OPCODE);
     assert_eq!(server.add(&options(0, 1)), Err(INVALID_PORT_COUNT));
     assert_eq!(server.add(&options(4097, 1)), Err(INVALID_PORT_COUNT));
     assert_eq!(server.add(&options(1, 16)), Err(INVALID_LANE_SIZE));
@@ -40,7 +40,7 @@ fn order_and_arguments_are_checked() {
         ..options(1, 1)
     };
     for size in [0, 8, size_of::<DeviceOptions>() as u64 - 8, u64::MAX] {
-        assert_eq!(server.add(&newer(size)), Err(STRUCT_SIZE), "{size}");
+        assert_eq!(server.add(&newer(size)), Err(INVALID_STRUCT_SIZE), "{size}");
     }
     let unknown = DeviceOptions {
         opcodes: 2,
@@ -50,7 +50,7 @@ fn order_and_arguments_are_checked() {
     // What was refused keeps nobody from registering.
     assert_eq!(server.register(CALL + 1, nothing, &()), SUCCESS);
     let device = server.add(&options(1, 1)).expect("it can be added");
-    assert_eq!(server.register(CALL + 2, nothing, &()), TOO_LATE);
+    assert_eq!(server.register(CALL + 2, nothing, &()), ALREADY_STARTED);
 
     assert_eq!(server.buffer(device).map(|(_, size)| size), Ok(88));
     assert_eq!(server.remove(device), SUCCESS);
@@ -186,27 +186,27 @@ fn null_is_an_argument_too() {
         for status in [
             gpurpc_register_callback(null_mut(), 1, Some(nothing), data),
             gpurpc_register_callback(server.0, 1, None, data),
-            gpurpc_register_reply(null_mut(), 1, Some(keep), data),
-            gpurpc_register_reply(server.0, 1, None, data),
-            gpurpc_register_fault(null_mut(), Some(fault), data),
-            gpurpc_register_fault(server.0, None, data),
+            gpurpc_register_request(null_mut(), 1, Some(keep), data),
+            gpurpc_register_request(server.0, 1, None, data),
+            gpurpc_register_fault_callback(null_mut(), Some(fault), data),
+            gpurpc_register_fault_callback(server.0, None, data),
             gpurpc_buffer_size(1, 1, null_mut()),
             gpurpc_device_add(server.0, null(), &mut CDevice::default()),
             gpurpc_device_add(server.0, &options(1, 1), null_mut()),
             gpurpc_device_remove(null_mut(), CDevice::default()),
             gpurpc_device_buffer(null_mut(), CDevice::default(), null_mut(), null_mut()),
-            gpurpc_client_fill(null_mut(), 552, 0, 1),
+            gpurpc_client_init(null_mut(), 552, 0, 1),
             gpurpc_poll(null_mut(), null_mut()),
             gpurpc_serve(null_mut()),
-            gpurpc_end(null_mut()),
+            gpurpc_drain(null_mut()),
             gpurpc_stop(null_mut()),
             gpurpc_recv(none, None, data),
             gpurpc_send(none, None, data),
             gpurpc_recv_and_send(none, None, data),
             gpurpc_recv_n(none, Some(take), data),
             gpurpc_send_n(none, Some(give), data),
-            gpurpc_port_at_end(none, Some(end), data),
-            gpurpc_work(none, Some(end), data),
+            gpurpc_port_on_close(none, Some(end), data),
+            gpurpc_run_blocking(none, Some(end), data),
             gpurpc_port_fail(none),
         ] {
             assert_eq!(status, INVALID_ARGUMENT);
@@ -227,7 +227,7 @@ fn a_client_is_filled_in() {
     let mut client = [0xff_u8; 560];
     let fill_with = |client: &mut [u8; 560], size, buffer, ports| {
         // SAFETY: there are as many bytes.
-        unsafe { gpurpc_client_fill(client.as_mut_ptr().cast(), size, buffer, ports) }
+        unsafe { gpurpc_client_init(client.as_mut_ptr().cast(), size, buffer, ports) }
     };
     let fill = |client: &mut [u8; 560], size, ports| fill_with(client, size, 1 << 40, ports);
     assert_eq!(fill(&mut client, 551, 64), INVALID_MEMORY);

@@ -55,7 +55,7 @@ unsafe extern "C" fn answer(port: *mut Call, data: *mut c_void) {
             seen.opcode = gpurpc_port_opcode(port);
             seen.mask = gpurpc_port_lane_mask(port);
         });
-        assert_eq!(gpurpc_port_at_end(port, Some(end), data), SUCCESS);
+        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
         assert_eq!(gpurpc_recv_and_send(port, Some(increment), data), SUCCESS);
     }
 }
@@ -86,7 +86,10 @@ fn lanes_that_take_part_are_answered() -> Result<(), Error> {
         let seen = seen.borrow();
         assert_eq!((seen.began, seen.ended), (1, 1));
         assert_eq!((seen.opcode, seen.mask), (CALL, mask));
-        assert_eq!(seen.lanes, gpurpc::Lanes::of(mask).collect::<Vec<_>>());
+        assert_eq!(
+            seen.lanes,
+            gpurpc::Lanes::from_mask(mask).collect::<Vec<_>>()
+        );
     }
     Ok(())
 }
@@ -160,7 +163,7 @@ unsafe extern "C" fn join(port: *mut Call, data: *mut c_void) {
         assert_eq!(gpurpc_recv_n(port, Some(keep), memory), SUCCESS);
         assert_eq!(gpurpc_send_n(port, Some(give), memory), SUCCESS);
         assert_eq!(gpurpc_recv(port, Some(count), memory), SUCCESS);
-        assert_eq!(gpurpc_port_at_end(port, Some(end), data), SUCCESS);
+        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
     }
 }
 
@@ -263,7 +266,7 @@ fn calls_that_are_dropped_are_told() {
     let server = Server::new();
     let data = std::ptr::from_ref(&faults).cast_mut().cast();
     // SAFETY: the server is there.
-    let registered = unsafe { gpurpc_register_fault(server.0, Some(fault), data) };
+    let registered = unsafe { gpurpc_register_fault_callback(server.0, Some(fault), data) };
     assert_eq!(registered, SUCCESS);
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
     assert_eq!(server.register(CALL + 1, begin_to_fail, &()), SUCCESS);
@@ -276,10 +279,20 @@ fn calls_that_are_dropped_are_told() {
     assert_ne!(device, other);
     let client = server.client(device, &options);
     let calls = [
-        (CALL, 101, 0x100b, "a message of 101 bytes; 100 are allowed"),
-        (CALL + 1, 0, 0x100c, "a callback let the call fail"),
-        (CALL + 3, 0, 0x100c, "a callback let the call fail"),
-        (CALL + 2, 0, 0x1001, "there is no handler for the opcode"),
+        (
+            CALL,
+            101,
+            0x100b,
+            "message of 101 bytes exceeds the limit of 100",
+        ),
+        (CALL + 1, 0, 0x100c, "a callback called gpurpc_port_fail"),
+        (CALL + 3, 0, 0x100c, "a callback called gpurpc_port_fail"),
+        (
+            CALL + 2,
+            0,
+            0x1001,
+            "no handler is registered for the opcode",
+        ),
     ];
     for (port, (opcode, size, status, text)) in (0..).zip(calls) {
         let mut call = client.open(opcode, 1);
@@ -339,7 +352,7 @@ fn replies_change_packets_in_place() {
     let server = Server::new();
     let data: *mut c_void = std::ptr::from_ref(&seen).cast_mut().cast();
     // SAFETY: the server is there.
-    let registered = unsafe { gpurpc_register_reply(server.0, CALL, Some(increment), data) };
+    let registered = unsafe { gpurpc_register_request(server.0, CALL, Some(increment), data) };
     assert_eq!(registered, SUCCESS);
     let options = options(1, 64);
     let device = server.add(&options).expect("it can be added");

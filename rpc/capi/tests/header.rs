@@ -11,6 +11,7 @@ const CODE: [&str; 2] = [
     include_str!("../src/port.rs"),
 ];
 const CALLBACKS: &str = include_str!("../src/callback.rs");
+const CALL: &str = include_str!("../src/call.rs");
 const STATUSES: &str = include_str!("../src/status.rs");
 
 /// A type of the code in C.
@@ -126,9 +127,9 @@ fn functions_have_the_same_types() {
 
 #[test]
 fn function_pointers_have_the_same_types() {
-    let mut code: Vec<_> = CALLBACKS
-        .split("\npub type ")
-        .skip(1)
+    let mut code: Vec<_> = [CALLBACKS, CALL]
+        .iter()
+        .flat_map(|code| code.split("\npub type ").skip(1))
         .map(|rest| {
             let (name, rest) = rest.split_once(" =").unwrap();
             let (_, rest) = rest.split_once("extern \"C\" fn(").unwrap();
@@ -245,9 +246,9 @@ fn structs_have_the_same_members() {
         ServerOptions,
         "gpurpc_server_options",
         struct_size,
-        spins,
-        yields,
-        longest_sleep
+        spin_count,
+        yield_count,
+        max_sleep_ns
     );
     same!(
         DeviceOptions,
@@ -278,7 +279,7 @@ fn structs_have_the_same_members() {
         free,
         system,
         host_call,
-        end,
+        release,
         data,
         file_limit,
         read_limit,

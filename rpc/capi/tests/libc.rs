@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use gpurpc::client::Call as ClientCall;
-use gpurpc::memory::Shared;
+use gpurpc::memory::SharedMemory;
 use gpurpc::opcode;
 use gpurpc_capi::*;
 use support::{
-    HANDLED_OPCODE, INVALID_ARGUMENT, STRUCT_SIZE, SUCCESS, Server, TOO_LATE, Turns, options,
+    ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, Polling, SUCCESS,
+    Server, options,
 };
 
 const INVALID_MEMORY: c_int = 0x1005;
@@ -156,7 +157,7 @@ fn none() -> LibcOptions {
         free: None,
         system: None,
         host_call: None,
-        end: None,
+        release: None,
         data: null_mut(),
         file_limit: 0,
         read_limit: 0,
@@ -175,7 +176,7 @@ fn all(host: &'static Host) -> LibcOptions {
         free: Some(free),
         system: Some(system),
         host_call: Some(host_call),
-        end: Some(end),
+        release: Some(end),
         data: std::ptr::from_ref(host).cast_mut().cast(),
         ..none()
     }
@@ -186,7 +187,7 @@ fn register(server: &Server, options: &LibcOptions) -> c_int {
     unsafe { gpurpc_register_libc(server.0, options) }
 }
 
-type Open<'c> = ClientCall<'c, Shared, Turns<'c>>;
+type Open<'c> = ClientCall<'c, SharedMemory, Polling<'c>>;
 
 fn words(call: &mut Open<'_>, words: &[u64]) {
     call.send(|packets| {
@@ -341,20 +342,20 @@ fn an_opcode_is_served_by_one() {
     unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
     let server = Server::new();
     assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
-    assert_eq!(register(&server, &none()), HANDLED_OPCODE);
+    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
 
     let server = Server::new();
     assert_eq!(register(&server, &none()), SUCCESS);
-    assert_eq!(register(&server, &none()), HANDLED_OPCODE);
-    assert_eq!(server.register(opcode::MALLOC, own, &()), HANDLED_OPCODE);
-    assert_eq!(server.register(opcode::SYSTEM, own, &()), HANDLED_OPCODE);
+    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
+    assert_eq!(server.register(opcode::MALLOC, own, &()), DUPLICATE_OPCODE);
+    assert_eq!(server.register(opcode::SYSTEM, own, &()), DUPLICATE_OPCODE);
     let increment = opcode::TEST_INCREMENT;
     assert_eq!(server.register(increment, own, &()), SUCCESS);
     server.add(&options(1, 1)).expect("it can be added");
 
     let server = Server::new();
     server.add(&options(1, 1)).expect("it can be added");
-    assert_eq!(register(&server, &none()), TOO_LATE);
+    assert_eq!(register(&server, &none()), ALREADY_STARTED);
 }
 
 #[test]
@@ -382,7 +383,7 @@ fn wrong_options_are_refused() {
         struct_size: 8,
         ..none()
     };
-    assert_eq!(register(&server, &old), STRUCT_SIZE);
+    assert_eq!(register(&server, &old), INVALID_STRUCT_SIZE);
 
     // It is there, and gone when a device is added.
     let root = path(folder.path());
@@ -395,7 +396,7 @@ fn wrong_options_are_refused() {
     let added = server.add(&support::options(1, 1));
     assert_eq!(added.map(|device| device.handle), Err(INVALID_ROOT));
     // There is no device yet: it is not too late.
-    assert_eq!(register(&server, &none()), HANDLED_OPCODE);
+    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
 }
 
 /// A program gives back itself what it had given: nothing of it is taken before all else is right.
@@ -422,7 +423,7 @@ fn a_device_that_cannot_be_added_takes_nothing() {
         let root = root.expect("no folder has a NUL");
         let options = LibcOptions {
             root: root.as_ptr(),
-            end: Some(end),
+            release: Some(end),
             data: (&raw const ended).cast_mut().cast(),
             ..none()
         };

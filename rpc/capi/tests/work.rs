@@ -68,9 +68,9 @@ unsafe extern "C" fn slow(port: *mut Call, data: *mut c_void) {
     unsafe {
         let task = gpurpc_port_alloc(port, size_of::<Task>() as u64);
         (*task.cast::<Task>()).gate = data.cast();
-        assert_eq!(gpurpc_port_at_end(port, Some(end), data), SUCCESS);
+        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
         assert_eq!(gpurpc_recv(port, Some(keep), task), SUCCESS);
-        assert_eq!(gpurpc_work(port, Some(wait), task), SUCCESS);
+        assert_eq!(gpurpc_run_blocking(port, Some(wait), task), SUCCESS);
         assert_eq!(gpurpc_send(port, Some(tell), task), SUCCESS);
     }
 }

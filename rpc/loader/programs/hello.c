@@ -25,7 +25,7 @@ extern "C" {
 DEVICE gpurpc_client_t __llvm_rpc_client;
 
 /* Writes a text of each thread to the standard output. Gives how many of its bytes were written. */
-GPURPC_CLIENT_FN uint64_t print(const char *text, uint64_t size) {
+GPURPC_DETAIL_FN uint64_t print(const char *text, uint64_t size) {
     gpurpc_call_t call = gpurpc_client_open(&__llvm_rpc_client, GPURPC_OPCODE_WRITE_TO_STDOUT);
     gpurpc_call_send_n(&call, text, size);
     size = gpurpc_call_recv(&call)->data[0];
@@ -36,7 +36,7 @@ GPURPC_CLIENT_FN uint64_t print(const char *text, uint64_t size) {
 KERNEL void _start(int argc, char **argv, char **envp, int *result);
 KERNEL void _start(int argc, char **argv, char **envp, int *result) {
     char text[] = "hello from lane 00\n";
-    uint32_t lane = gpurpc_lane();
+    uint32_t lane = gpurpc_lane_id();
     (void)argc, (void)argv, (void)envp;
     text[16] = (char)('0' + lane / 10);
     text[17] = (char)('0' + lane % 10);

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gpurpc::host;
-use gpurpc::memory::{Region, Shared};
-use gpurpc::server::{Device, Dropped, Handlers, Idle, Limits, Opcodes, Server};
+use gpurpc::libc;
+use gpurpc::memory::{Region, SharedMemory};
+use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, Server};
 use gpurpc::{Layout, opcode};
 
 use crate::error::{Code, Error, Result};
@@ -72,10 +72,10 @@ impl Services {
             opcodes,
         } = *wires;
         // SAFETY: the memory is never freed, and nothing else here touches it from now on.
-        let shared = unsafe { Shared::new(memory.host(), memory.size(), layout) };
+        let shared = unsafe { SharedMemory::new(memory.host(), memory.size(), layout) };
         let region = Region::new(shared.map_err(refused)?, |_| {});
-        let server = Arc::new(Server::new(Idle::default()));
-        server.add(Device::new(
+        let server = Arc::new(Server::new(IdlePolicy::default()));
+        server.add_device(Device::new(
             region,
             Arc::new(handlers),
             Limits::default(),
@@ -101,12 +101,12 @@ impl Services {
 
     /// How many calls are under way.
     pub fn open(&self) -> usize {
-        self.server.open()
+        self.server.open_calls()
     }
 
     /// Answers what a kernel that has ended had asked for. Gives whether that was done in time.
     pub fn settle(&self, until: Instant) -> bool {
-        while !self.server.settle() {
+        while !self.server.poll_idle() {
             if Instant::now() >= until {
                 return false;
             }
@@ -123,7 +123,7 @@ fn handlers(
     root: Option<&Path>,
     end: Sender<End>,
 ) -> Result<Handlers> {
-    let mut services = host::Services::new();
+    let mut services = libc::Services::new();
     if let Some(root) = root {
         services = services.files(root).map_err(|e| {
             let message = format!("cannot open the folder `{}`: {e}", root.display());
@@ -159,7 +159,7 @@ fn handlers(
     let registered = services.register(&mut handlers);
     let registered = registered.and_then(|()| {
         // What LLVM's tests ask their loader for, and what measures a round trip.
-        handlers.reply(opcode::TEST_INCREMENT, |packets| {
+        handlers.on_request(opcode::TEST_INCREMENT, |packets| {
             for lane in packets.lanes() {
                 packets.set_word(lane, 0, packets.word(lane, 0).wrapping_add(1));
             }
@@ -192,8 +192,8 @@ fn or_warn<T>(result: Result<T>) -> Option<T> {
         .ok()
 }
 
-fn warn(dropped: &Dropped) {
-    let Dropped {
+fn warn(dropped: &DroppedCall) {
+    let DroppedCall {
         port,
         opcode,
         fault,

@@ -1,4 +1,4 @@
-//! The end that asks, for threads of the host that stand for warps: in tests, and to measure.
+//! Client side of the protocol, for host threads that act as warps in tests and benchmarks.
 //!
 //! On a device the client is `gpurpc_client.h`, or LLVM's libc.
 
@@ -6,26 +6,26 @@ use alloc::vec::Vec;
 use core::hint;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::layout::{MAX_PORTS, PACKET_SIZE};
+use crate::handshake::Handshake;
+use crate::layout::{MAX_PORTS, PACKET_SIZE, PortIndex};
 use crate::memory::{Memory, Side};
-use crate::packets::{FIRST, Lanes, Packets, Parts};
-use crate::turn::Turns;
+use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
 
-/// A bit for each port that a warp has taken.
+/// One lock bit for each port.
 pub trait Locks {
-    /// Takes a port, unless it is taken; acquiring.
-    fn try_lock(&self, port: u32) -> bool;
+    /// Locks a port and returns true, unless it is locked. Acquire ordering.
+    fn try_lock(&self, port: PortIndex) -> bool;
 
-    /// Gives a port back; releasing.
-    fn unlock(&self, port: u32);
+    /// Unlocks a port. Release ordering.
+    fn unlock(&self, port: PortIndex);
 
-    /// What a thread does between two looks at what it waits for.
+    /// Pauses between two polls of a waiting thread.
     fn relax(&self) {
         hint::spin_loop();
     }
 }
 
-/// Locks in memory of the process.
+/// Locks in memory of this process.
 #[derive(Debug)]
 pub struct HostLocks {
     ports: Vec<AtomicU32>,
@@ -33,16 +33,15 @@ pub struct HostLocks {
 }
 
 impl HostLocks {
-    /// For threads that keep their processor while they wait.
+    /// Locks for threads that spin while they wait.
     pub fn new() -> Self {
         Self {
-            // As many as the most ports that there can be.
             ports: (0..MAX_PORTS / 32).map(|_| AtomicU32::new(0)).collect(),
             relax: hint::spin_loop,
         }
     }
 
-    /// For threads that let others run while they wait, as there may be more of them than processors.
+    /// Locks for threads that yield while they wait, because there may be more of them than processors.
     #[cfg(feature = "std")]
     pub fn yielding() -> Self {
         Self {
@@ -59,13 +58,14 @@ impl Default for HostLocks {
 }
 
 impl Locks for HostLocks {
-    fn try_lock(&self, port: u32) -> bool {
-        let bit = 1 << (port % 32);
-        self.ports[port as usize / 32].fetch_or(bit, Ordering::Acquire) & bit == 0
+    fn try_lock(&self, port: PortIndex) -> bool {
+        let bit = 1 << (port.get() % 32);
+        self.ports[port.slot() / 32].fetch_or(bit, Ordering::Acquire) & bit == 0
     }
 
-    fn unlock(&self, port: u32) {
-        self.ports[port as usize / 32].fetch_and(!(1 << (port % 32)), Ordering::Release);
+    fn unlock(&self, port: PortIndex) {
+        let bit = 1 << (port.get() % 32);
+        self.ports[port.slot() / 32].fetch_and(!bit, Ordering::Release);
     }
 
     fn relax(&self) {
@@ -73,7 +73,7 @@ impl Locks for HostLocks {
     }
 }
 
-/// A client. Any number of threads use it at once, each for a warp.
+/// A client. Any number of threads, one for each warp, use it at the same time.
 #[derive(Debug)]
 pub struct Client<M, L> {
     memory: M,
@@ -81,7 +81,7 @@ pub struct Client<M, L> {
 }
 
 impl<M: Memory, L: Locks> Client<M, L> {
-    /// A client in memory that was zero when the first one began.
+    /// Uses memory that was zero before its first client.
     pub fn new(memory: M, locks: L) -> Self {
         Self { memory, locks }
     }
@@ -96,19 +96,19 @@ impl<M: Memory, L: Locks> Client<M, L> {
         &self.locks
     }
 
-    /// Takes a port for the lanes of a mask, and begins a call; the first port that is free. The call
-    /// ends when the port is dropped.
+    /// Locks the first free port for the lanes of a mask and begins a call, which ends when it is dropped.
     pub fn try_open(&self, opcode: u32, mask: u64) -> Option<Call<'_, M, L>> {
-        (0..self.memory.layout().ports()).find_map(|port| self.try_open_at(port, opcode, mask))
+        let mut ports = self.memory.layout().port_indices();
+        ports.find_map(|port| self.try_open_at(port, opcode, mask))
     }
 
-    /// Takes this port, if it is free.
-    pub fn try_open_at(&self, port: u32, opcode: u32, mask: u64) -> Option<Call<'_, M, L>> {
+    /// Locks this port, if it is free, and begins a call.
+    pub fn try_open_at(&self, port: PortIndex, opcode: u32, mask: u64) -> Option<Call<'_, M, L>> {
         if !self.locks.try_lock(port) {
             return None;
         }
         let outbox = self.memory.outbox(Side::Client, port);
-        // A call before may have ended without its answer.
+        // An earlier call may have ended without waiting for its answer.
         if !Side::Client.owns(self.memory.inbox(Side::Client, port), outbox) {
             self.locks.unlock(port);
             return None;
@@ -116,11 +116,11 @@ impl<M: Memory, L: Locks> Client<M, L> {
         self.memory.set_header(port, mask, opcode);
         Some(Call {
             client: self,
-            turns: Some(Turns::new(Side::Client, port, outbox, mask)),
+            handshake: Some(Handshake::new(Side::Client, port, outbox, mask)),
         })
     }
 
-    /// Waits for a port.
+    /// Waits for a free port and begins a call.
     pub fn open(&self, opcode: u32, mask: u64) -> Call<'_, M, L> {
         loop {
             if let Some(call) = self.try_open(opcode, mask) {
@@ -131,46 +131,49 @@ impl<M: Memory, L: Locks> Client<M, L> {
     }
 }
 
-/// A call. It begins with a packet to the server.
+/// An open call. It begins with a packet to the server.
 #[derive(Debug)]
 pub struct Call<'c, M: Memory, L: Locks> {
     client: &'c Client<M, L>,
-    // Until it is dropped.
-    turns: Option<Turns>,
+    /// `None` after the call was dropped.
+    handshake: Option<Handshake>,
 }
 
 impl<M: Memory, L: Locks> Call<'_, M, L> {
     /// The port.
-    pub fn port(&self) -> u32 {
-        self.turns.as_ref().map_or(0, Turns::port)
+    pub fn port(&self) -> PortIndex {
+        let handshake = self.handshake.as_ref();
+        handshake.map_or(PortIndex::new(0), Handshake::port)
     }
 
-    /// Waits for the packets, fills and sends them.
+    /// Waits for ownership of the packets, fills and sends them.
     pub fn send(&mut self, fill: impl FnOnce(&mut Packets<'_, M>)) {
         let memory = &self.client.memory;
-        let Some(turns) = &mut self.turns else { return };
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
         loop {
-            if let Some(mut packets) = turns.sendable(memory) {
+            if let Some(mut packets) = handshake.poll_send(memory) {
                 fill(&mut packets);
-                return turns.sent(memory);
+                return handshake.finish_send(memory);
             }
             self.client.locks.relax();
         }
     }
 
-    /// Waits for packets of the server, and reads them.
+    /// Waits for packets of the server and reads them.
     pub fn recv<T>(&mut self, read: impl FnOnce(&Packets<'_, M>) -> T) -> Option<T> {
         let memory = &self.client.memory;
-        let turns = self.turns.as_mut()?;
+        let handshake = self.handshake.as_mut()?;
         loop {
-            if let Some(packets) = turns.received(memory) {
+            if let Some(packets) = handshake.poll_recv(memory) {
                 return Some(read(&packets));
             }
             self.client.locks.relax();
         }
     }
 
-    /// Sends a message of each lane; `message` has those of lanes that do not take part too.
+    /// Sends a message of each participating lane.
     pub fn send_n<'a>(&mut self, message: impl Fn(u32) -> &'a [u8]) {
         let mut largest = 0;
         self.send(|packets| {
@@ -181,59 +184,56 @@ impl<M: Memory, L: Locks> Call<'_, M, L> {
                 packets.write(lane, 1, bytes);
             }
         });
-        for at in Parts::after_first(largest as u64) {
+        for offset in ChunkOffsets::after_first(largest as u64) {
             self.send(|packets| {
                 for lane in packets.lanes() {
-                    packets.write(
-                        lane,
-                        0,
-                        message(lane).get(at as usize..).unwrap_or_default(),
-                    );
+                    let rest = message(lane).get(offset as usize..).unwrap_or_default();
+                    packets.write(lane, 0, rest);
                 }
             });
         }
     }
 
-    /// Receives a message for each lane: `take` is called with a lane, the size of its message, and the
+    /// Receives a message for each lane: `on_chunk` is called with a lane, the size of its message, and the
     /// next bytes of it.
-    pub fn recv_n(&mut self, mut take: impl FnMut(u32, u64, &[u8])) {
+    pub fn recv_n(&mut self, mut on_chunk: impl FnMut(u32, u64, &[u8])) {
         let mut sizes = [0; 64];
         self.recv(|packets| {
             for lane in packets.lanes() {
-                let mut bytes = [0; FIRST as usize];
+                let mut bytes = [0; FIRST_CHUNK as usize];
                 packets.read(lane, 1, &mut bytes);
                 let size = packets.word(lane, 0);
                 sizes[lane as usize] = size;
-                take(lane, size, &bytes[..size.min(FIRST) as usize]);
+                on_chunk(lane, size, &bytes[..size.min(FIRST_CHUNK) as usize]);
             }
         });
         let largest = sizes.iter().copied().max().unwrap_or(0);
-        for at in Parts::after_first(largest) {
+        for offset in ChunkOffsets::after_first(largest) {
             self.recv(|packets| {
                 for lane in packets.lanes() {
                     let size = sizes[lane as usize];
                     let mut bytes = [0; PACKET_SIZE];
                     packets.read(lane, 0, &mut bytes);
-                    let left = size.saturating_sub(at).min(PACKET_SIZE as u64);
+                    let left = size.saturating_sub(offset).min(PACKET_SIZE as u64);
                     if left > 0 {
-                        take(lane, size, &bytes[..left as usize]);
+                        on_chunk(lane, size, &bytes[..left as usize]);
                     }
                 }
             });
         }
     }
 
-    /// The lanes that take part.
+    /// The participating lanes.
     pub fn lanes(&self) -> Lanes {
-        Lanes::of(self.turns.as_ref().map_or(0, Turns::mask))
+        Lanes::from_mask(self.handshake.as_ref().map_or(0, Handshake::mask))
     }
 }
 
 impl<M: Memory, L: Locks> Drop for Call<'_, M, L> {
     fn drop(&mut self) {
-        if let Some(turns) = self.turns.take() {
-            let port = turns.port();
-            turns.close(&self.client.memory);
+        if let Some(handshake) = self.handshake.take() {
+            let port = handshake.port();
+            handshake.close(&self.client.memory);
             self.client.locks.unlock(port);
         }
     }

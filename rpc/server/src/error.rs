@@ -1,34 +1,46 @@
-//! What can be wrong with a call of this library.
+//! Errors of calls of this library.
 
 use core::fmt;
 
-/// Why a call of this library was refused.
+/// Reason why a call of this library was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A client has 1 to 4096 ports, not this many.
-    Ports(u32),
-    /// A warp has 1, 32 or 64 lanes, not this many.
-    Lanes(u32),
-    /// This much memory is less than a layout takes, or lies at no multiple of 8.
-    Memory(usize),
+    /// Number of ports outside 1 to 4096.
+    InvalidPortCount(u32),
+    /// Number of lanes other than 1, 32 or 64.
+    InvalidLaneSize(u32),
+    /// Memory of this many bytes that is smaller than its layout or not aligned to 8.
+    InvalidMemory(usize),
     /// The device was removed.
     NoDevice,
-    /// There is a handler for this opcode.
-    Handled(u32),
+    /// The opcode already has a handler.
+    DuplicateOpcode(u32),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ports(ports) => write!(f, "{ports} ports: a client has 1 to 4096"),
-            Self::Lanes(lanes) => write!(f, "{lanes} lanes: a warp has 1, 32 or 64"),
-            Self::Memory(size) => write!(
+            Self::InvalidPortCount(ports) => {
+                write!(
+                    f,
+                    "invalid port count {ports}: a client has 1 to 4096 ports"
+                )
+            }
+            Self::InvalidLaneSize(lanes) => {
+                write!(
+                    f,
+                    "invalid lane count {lanes}: a warp has 1, 32 or 64 lanes"
+                )
+            }
+            Self::InvalidMemory(size) => write!(
                 f,
-                "{size} bytes: the memory is too small, or lies at no multiple of 8"
+                "memory of {size} bytes is smaller than the layout or not aligned to 8"
             ),
             Self::NoDevice => f.write_str("the device was removed"),
-            Self::Handled(opcode) => write!(f, "opcode {opcode:#x} has a handler"),
+            Self::DuplicateOpcode(opcode) => {
+                write!(f, "opcode {opcode:#x} already has a handler")
+            }
         }
     }
 }

@@ -1,20 +1,49 @@
-//! Where everything lies in the memory that client and server share.
+//! Layout of the memory that client and server share.
 
-use crate::Error;
+use core::fmt;
 
-/// The most ports of a client: its locks have no more bits.
+use crate::error::Error;
+
+/// Maximum number of ports of a client, which is the number of its lock bits.
 pub const MAX_PORTS: u32 = 4096;
-/// Bytes of a header: the mask of the lanes that take part, and the opcode.
+/// Size in bytes of a header: the mask of the participating lanes, and the opcode.
 pub const HEADER_SIZE: usize = 16;
-/// Bytes of the packet of one lane.
+/// Size in bytes of the packet of one lane.
 pub const PACKET_SIZE: usize = 64;
-/// Words of 8 bytes of the packet of one lane.
+/// Number of words of 8 bytes in the packet of one lane.
 pub const PACKET_WORDS: usize = PACKET_SIZE / 8;
-/// Bytes of a client as LLVM's libc has it in the memory of the device: the number of ports, four
-/// pointers, and a bit for each port that is taken.
+/// Size in bytes of a client as LLVM's libc has it in the memory of the device: the number of ports, four
+/// pointers, and a lock bit for each port.
 pub const CLIENT_SIZE: usize = 552;
 
-/// How many ports a client has, and how many lanes each of them.
+/// Index of a port of a client, below [`Layout::ports`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PortIndex(u32);
+
+impl PortIndex {
+    /// The port with this index.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// The index as a number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The index of an element in an array with one element per port.
+    pub(crate) const fn slot(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for PortIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Number of ports of a client, and of lanes of each port.
 ///
 /// In memory, one behind the other: `u32 primary[ports]`, `u32 secondary[ports]`,
 /// `Header header[ports]`, `Packet packet[ports][lanes]`. The client reads `primary` and writes
@@ -32,65 +61,70 @@ impl Layout {
     /// keep the one that holds it from running.
     pub const fn new(ports: u32, lanes: u32) -> Result<Self, Error> {
         if ports == 0 || ports > MAX_PORTS {
-            return Err(Error::Ports(ports));
+            return Err(Error::InvalidPortCount(ports));
         }
         match lanes {
             1 | 32 | 64 => Ok(Self { ports, lanes }),
-            _ => Err(Error::Lanes(lanes)),
+            _ => Err(Error::InvalidLaneSize(lanes)),
         }
     }
 
-    /// How many calls can be under way at once.
+    /// Number of ports: calls that can be open at once.
     pub const fn ports(self) -> u32 {
         self.ports
     }
 
-    /// How many threads of a warp take part in a call at most.
+    /// Maximum number of threads of a warp that take part in a call.
     pub const fn lanes(self) -> u32 {
         self.lanes
     }
 
-    /// A bit for each lane.
+    /// Bit mask of all lanes.
     pub const fn lane_mask(self) -> u64 {
         u64::MAX >> (64 - self.lanes)
     }
 
-    /// Bytes of all together.
-    pub const fn size(self) -> usize {
-        self.packet(self.ports, 0)
+    /// All ports, in ascending order.
+    pub fn port_indices(self) -> impl Iterator<Item = PortIndex> {
+        (0..self.ports).map(PortIndex)
     }
 
-    /// Where the mailboxes lie that the client reads.
+    /// Size in bytes of the memory.
+    pub const fn size(self) -> usize {
+        self.packet(PortIndex(self.ports), 0)
+    }
+
+    /// Offset of the mailboxes that the client reads.
     pub const fn primary(self) -> usize {
         0
     }
 
-    /// Where the mailboxes lie that the server reads.
+    /// Offset of the mailboxes that the server reads.
     pub const fn secondary(self) -> usize {
         4 * self.ports as usize
     }
 
-    /// Where the header of a port lies.
-    pub const fn header(self, port: u32) -> usize {
-        8 * self.ports as usize + HEADER_SIZE * port as usize
+    /// Offset of the header of a port.
+    pub const fn header(self, port: PortIndex) -> usize {
+        8 * self.ports as usize + HEADER_SIZE * port.slot()
     }
 
-    /// Where the packet of a lane lies.
-    pub const fn packet(self, port: u32, lane: u32) -> usize {
-        let before = port as usize * self.lanes as usize + lane as usize;
-        self.header(self.ports) + PACKET_SIZE * before
+    /// Offset of the packet of a lane.
+    pub const fn packet(self, port: PortIndex, lane: u32) -> usize {
+        let before = port.slot() * self.lanes as usize + lane as usize;
+        self.header(PortIndex(self.ports)) + PACKET_SIZE * before
     }
 
-    /// A client for memory that the device sees at `buffer`, with no port taken: what a program begins
-    /// with on the device. Its lanes are those of the device.
+    /// Bytes of a client for memory that the device sees at `buffer`, with all ports unlocked: the initial
+    /// state on the device. The number of its lanes is that of the device.
     pub fn client(self, buffer: u64) -> [u8; CLIENT_SIZE] {
         let mut client = [0; CLIENT_SIZE];
         client[..4].copy_from_slice(&self.ports.to_ne_bytes());
         let parts = [
             self.primary(),
             self.secondary(),
-            self.header(0),
-            self.packet(0, 0),
+            self.header(PortIndex(0)),
+            self.packet(PortIndex(0), 0),
         ];
         for (at, part) in client[8..40].chunks_exact_mut(8).zip(parts) {
             at.copy_from_slice(&buffer.wrapping_add(part as u64).to_ne_bytes());
@@ -138,10 +172,10 @@ mod tests {
 
     #[test]
     fn others_are_refused() {
-        assert_eq!(Layout::new(0, 32), Err(Error::Ports(0)));
-        assert_eq!(Layout::new(4097, 32), Err(Error::Ports(4097)));
+        assert_eq!(Layout::new(0, 32), Err(Error::InvalidPortCount(0)));
+        assert_eq!(Layout::new(4097, 32), Err(Error::InvalidPortCount(4097)));
         for lanes in [0, 2, 33, 128] {
-            assert_eq!(Layout::new(64, lanes), Err(Error::Lanes(lanes)));
+            assert_eq!(Layout::new(64, lanes), Err(Error::InvalidLaneSize(lanes)));
         }
     }
 

@@ -1,24 +1,24 @@
-//! The packets of a port, one for each lane.
+//! Packets of a port, one for each lane.
 
-use crate::layout::{PACKET_SIZE, PACKET_WORDS};
+use crate::layout::{PACKET_SIZE, PACKET_WORDS, PortIndex};
 use crate::memory::Memory;
 
-/// The packets of the lanes that take part in a call. Those of other lanes are not touched.
+/// Packets of the lanes that take part in a call. Packets of other lanes are not touched.
 ///
-/// Whatever is read may be anything: a device is not trusted. What was read twice may differ.
+/// Any value may be read: a device is not trusted. Two reads of one word may differ.
 pub struct Packets<'m, M: Memory> {
     memory: &'m M,
-    port: u32,
+    port: PortIndex,
     mask: u64,
 }
 
-/// The numbers of the bits of a mask, in rising order.
+/// Numbers of the bits set in a mask, in ascending order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes(u64);
 
 impl Lanes {
-    /// Those of a mask.
-    pub const fn of(mask: u64) -> Self {
+    /// The lanes whose bit is set in `mask`.
+    pub const fn from_mask(mask: u64) -> Self {
         Self(mask)
     }
 }
@@ -34,21 +34,21 @@ impl Iterator for Lanes {
 }
 
 impl<'m, M: Memory> Packets<'m, M> {
-    pub(crate) fn new(memory: &'m M, port: u32, mask: u64) -> Self {
+    pub(crate) fn new(memory: &'m M, port: PortIndex, mask: u64) -> Self {
         let mask = mask & memory.layout().lane_mask();
         Self { memory, port, mask }
     }
 
-    /// The lanes that take part.
+    /// The participating lanes.
     pub fn lanes(&self) -> Lanes {
         Lanes(self.mask)
     }
 
-    /// A word of 8 bytes of a lane's packet, of the eight that it has.
+    /// Reads one of the eight words of 8 bytes of a lane's packet.
     ///
     /// # Panics
     ///
-    /// If the lane is none of the layout's, or there is no such word.
+    /// If the layout has no such lane, or `word` is 8 or more.
     pub fn word(&self, lane: u32, word: usize) -> u64 {
         self.memory.word(self.port, lane, word)
     }
@@ -62,7 +62,7 @@ impl<'m, M: Memory> Packets<'m, M> {
         self.memory.set_word(self.port, lane, word, value);
     }
 
-    /// The bytes of a lane's packet from a word on, as many as there are or `bytes` has room for.
+    /// Reads bytes of a lane's packet, starting at word `from`, until its end or the end of `bytes`.
     ///
     /// # Panics
     ///
@@ -73,8 +73,8 @@ impl<'m, M: Memory> Packets<'m, M> {
         }
     }
 
-    /// Writes bytes into a lane's packet from a word on, as many as have room. What follows the last one
-    /// in its word is zero then.
+    /// Writes bytes into a lane's packet, starting at word `from`, as many as fit. The rest of the last
+    /// word is zeroed.
     ///
     /// # Panics
     ///
@@ -88,33 +88,33 @@ impl<'m, M: Memory> Packets<'m, M> {
     }
 }
 
-/// How a message of any size goes in packets: its size and up to 56 bytes first, then 64 bytes each.
-/// All lanes send as many packets as the one with the largest message needs.
-pub(crate) struct Parts {
+/// Offsets in a message of any size at which its packets after the first one begin. The first packet holds
+/// the size and up to 56 bytes, each further packet 64 bytes. All lanes send as many packets as the lane with
+/// the largest message.
+pub(crate) struct ChunkOffsets {
     largest: u64,
     next: u64,
 }
 
-/// Bytes of a message beside its size in the first packet.
-pub(crate) const FIRST: u64 = (PACKET_SIZE - 8) as u64;
+/// Number of bytes of a message in its first packet, next to the size.
+pub(crate) const FIRST_CHUNK: u64 = (PACKET_SIZE - 8) as u64;
 
-impl Parts {
-    /// Behind the first packet.
+impl ChunkOffsets {
+    /// Offsets behind the first packet, for the size of the largest message.
     pub fn after_first(largest: u64) -> Self {
         Self {
             largest,
-            next: FIRST,
+            next: FIRST_CHUNK,
         }
     }
 }
 
-/// Where in the messages the next packets begin.
-impl Iterator for Parts {
+impl Iterator for ChunkOffsets {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
-        let at = self.next;
-        self.next = at.saturating_add(PACKET_SIZE as u64);
-        (at < self.largest).then_some(at)
+        let offset = self.next;
+        self.next = offset.saturating_add(PACKET_SIZE as u64);
+        (offset < self.largest).then_some(offset)
     }
 }

@@ -3,10 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gpurpc::Layout;
 use gpurpc::client::{Client, Locks};
+use gpurpc::handshake::Handshake;
 use gpurpc::memory::{Memory, Side};
-use gpurpc::turn::Turns;
+use gpurpc::{Layout, PortIndex};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;
@@ -26,6 +26,8 @@ const RIGHT: Orders = Orders {
     lock: Ordering::Acquire,
     unlock: Ordering::Release,
 };
+
+const PORT: PortIndex = PortIndex::new(0);
 
 /// One port of one lane.
 struct Modelled {
@@ -67,47 +69,47 @@ impl Memory for Handle {
         Layout::new(1, 1).expect("one of the sizes")
     }
 
-    fn inbox(&self, side: Side, _: u32) -> u32 {
+    fn inbox(&self, side: Side, _: PortIndex) -> u32 {
         self.mailbox(side).load(self.0.orders.inbox)
     }
 
-    fn outbox(&self, side: Side, _: u32) -> u32 {
+    fn outbox(&self, side: Side, _: PortIndex) -> u32 {
         self.mailbox(side.other()).load(Ordering::Relaxed)
     }
 
-    fn set_outbox(&self, side: Side, _: u32, value: u32) {
+    fn set_outbox(&self, side: Side, _: PortIndex, value: u32) {
         self.mailbox(side.other())
             .store(value, self.0.orders.outbox);
     }
 
-    fn mask(&self, _: u32) -> u64 {
+    fn mask(&self, _: PortIndex) -> u64 {
         self.0.mask.load(Ordering::Relaxed)
     }
 
-    fn opcode(&self, _: u32) -> u32 {
+    fn opcode(&self, _: PortIndex) -> u32 {
         self.0.opcode.load(Ordering::Relaxed)
     }
 
-    fn set_header(&self, _: u32, mask: u64, opcode: u32) {
+    fn set_header(&self, _: PortIndex, mask: u64, opcode: u32) {
         self.0.mask.store(mask, Ordering::Relaxed);
         self.0.opcode.store(opcode, Ordering::Relaxed);
     }
 
-    fn word(&self, _: u32, _: u32, _: usize) -> u64 {
+    fn word(&self, _: PortIndex, _: u32, _: usize) -> u64 {
         self.0.word.load(Ordering::Relaxed)
     }
 
-    fn set_word(&self, _: u32, _: u32, _: usize, value: u64) {
+    fn set_word(&self, _: PortIndex, _: u32, _: usize, value: u64) {
         self.0.word.store(value, Ordering::Relaxed);
     }
 }
 
 impl Locks for Handle {
-    fn try_lock(&self, _: u32) -> bool {
+    fn try_lock(&self, _: PortIndex) -> bool {
         self.0.lock.fetch_or(1, self.0.orders.lock) == 0
     }
 
-    fn unlock(&self, _: u32) {
+    fn unlock(&self, _: PortIndex) {
         self.0.lock.fetch_and(0, self.0.orders.unlock);
     }
 
@@ -123,17 +125,17 @@ fn serve(memory: &Handle, calls: u32) {
 
 fn serve_from(memory: &Handle, calls: u32, mut outbox: u32) {
     for _ in 0..calls {
-        while !Side::Server.owns(memory.inbox(Side::Server, 0), outbox) {
+        while !Side::Server.owns(memory.inbox(Side::Server, PORT), outbox) {
             thread::yield_now();
         }
-        let (mask, opcode) = (memory.mask(0), memory.opcode(0));
+        let (mask, opcode) = (memory.mask(PORT), memory.opcode(PORT));
         assert_eq!(mask, 1);
-        let mut turns = Turns::new(Side::Server, 0, outbox, mask);
-        let mut packets = turns.received(memory).expect("it is the server's");
+        let mut handshake = Handshake::new(Side::Server, PORT, outbox, mask);
+        let mut packets = handshake.poll_recv(memory).expect("it is the server's");
         let value = packets.word(0, 0);
         packets.set_word(0, 0, value + u64::from(opcode));
-        turns.sent(memory);
-        outbox = turns.close(memory);
+        handshake.finish_send(memory);
+        outbox = handshake.close(memory);
     }
 }
 

@@ -10,7 +10,7 @@ use std::thread;
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
 use gpurpc::server::{Device, Handlers, Limits, Opcodes};
-use gpurpc::{Error, Layout};
+use gpurpc::{Error, Layout, PortIndex};
 
 const ADD: u32 = 0x6700_0001;
 const REPLY: u32 = 0x6700_0002;
@@ -22,14 +22,14 @@ struct Numbers(Vec<UnsafeCell<u64>>);
 unsafe impl Sync for Numbers {}
 
 impl Numbers {
-    fn get(&self, port: u32) -> u64 {
+    fn get(&self, port: PortIndex) -> u64 {
         // SAFETY: the caller owns the port.
-        unsafe { *self.0[port as usize].get() }
+        unsafe { *self.0[port.get() as usize].get() }
     }
 
-    fn set(&self, port: u32, number: u64) {
+    fn set(&self, port: PortIndex, number: u64) {
         // SAFETY: the caller owns the port.
-        unsafe { *self.0[port as usize].get() = number }
+        unsafe { *self.0[port.get() as usize].get() = number }
     }
 }
 
@@ -41,7 +41,7 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
         ));
         let mut handlers = Handlers::new();
         let theirs = Arc::clone(&numbers);
-        handlers.talk(ADD, move |mut port| {
+        handlers.on_session(ADD, move |mut port| {
             let numbers = Arc::clone(&theirs);
             async move {
                 let at = port.index();
@@ -53,8 +53,8 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
             }
         })?;
         let theirs = Arc::clone(&numbers);
-        handlers.reply(REPLY, move |packets| {
-            let at = packets.word(0, 0) as u32;
+        handlers.on_request(REPLY, move |packets| {
+            let at = PortIndex::new(packets.word(0, 0) as u32);
             theirs.set(at, theirs.get(at) + 5);
         })?;
         let region = Region::zeroed(Layout::new(ports as u32, 1)?)?;
@@ -77,7 +77,7 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
                 let at = call.port();
                 call.send(|packets| {
                     numbers.set(at, number);
-                    packets.set_word(0, 0, at.into());
+                    packets.set_word(0, 0, at.get().into());
                 });
                 call.recv(|_| assert_eq!(numbers.get(at), number + 5));
             }

@@ -8,7 +8,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use gpurpc::host::printf::Format;
+use gpurpc::libc::printf::Format;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use gpurpc::client::{Call, Client, HostLocks, Locks};
-use gpurpc::host::printf;
+use gpurpc::libc::printf;
 use gpurpc::memory::Region;
 use gpurpc::opcode::{PRINTF_TO_STDOUT, PRINTF_TO_STDOUT_PACKED};
 use gpurpc::server::{Device, Fault, Handlers, Limits, Opcodes};
-use gpurpc::{Error, Layout};
+use gpurpc::{Error, Layout, PortIndex};
 
 /// The server has its turn whenever the client waits.
-struct Turns {
+struct Polling {
     locks: HostLocks,
     device: Arc<Mutex<Device>>,
     faults: Faults,
 }
 
-impl Locks for Turns {
-    fn try_lock(&self, port: u32) -> bool {
+impl Locks for Polling {
+    fn try_lock(&self, port: PortIndex) -> bool {
         self.locks.try_lock(port)
     }
 
-    fn unlock(&self, port: u32) {
+    fn unlock(&self, port: PortIndex) {
         self.locks.unlock(port);
     }
 
@@ -37,7 +37,7 @@ impl Locks for Turns {
 const STRINGS_LIMIT: usize = 4000;
 const TEXT_LIMIT: usize = 5000;
 
-type Ends = (Client<Region, Turns>, Arc<Mutex<Device>>);
+type Ends = (Client<Region, Polling>, Arc<Mutex<Device>>);
 type Texts = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
 type Faults = Arc<Mutex<Vec<Fault>>>;
 
@@ -46,7 +46,7 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
     let mut handlers = Handlers::new();
     for (opcode, packed) in [(PRINTF_TO_STDOUT, false), (PRINTF_TO_STDOUT_PACKED, true)] {
         let texts = Arc::clone(texts);
-        handlers.talk(opcode, move |mut port| {
+        handlers.on_session(opcode, move |mut port| {
             let texts = Arc::clone(&texts);
             async move {
                 let received = printf::receive(&mut port, packed, STRINGS_LIMIT).await?;
@@ -66,12 +66,12 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
     let memory = region.clone();
     let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
     let device = Arc::new(Mutex::new(device));
-    let turns = Turns {
+    let locks = Polling {
         locks: HostLocks::new(),
         device: Arc::clone(&device),
         faults: Arc::clone(faults),
     };
-    Ok((Client::new(memory, turns), device))
+    Ok((Client::new(memory, locks), device))
 }
 
 /// What a lane prints, and what has to come of it.
@@ -126,7 +126,7 @@ fn print(lane: u32, packed: bool) -> Print {
 }
 
 /// Tells each lane's result.
-fn talk(call: &mut Call<'_, Region, Turns>, prints: &[Print]) -> BTreeMap<u32, u64> {
+fn talk(call: &mut Call<'_, Region, Polling>, prints: &[Print]) -> BTreeMap<u32, u64> {
     let of = |lane: u32| &prints[lane as usize];
     call.send_n(|lane| of(lane).format.as_bytes());
     call.recv(|packets| {
@@ -230,11 +230,11 @@ fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
     };
     let other = |what| [Fault::Other(what)];
     assert_eq!(fault("%n", &[], &[])?, other("printf: %n is not allowed"));
-    let few = other("printf: fewer arguments than the format has");
+    let few = other("printf: missing arguments");
     assert_eq!(fault("%d%s", &[0; 12], &[])?, few);
-    let long = other("printf: strings are longer than is allowed");
+    let long = other("printf: strings exceed the limit");
     assert_eq!(fault("%s", &[1; 8], &[b'x'; STRINGS_LIMIT + 1])?, long);
-    let text = other("printf: the text is longer than is allowed");
+    let text = other("printf: output exceeds the limit");
     assert_eq!(
         fault("%*d", &[i32::MAX.to_ne_bytes(), [0; 4]].concat(), &[])?,
         text
@@ -253,7 +253,7 @@ fn what_is_kept_counts() -> Result<(), Error> {
         let arguments = [1_u64.to_ne_bytes(); 3].concat();
         faults_of(limits, format, &arguments, string, strings)
     };
-    let is_memory = |faults: &[Fault]| matches!(faults, [Fault::Memory { .. }]);
+    let is_memory = |faults: &[Fault]| matches!(faults, [Fault::OutOfMemory { .. }]);
     // Two of them fit, three do not, whatever becomes of the text.
     let string = [b'x'; 1000];
     let format = "%.0s%.0s%.0s";

@@ -49,13 +49,13 @@ fn calls_are_answered_once() -> Result<(), Error> {
         let served = Arc::new(AtomicU64::new(0));
         let mut handlers = Handlers::new();
         let count = Arc::clone(&served);
-        handlers.reply(INCREMENT, move |packets| {
+        handlers.on_request(INCREMENT, move |packets| {
             for lane in packets.lanes() {
                 packets.set_word(lane, 0, packets.word(lane, 0) + 1);
                 count.fetch_add(1, Ordering::Relaxed);
             }
         })?;
-        handlers.talk(ECHO, |mut port| async move {
+        handlers.on_session(ECHO, |mut port| async move {
             let messages = port.recv_n().await?;
             port.send_n(|lane| messages.get(lane).unwrap_or_default())
                 .await;
@@ -113,7 +113,7 @@ fn many_calls(of_each: u64) -> Result<(), Error> {
     let served = Arc::new(AtomicU64::new(0));
     let mut handlers = Handlers::new();
     let count = Arc::clone(&served);
-    handlers.reply(INCREMENT, move |packets| {
+    handlers.on_request(INCREMENT, move |packets| {
         packets.set_word(0, 0, packets.word(0, 0) + 1);
         count.fetch_add(1, Ordering::Relaxed);
     })?;

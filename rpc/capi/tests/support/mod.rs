@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 
-use gpurpc::Layout;
 use gpurpc::client::{Client, HostLocks, Locks};
-use gpurpc::memory::Shared;
+use gpurpc::memory::SharedMemory;
+use gpurpc::{Layout, PortIndex};
 use gpurpc_capi::*;
 
 pub const SUCCESS: c_int = 0;
@@ -17,11 +17,11 @@ pub const INVALID_ARGUMENT: c_int = 0x1003;
 pub const INVALID_PORT_COUNT: c_int = 0x1004;
 pub const INVALID_MEMORY: c_int = 0x1005;
 pub const OUT_OF_MEMORY: c_int = 0x1006;
-pub const HANDLED_OPCODE: c_int = 0x1007;
-pub const TOO_LATE: c_int = 0x1008;
+pub const DUPLICATE_OPCODE: c_int = 0x1007;
+pub const ALREADY_STARTED: c_int = 0x1008;
 pub const NO_DEVICE: c_int = 0x1009;
 pub const BUSY: c_int = 0x100a;
-pub const STRUCT_SIZE: c_int = 0x100e;
+pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
 
 pub const CALL: u32 = 0x7900_0001;
 
@@ -82,14 +82,18 @@ impl Server {
     }
 
     /// A client of a device.
-    pub fn client(&self, device: CDevice, options: &DeviceOptions) -> Client<Shared, Turns<'_>> {
+    pub fn client(
+        &self,
+        device: CDevice,
+        options: &DeviceOptions,
+    ) -> Client<SharedMemory, Polling<'_>> {
         let (buffer, size) = self.buffer(device).expect("the device is there");
         let layout = Layout::new(options.ports, options.lanes).expect("it was added");
         let start = NonNull::new(buffer.cast()).expect("there is memory");
         // SAFETY: the memory is there as long as the device, which is longer than the client.
-        let memory = unsafe { Shared::new(start, size as usize, layout) };
-        let turns = Turns(self, HostLocks::new());
-        Client::new(memory.expect("it was checked"), turns)
+        let memory = unsafe { SharedMemory::new(start, size as usize, layout) };
+        let locks = Polling(self, HostLocks::new());
+        Client::new(memory.expect("it was checked"), locks)
     }
 }
 
@@ -101,14 +105,14 @@ impl Drop for Server {
 }
 
 /// Polls while it waits.
-pub struct Turns<'s>(&'s Server, HostLocks);
+pub struct Polling<'s>(&'s Server, HostLocks);
 
-impl Locks for Turns<'_> {
-    fn try_lock(&self, port: u32) -> bool {
+impl Locks for Polling<'_> {
+    fn try_lock(&self, port: PortIndex) -> bool {
         self.1.try_lock(port)
     }
 
-    fn unlock(&self, port: u32) {
+    fn unlock(&self, port: PortIndex) {
         self.1.unlock(port);
     }
 

@@ -1,4 +1,4 @@
-//! Memory that is given back when nobody uses it any more.
+//! Memory that is released after its last use.
 
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
@@ -7,31 +7,35 @@ use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use super::Shared;
-use crate::{Error, Layout};
+use super::shared::SharedMemory;
+use crate::error::Error;
+use crate::layout::Layout;
 
-/// Memory of a device, and what gives it back. A clone of it is the same memory, which is there until the last
-/// one is dropped.
+/// Memory of a device, with the function that releases it. Clones share the memory, which is released after
+/// the last of them is dropped.
 ///
-/// A device keeps it for as long as one of its calls is there, which may be longer than the device.
+/// Calls of a device hold a clone, so the memory may outlive the device.
 pub struct Region {
-    /// Here too, as each access is by it.
-    memory: Shared,
+    /// Duplicate of the owner's, so that accesses need no indirection.
+    memory: SharedMemory,
     owner: Arc<Owner>,
 }
 
 struct Owner {
-    memory: Shared,
+    memory: SharedMemory,
     release: Option<Release>,
 }
 
 type Release = Box<dyn FnOnce(NonNull<u8>) + Send + Sync>;
 
 impl Region {
-    /// Memory, and what is to be done once nobody uses it: it is told where the memory begins.
-    pub fn new(memory: Shared, release: impl FnOnce(NonNull<u8>) + Send + Sync + 'static) -> Self {
+    /// Memory, and the function that is called with its start address after the last use.
+    pub fn new(
+        memory: SharedMemory,
+        release: impl FnOnce(NonNull<u8>) + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            memory: memory.again(),
+            memory: memory.duplicate(),
             owner: Arc::new(Owner {
                 memory,
                 release: Some(Box::new(release)),
@@ -39,24 +43,25 @@ impl Region {
         }
     }
 
-    /// Memory of the process, all zero, for a client on the host, or for a device that is told of it.
+    /// Zeroed memory of this process, for a client on the host or for a device that can access it.
     ///
     /// # Errors
     ///
-    /// None that a layout can cause.
+    /// None for any valid layout.
     pub fn zeroed(layout: Layout) -> Result<Self, Error> {
         let size = layout.size();
-        // Of a cache line's alignment, so that nothing else shares a line with mailboxes.
-        let of = core::alloc::Layout::from_size_align(size, 64).map_err(|_| Error::Memory(size))?;
+        // Aligned to a cache line, so that nothing else shares a line with mailboxes.
+        let block = core::alloc::Layout::from_size_align(size, 64);
+        let block = block.map_err(|_| Error::InvalidMemory(size))?;
         // SAFETY: no layout is empty.
-        let start = unsafe { alloc_zeroed(of) };
+        let start = unsafe { alloc_zeroed(block) };
         let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(of)
+            handle_alloc_error(block)
         };
-        // SAFETY: the memory is there until it is released below, and nothing else knows of it.
-        let memory = unsafe { Shared::new(start, size, layout) }?;
-        // SAFETY: allocated above, by the same layout; nobody uses it any more.
-        let release = move |start: NonNull<u8>| unsafe { dealloc(start.as_ptr(), of) };
+        // SAFETY: the memory is valid until it is released below, and nothing else refers to it.
+        let memory = unsafe { SharedMemory::new(start, size, layout) }?;
+        // SAFETY: allocated above with the same layout, and no longer used.
+        let release = move |start: NonNull<u8>| unsafe { dealloc(start.as_ptr(), block) };
         Ok(Self::new(memory, release))
     }
 }
@@ -64,16 +69,16 @@ impl Region {
 impl Clone for Region {
     fn clone(&self) -> Self {
         Self {
-            memory: self.memory.again(),
+            memory: self.memory.duplicate(),
             owner: Arc::clone(&self.owner),
         }
     }
 }
 
 impl Deref for Region {
-    type Target = Shared;
+    type Target = SharedMemory;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &SharedMemory {
         &self.memory
     }
 }
@@ -97,13 +102,14 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::layout::PortIndex;
     use crate::memory::{Memory, Side};
 
     #[test]
     fn memory_is_given_back_with_its_last_user() -> Result<(), Error> {
         let zeroed = Region::zeroed(Layout::new(1, 1)?)?;
         let (release, released) = channel();
-        let region = Region::new(zeroed.again(), move |start| {
+        let region = Region::new(zeroed.duplicate(), move |start| {
             drop(zeroed);
             release
                 .send(start.as_ptr().addr())
@@ -113,7 +119,7 @@ mod tests {
         let client = region.clone();
         drop(region);
         assert!(released.try_recv().is_err());
-        client.set_outbox(Side::Client, 0, 1);
+        client.set_outbox(Side::Client, PortIndex::new(0), 1);
         drop(client);
         assert_eq!(released.try_recv(), Ok(start));
         Ok(())

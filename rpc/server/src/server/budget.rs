@@ -1,17 +1,17 @@
-//! How much memory the calls of a device hold.
+//! Memory budget of the calls of a device.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Fault;
+use super::fault::Fault;
 
-/// What a device's calls may hold at most.
+/// Limits of the calls of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of one message of one lane.
+    /// Maximum size in bytes of one message of one lane.
     pub message: usize,
-    /// Bytes of all messages of all calls of a device, and of what is made from them. What each call takes
-    /// beside that does not depend on what a client says: some kilobytes.
+    /// Maximum number of bytes of all messages of all calls of a device, and of data derived from them. Each
+    /// call also uses some kilobytes, independent of the client, that are not counted.
     pub memory: usize,
 }
 
@@ -24,7 +24,7 @@ impl Default for Limits {
     }
 }
 
-/// What is left of a device's [`Limits::memory`].
+/// Remaining part of a device's [`Limits::memory`].
 #[derive(Debug)]
 pub struct Budget {
     pub(crate) limits: Limits,
@@ -39,79 +39,79 @@ impl Budget {
         }
     }
 
-    /// What there was in the beginning.
+    /// The limits that the budget started with.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Takes so many bytes.
+    /// Reserves a number of bytes.
     ///
     /// # Errors
     ///
-    /// [`Fault::Memory`] if there are not as many left.
+    /// [`Fault::OutOfMemory`] if fewer bytes remain.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Fault> {
-        self.take(bytes)?;
+        self.try_use(bytes)?;
         Ok(Reservation {
-            of: Arc::clone(self),
+            budget: Arc::clone(self),
             bytes,
         })
     }
 
-    /// Takes nothing yet.
+    /// A reservation of no bytes, to be grown.
     #[cfg(feature = "std")]
-    pub(crate) fn none(self: &Arc<Self>) -> Reservation {
+    pub(crate) fn empty_reservation(self: &Arc<Self>) -> Reservation {
         Reservation {
-            of: Arc::clone(self),
+            budget: Arc::clone(self),
             bytes: 0,
         }
     }
 
-    fn take(&self, bytes: usize) -> Result<(), Fault> {
+    fn try_use(&self, bytes: usize) -> Result<(), Fault> {
         let limit = self.limits.memory;
-        let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
-        // Nothing else depends on the number.
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        // Relaxed: no other memory depends on the number.
         let reserved = self
             .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        let refused = Fault::Memory {
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let fault = Fault::OutOfMemory {
             size: bytes as u64,
             limit,
         };
-        reserved.map(drop).map_err(|_| refused)
+        reserved.map(drop).map_err(|_| fault)
     }
 }
 
-/// Bytes of a device's [`Limits::memory`] that are given back when this is dropped.
+/// Bytes of a device's [`Limits::memory`], released when this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    of: Arc<Budget>,
+    budget: Arc<Budget>,
     bytes: usize,
 }
 
 #[cfg(feature = "std")]
 impl Reservation {
-    /// How many there are.
+    /// Number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes so many more.
+    /// Reserves `more` bytes in addition.
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Fault> {
-        self.of.take(more)?;
+        self.budget.try_use(more)?;
         self.bytes += more;
         Ok(())
     }
 
-    /// Gives back what is more than so many.
-    pub(crate) fn shrink(&mut self, to: usize) {
-        let more = self.bytes.saturating_sub(to);
-        self.of.used.fetch_sub(more, Ordering::Relaxed);
-        self.bytes -= more;
+    /// Releases all but `size` bytes.
+    pub(crate) fn shrink_to(&mut self, size: usize) {
+        let excess = self.bytes.saturating_sub(size);
+        self.budget.used.fetch_sub(excess, Ordering::Relaxed);
+        self.bytes -= excess;
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.of.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! All ports of one device: finds those that the client has written to, and serves them.
+//! Ports of one device: finds those that the client has written to, and serves them.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -6,29 +6,30 @@ use alloc::vec::Vec;
 use core::task::{Context, Poll, Waker};
 
 use super::budget::{Budget, Limits};
+use super::catch_panic::catch_panic;
 use super::fault::Fault;
-use super::guard;
-use super::handler::{Dropped, Handler, Handlers, Serving};
-use super::port::{Common, Port};
-use super::woken::{Woken, waker};
+use super::handler::{DroppedCall, Handler, HandlerFuture, Handlers};
+use super::port::{DeviceState, Port};
+use super::ready_set::{ReadySet, port_waker};
+use crate::handshake::Handshake;
+use crate::layout::PortIndex;
 use crate::memory::{Memory, Region, Side};
 use crate::opcode;
 use crate::packets::{Lanes, Packets};
-use crate::turn::Turns;
 
-/// How opcodes are written by the client.
+/// Encoding of opcodes by the client.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Opcodes {
-    /// In 32 bits: those of LLVM's libc have `'c'` in the upper byte. LLVM 20 and later.
+    /// 32 bits; opcodes of LLVM's libc have `'c'` in the upper byte. LLVM 20 and later.
     #[default]
     Wide,
-    /// In 16 bits, as LLVM 19 has them: those of its libc are small numbers. They are handled as the wide
-    /// ones with the same number; those from 0x8000 on, which are the program's, as they are.
+    /// 16 bits, as in LLVM 19; opcodes of its libc are small numbers. They are handled as the wide opcodes
+    /// with the same number; opcodes from 0x8000 on, which are the program's, are unchanged.
     Narrow,
 }
 
 impl Opcodes {
-    fn read(self, opcode: u32) -> u32 {
+    fn decode(self, opcode: u32) -> u32 {
         match self {
             Self::Wide => opcode,
             Self::Narrow => {
@@ -36,37 +37,51 @@ impl Opcodes {
                 let [a, b, ..] = opcode.to_ne_bytes();
                 match u32::from(u16::from_ne_bytes([a, b])) {
                     own @ 0x8000.. => own,
-                    libc => opcode::LIBC | libc,
+                    libc => opcode::LIBC_BASE | libc,
                 }
             }
         }
     }
 }
 
-/// A call on a port, or what is left of it.
+/// State of a port.
 enum Session {
-    /// None; what is in the outbox.
+    /// No call is open. Holds the value of the outbox.
     Idle(u32),
     Open {
         opcode: u32,
-        serving: Serving,
+        future: HandlerFuture,
     },
-    /// Not served any more.
+    /// The port is no longer served.
     Dropped,
 }
 
-/// The ports of a device, polled by one thread at a time.
+/// A block of 64 ports, scanned together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Block(usize);
+
+impl Block {
+    fn containing(port: PortIndex) -> Self {
+        Self(port.slot() / 64)
+    }
+
+    fn port(self, bit: u32) -> PortIndex {
+        PortIndex::new(self.0 as u32 * 64 + bit)
+    }
+}
+
+/// Ports of a device, polled by one thread at a time.
 pub struct Device {
-    common: Arc<Common>,
+    state: Arc<DeviceState>,
     handlers: Arc<Handlers>,
     opcodes: Opcodes,
     sessions: Vec<Session>,
-    open: usize,
-    /// For each block of 64 ports what their inboxes have while there is nothing to do.
-    quiet: Vec<[u32; 64]>,
-    /// The blocks that had something to do last: they are looked at more often.
-    recent: [usize; 2],
-    woken: Arc<Woken>,
+    open_calls: usize,
+    /// Values of the inboxes of each block that need no action.
+    idle_inboxes: Vec<[u32; 64]>,
+    /// The last two blocks that needed action. They are scanned more often.
+    recent: [Block; 2],
+    ready: Arc<ReadySet>,
     wakers: Vec<Option<Waker>>,
 }
 
@@ -74,182 +89,182 @@ impl Device {
     /// Serves the client in this memory.
     pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits, opcodes: Opcodes) -> Self {
         let ports = memory.layout().ports();
-        // What an earlier server has left there.
-        let outboxes = (0..ports).map(|port| memory.outbox(Side::Server, port));
+        // An earlier server may have left values in the outboxes.
+        let outboxes = memory.layout().port_indices();
+        let outboxes = outboxes.map(|port| memory.outbox(Side::Server, port));
         let sessions: Vec<_> = outboxes.map(Session::Idle).collect();
-        let mut quiet = vec![[0; 64]; ports.div_ceil(64) as usize];
-        for (slot, session) in quiet.iter_mut().flatten().zip(&sessions) {
+        let mut idle_inboxes = vec![[0; 64]; ports.div_ceil(64) as usize];
+        for (inbox, session) in idle_inboxes.iter_mut().flatten().zip(&sessions) {
             if let Session::Idle(outbox) = session {
-                *slot = *outbox;
+                *inbox = *outbox;
             }
         }
         Self {
-            common: Arc::new(Common::new(memory, Budget::new(limits), ports)),
+            state: Arc::new(DeviceState::new(memory, Budget::new(limits), ports)),
             handlers,
             opcodes,
             sessions,
-            open: 0,
-            quiet,
-            recent: [0; 2],
-            woken: Arc::new(Woken::new(ports)),
+            open_calls: 0,
+            idle_inboxes,
+            recent: [Block(0); 2],
+            ready: Arc::new(ReadySet::new(ports)),
             wakers: vec![None; ports as usize],
         }
     }
 
     /// The memory that is served.
     pub fn memory(&self) -> &Region {
-        &self.common.memory
+        &self.state.memory
     }
 
-    /// How many calls are under way: begun, and neither ended nor dropped.
-    pub fn open(&self) -> usize {
-        self.open
+    /// Number of calls that have begun and have neither ended nor been dropped.
+    pub fn open_calls(&self) -> usize {
+        self.open_calls
     }
 
-    /// How many ports are not served any more, each because of a fault that was reported.
-    pub fn dropped(&self) -> usize {
+    /// Number of ports that are no longer served, each because of a reported fault.
+    pub fn dropped_calls(&self) -> usize {
         let dropped = |session: &&Session| matches!(session, Session::Dropped);
         self.sessions.iter().filter(dropped).count()
     }
 
-    /// Serves what there is, once around all ports. Gives whether there was anything.
+    /// Polls all ports once and serves those that need it. Returns whether any did.
     ///
-    /// Each port is looked at once, and those near the ones that had something to do last more often, so
-    /// that a client that is alone is served at once, and no port keeps another one waiting for longer
-    /// than a look around.
+    /// Each port is polled once, and ports near the most recently active ones more often: a client that is
+    /// alone is served at once, and no port keeps another one waiting for longer than one scan.
     pub fn poll(&mut self) -> bool {
         let mut any = false;
-        for port in self.woken.take() {
+        for port in self.ready.drain() {
             any = true;
-            self.go_on(port);
+            self.resume(port);
         }
-        for block in 0..self.quiet.len() {
-            any |= self.look(block);
+        for block in (0..self.idle_inboxes.len()).map(Block) {
+            any |= self.scan(block);
             let [last, before] = self.recent;
             if last != block {
-                any |= self.look(last);
+                any |= self.scan(last);
             }
             if before != block && before != last {
-                any |= self.look(before);
+                any |= self.scan(before);
             }
         }
         any
     }
 
-    /// Serves the ports of a block.
-    fn look(&mut self, block: usize) -> bool {
-        let first = block as u32 * 64;
-        let changed = self.common.memory.changed(first, &self.quiet[block]);
+    /// Serves the ports of a block. Returns whether any inbox has changed.
+    fn scan(&mut self, block: Block) -> bool {
+        let expected = &self.idle_inboxes[block.0];
+        let changed = self.state.memory.changed_inboxes(block.port(0), expected);
         if changed == 0 {
             return false;
         }
         if !self.recent.contains(&block) {
             self.recent = [block, self.recent[0]];
         }
-        for bit in Lanes::of(changed) {
-            self.inbox_changed(first + bit);
+        for bit in Lanes::from_mask(changed) {
+            self.inbox_changed(block.port(bit));
         }
         true
     }
 
-    fn inbox_changed(&mut self, port: u32) {
-        let inbox = self.common.memory.inbox(Side::Server, port);
-        match self.sessions[port as usize] {
+    fn inbox_changed(&mut self, port: PortIndex) {
+        let inbox = self.state.memory.inbox(Side::Server, port);
+        match self.sessions[port.slot()] {
             Session::Idle(outbox) if Side::Server.owns(inbox, outbox) => self.begin(port, outbox),
-            Session::Open { .. } if !self.common.state(port).owns => self.go_on(port),
-            // Out of turn, or on a port that is not served: not looked at until it changes again.
-            _ => self.set_quiet(port, inbox),
+            Session::Open { .. } if !self.state.port(port).owns => self.resume(port),
+            // The client wrote out of turn, or to a dropped port: ignored until the next change.
+            _ => self.set_idle_inbox(port, inbox),
         }
     }
 
-    /// A new call, of which the first packets are there.
-    fn begin(&mut self, port: u32, outbox: u32) {
-        let memory = &self.common.memory;
-        // Each is read once: it may change.
-        let (mask, written) = (memory.mask(port), memory.opcode(port));
+    /// Begins a call whose first packets have arrived.
+    fn begin(&mut self, port: PortIndex, outbox: u32) {
+        let memory = &self.state.memory;
+        // Each is read once, because the client may change it.
+        let (mask, encoded) = (memory.mask(port), memory.opcode(port));
         let mask = mask & memory.layout().lane_mask();
-        let opcode = self.opcodes.read(written);
-        let turns = Turns::new(Side::Server, port, outbox, mask);
-        match self.handlers.of(opcode) {
-            Some(Handler::Reply(work)) => {
+        let opcode = self.opcodes.decode(encoded);
+        let handshake = Handshake::new(Side::Server, port, outbox, mask);
+        match self.handlers.get(opcode) {
+            Some(Handler::Request(handler)) => {
                 let mut packets = Packets::new(&**memory, port, mask);
-                match guard::catch(|| work(&mut packets)) {
+                match catch_panic(|| handler(&mut packets)) {
                     Ok(()) => {
-                        let outbox = turns.close(&**memory);
-                        self.ended(port, outbox);
+                        let outbox = handshake.close(&**memory);
+                        self.set_idle(port, outbox);
                     }
-                    Err(fault) => self.drop_port(port, opcode, fault),
+                    Err(fault) => self.drop_call(port, opcode, fault),
                 }
             }
-            Some(Handler::Talk(serve)) => {
-                let handle = Port::new(turns, opcode, Arc::clone(&self.common));
-                match guard::catch(|| serve(handle)) {
-                    Ok(serving) => {
-                        self.sessions[port as usize] = Session::Open { opcode, serving };
-                        self.open += 1;
-                        self.go_on(port);
+            Some(Handler::Session(handler)) => {
+                let handle = Port::new(handshake, opcode, Arc::clone(&self.state));
+                match catch_panic(|| handler(handle)) {
+                    Ok(future) => {
+                        self.sessions[port.slot()] = Session::Open { opcode, future };
+                        self.open_calls += 1;
+                        self.resume(port);
                     }
-                    Err(fault) => self.drop_port(port, opcode, fault),
+                    Err(fault) => self.drop_call(port, opcode, fault),
                 }
             }
-            None => self.drop_port(port, opcode, Fault::UnknownOpcode),
+            None => self.drop_call(port, opcode, Fault::UnknownOpcode),
         }
     }
 
-    /// Lets a handler go on.
-    fn go_on(&mut self, port: u32) {
-        let Session::Open { opcode, serving } = &mut self.sessions[port as usize] else {
+    /// Polls the handler future of a port.
+    fn resume(&mut self, port: PortIndex) {
+        let Session::Open { opcode, future } = &mut self.sessions[port.slot()] else {
             return;
         };
-        let waker = self.wakers[port as usize].get_or_insert_with(|| waker(&self.woken, port));
-        let polled = guard::catch(|| serving.as_mut().poll(&mut Context::from_waker(waker)));
+        let waker = self.wakers[port.slot()].get_or_insert_with(|| port_waker(&self.ready, port));
+        let polled = catch_panic(|| future.as_mut().poll(&mut Context::from_waker(waker)));
         let opcode = *opcode;
         match polled {
             Ok(Poll::Pending) => {
-                let state = self.common.state(port);
-                let quiet = if state.owns {
-                    // It waits for something else; the client has nothing to say.
-                    self.common.memory.inbox(Side::Server, port)
+                let state = self.state.port(port);
+                let inbox = if state.owns {
+                    // The handler waits for something other than the client.
+                    self.state.memory.inbox(Side::Server, port)
                 } else {
                     state.outbox
                 };
-                self.set_quiet(port, quiet);
+                self.set_idle_inbox(port, inbox);
             }
-            // A handler can have exchanged its port for that of another one.
-            Ok(Poll::Ready(Ok(handle))) if handle.is(&self.common, port) => {
-                self.open -= 1;
+            // A handler may have swapped its port for that of another call.
+            Ok(Poll::Ready(Ok(handle))) if handle.is_port_of(&self.state, port) => {
+                self.open_calls -= 1;
                 let outbox = handle.close();
-                self.ended(port, outbox);
+                self.set_idle(port, outbox);
             }
             Ok(Poll::Ready(Ok(_))) => {
-                self.open -= 1;
-                self.drop_port(port, opcode, Fault::Handler);
+                self.open_calls -= 1;
+                self.drop_call(port, opcode, Fault::HandlerFailed);
             }
             Ok(Poll::Ready(Err(fault))) | Err(fault) => {
-                self.open -= 1;
-                self.drop_port(port, opcode, fault);
+                self.open_calls -= 1;
+                self.drop_call(port, opcode, fault);
             }
         }
     }
 
-    fn ended(&mut self, port: u32, outbox: u32) {
-        self.sessions[port as usize] = Session::Idle(outbox);
-        self.set_quiet(port, outbox);
+    fn set_idle(&mut self, port: PortIndex, outbox: u32) {
+        self.sessions[port.slot()] = Session::Idle(outbox);
+        self.set_idle_inbox(port, outbox);
     }
 
-    fn drop_port(&mut self, port: u32, opcode: u32, fault: Fault) {
-        self.sessions[port as usize] = Session::Dropped;
-        let inbox = self.common.memory.inbox(Side::Server, port);
-        self.set_quiet(port, inbox);
-        self.handlers.report(&Dropped {
+    fn drop_call(&mut self, port: PortIndex, opcode: u32, fault: Fault) {
+        self.sessions[port.slot()] = Session::Dropped;
+        let inbox = self.state.memory.inbox(Side::Server, port);
+        self.set_idle_inbox(port, inbox);
+        self.handlers.report(&DroppedCall {
             port,
             opcode,
             fault,
         });
     }
 
-    fn set_quiet(&mut self, port: u32, inbox: u32) {
-        self.quiet[port as usize / 64][port as usize % 64] = inbox;
+    fn set_idle_inbox(&mut self, port: PortIndex, inbox: u32) {
+        self.idle_inboxes[Block::containing(port).0][port.slot() % 64] = inbox;
     }
 }
 
@@ -262,11 +277,11 @@ mod tests {
     fn opcodes_are_read_as_they_were_written() {
         let narrow = |opcode: u16| {
             let [a, b] = opcode.to_ne_bytes();
-            Opcodes::Narrow.read(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
+            Opcodes::Narrow.decode(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
         };
         assert_eq!(narrow(6), opcode::READ_FROM_STREAM);
         assert_eq!(narrow(0x8001), 0x8001);
         let wide = opcode::READ_FROM_STREAM;
-        assert_eq!(Opcodes::Wide.read(wide), wide);
+        assert_eq!(Opcodes::Wide.decode(wide), wide);
     }
 }

@@ -1,47 +1,47 @@
-//! Why a call is not served any further.
+//! Faults that end a call.
 
 use core::fmt;
 
-/// What a client did that it must not do, or what kept a call from being served. The port of such a call
-/// is not served again: nobody knows where in its conversation the client is.
+/// Reason why a call was dropped: a protocol violation of the client, or a failure on the host. The port of
+/// such a call is not served again, because the state of its client is unknown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// There is no handler for the opcode.
+    /// No handler is registered for the opcode.
     UnknownOpcode,
-    /// A message of a lane has more bytes than are allowed.
-    MessageSize {
-        /// What the client says that it has.
+    /// A message of a lane exceeds the limit.
+    MessageTooLarge {
+        /// Size that the client sent.
         size: u64,
-        /// What is allowed: [`Limits::message`](super::Limits::message).
+        /// [`Limits::message`](super::Limits::message).
         limit: usize,
     },
-    /// All calls of the device together hold as much memory as they may.
-    Memory {
-        /// What was wanted.
+    /// The calls of the device together would hold more memory than the limit.
+    OutOfMemory {
+        /// Number of bytes requested.
         size: u64,
-        /// What is allowed: [`Limits::memory`](super::Limits::memory).
+        /// [`Limits::memory`](super::Limits::memory).
         limit: usize,
     },
-    /// The handler panicked, or did not give its port back.
-    Handler,
-    /// What else a handler says.
+    /// The handler panicked or did not return its port, or its thread could not be started.
+    HandlerFailed,
+    /// A fault reported by a handler.
     Other(&'static str),
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownOpcode => f.write_str("there is no handler for the opcode"),
-            Self::MessageSize { size, limit } => {
-                write!(f, "a message of {size} bytes; {limit} are allowed")
+            Self::UnknownOpcode => f.write_str("no handler is registered for the opcode"),
+            Self::MessageTooLarge { size, limit } => {
+                write!(f, "message of {size} bytes exceeds the limit of {limit}")
             }
-            Self::Memory { size, limit } => write!(
+            Self::OutOfMemory { size, limit } => write!(
                 f,
-                "{size} bytes more for messages; all calls together may have {limit}"
+                "allocation of {size} bytes exceeds the limit of {limit} for all calls of the device"
             ),
-            Self::Handler => f.write_str("the handler panicked or did not give its port back"),
-            Self::Other(what) => f.write_str(what),
+            Self::HandlerFailed => f.write_str("the handler panicked or did not return its port"),
+            Self::Other(reason) => f.write_str(reason),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What serves opcodes.
+//! Handlers of opcodes.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -6,69 +6,71 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 
-use super::{Fault, Port};
-use crate::Error;
-use crate::memory::Shared;
+use super::fault::Fault;
+use super::port::Port;
+use crate::error::Error;
+use crate::layout::PortIndex;
+use crate::memory::SharedMemory;
 use crate::packets::Packets;
 
-/// A call that is being served. It gives the port back when the call has ended as it should.
-pub type Serving = Pin<Box<dyn Future<Output = Result<Port, Fault>> + Send>>;
+/// Future of an open call. It returns the port when the call has completed.
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Port, Fault>> + Send>>;
 
-type Reply = Box<dyn Fn(&mut Packets<'_, Shared>) + Send + Sync>;
-type Talk = Box<dyn Fn(Port) -> Serving + Send + Sync>;
-type Report = Box<dyn Fn(&Dropped) + Send + Sync>;
+type RequestHandler = Box<dyn Fn(&mut Packets<'_, SharedMemory>) + Send + Sync>;
+type SessionHandler = Box<dyn Fn(Port) -> HandlerFuture + Send + Sync>;
+type FaultHandler = Box<dyn Fn(&DroppedCall) + Send + Sync>;
 
-/// A call whose port is not served any more.
+/// A call whose port is no longer served.
 #[derive(Clone, Debug)]
-pub struct Dropped {
+pub struct DroppedCall {
     /// The port.
-    pub port: u32,
-    /// What the client asked for.
+    pub port: PortIndex,
+    /// Opcode of the call.
     pub opcode: u32,
-    /// Why it is not served.
+    /// Reason for the drop.
     pub fault: Fault,
 }
 
 pub(crate) enum Handler {
-    Reply(Reply),
-    Talk(Talk),
+    Request(RequestHandler),
+    Session(SessionHandler),
 }
 
-/// What serves each opcode.
+/// Handlers by opcode.
 #[derive(Default)]
 pub struct Handlers {
     by_opcode: BTreeMap<u32, Handler>,
-    report: Option<Report>,
+    on_fault: Option<FaultHandler>,
 }
 
 impl Handlers {
-    /// None.
+    /// No handlers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Serves an opcode whose calls are one packet of each lane, changed in place by the answer. The
-    /// function must not wait for anything: all other calls would.
+    /// Registers a handler for calls of one packet per lane, which the handler turns into the answer in
+    /// place. The handler must not block, as it would block all other calls.
     ///
     /// # Errors
     ///
-    /// If the opcode has a handler.
-    pub fn reply(
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    pub fn on_request(
         &mut self,
         opcode: u32,
-        work: impl Fn(&mut Packets<'_, Shared>) + Send + Sync + 'static,
+        handler: impl Fn(&mut Packets<'_, SharedMemory>) + Send + Sync + 'static,
     ) -> Result<&mut Self, Error> {
-        self.insert(opcode, Handler::Reply(Box::new(work)))
+        self.insert(opcode, Handler::Request(Box::new(handler)))
     }
 
-    /// Serves an opcode whose calls are any row of packets. While a call waits, others are served.
+    /// Registers a handler for calls of any sequence of packets. While a call waits, others are served.
     ///
     /// ```
     /// use gpurpc::server::Handlers;
     ///
     /// # fn main() -> Result<(), gpurpc::Error> {
     /// let mut handlers = Handlers::new();
-    /// handlers.talk(0x6700_0001, |mut port| async move {
+    /// handlers.on_session(0x6700_0001, |mut port| async move {
     ///     let texts = port.recv_n().await?;
     ///     port.send(|packets| {
     ///         for lane in packets.lanes() {
@@ -85,38 +87,41 @@ impl Handlers {
     ///
     /// # Errors
     ///
-    /// If the opcode has a handler.
-    pub fn talk<F>(
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    pub fn on_session<F>(
         &mut self,
         opcode: u32,
-        serve: impl Fn(Port) -> F + Send + Sync + 'static,
+        handler: impl Fn(Port) -> F + Send + Sync + 'static,
     ) -> Result<&mut Self, Error>
     where
         F: Future<Output = Result<Port, Fault>> + Send + 'static,
     {
-        let serve = move |port| -> Serving { Box::pin(serve(port)) };
-        self.insert(opcode, Handler::Talk(Box::new(serve)))
+        let handler = move |port| -> HandlerFuture { Box::pin(handler(port)) };
+        self.insert(opcode, Handler::Session(Box::new(handler)))
     }
 
-    /// What is called when a port is not served any more.
-    pub fn on_fault(&mut self, report: impl Fn(&Dropped) + Send + Sync + 'static) -> &mut Self {
-        self.report = Some(Box::new(report));
+    /// Sets the function that is called for each dropped call.
+    pub fn on_fault(
+        &mut self,
+        handler: impl Fn(&DroppedCall) + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.on_fault = Some(Box::new(handler));
         self
     }
 
-    pub(crate) fn of(&self, opcode: u32) -> Option<&Handler> {
+    pub(crate) fn get(&self, opcode: u32) -> Option<&Handler> {
         self.by_opcode.get(&opcode)
     }
 
-    pub(crate) fn report(&self, dropped: &Dropped) {
-        if let Some(report) = &self.report {
-            report(dropped);
+    pub(crate) fn report(&self, dropped: &DroppedCall) {
+        if let Some(handler) = &self.on_fault {
+            handler(dropped);
         }
     }
 
     fn insert(&mut self, opcode: u32, handler: Handler) -> Result<&mut Self, Error> {
         if self.by_opcode.contains_key(&opcode) {
-            return Err(Error::Handled(opcode));
+            return Err(Error::DuplicateOpcode(opcode));
         }
         self.by_opcode.insert(opcode, handler);
         Ok(self)

@@ -1,135 +1,135 @@
-//! A call, as its handler sees it.
+//! An open call, for its handler.
 
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::future::poll_fn;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Poll;
 
-use super::Fault;
 use super::budget::{Budget, Reservation};
-use crate::layout::PACKET_SIZE;
-use crate::memory::{Region, Shared};
-use crate::packets::{FIRST, Lanes, Packets, Parts};
-use crate::turn::Turns;
+use super::fault::Fault;
+use crate::handshake::Handshake;
+use crate::layout::{PACKET_SIZE, PortIndex};
+use crate::memory::{Region, SharedMemory};
+use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
 
-/// What all ports of a device have in common.
+/// State of a device that its ports share.
 #[derive(Debug)]
-pub(crate) struct Common {
+pub(crate) struct DeviceState {
     pub memory: Region,
     pub budget: Arc<Budget>,
-    /// Of each port: see [`State`].
-    states: Vec<AtomicU32>,
+    /// [`PortState`] of each port.
+    ports: Vec<AtomicU32>,
 }
 
-impl Common {
+impl DeviceState {
     pub fn new(memory: Region, budget: Budget, ports: u32) -> Self {
-        let states = (0..ports).map(|_| AtomicU32::new(0)).collect();
         Self {
             memory,
             budget: Arc::new(budget),
-            states,
+            ports: (0..ports).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
-    /// What a port's call has come to.
-    pub fn state(&self, port: u32) -> State {
-        let bits = self.states[port as usize].load(Ordering::Relaxed);
-        State {
+    /// State of the call on a port.
+    pub fn port(&self, port: PortIndex) -> PortState {
+        let bits = self.ports[port.slot()].load(Ordering::Relaxed);
+        PortState {
             outbox: bits & 1,
             owns: bits & 2 != 0,
         }
     }
 }
 
-/// Where a call stands, for the device that polls it.
-pub(crate) struct State {
-    /// What the server has written last.
+/// State of a call, for the device that polls it.
+pub(crate) struct PortState {
+    /// Value that the server has written last.
     pub outbox: u32,
-    /// Whether the packets are the server's.
+    /// Whether the server owns the packets.
     pub owns: bool,
 }
 
-/// A call of a client, as its handler has it: a row of packets that are received and sent, in the order
-/// that client and handler agreed on. A call begins with a packet of the client's.
+/// An open call of a client: packets that are received and sent in the order that client and handler agreed
+/// on. The first packet is the client's.
 ///
-/// A handler waits in these functions only: while it does, other calls are served.
+/// A handler waits only in these functions; meanwhile other calls are served.
 #[derive(Debug)]
 pub struct Port {
-    turns: Turns,
+    handshake: Handshake,
     opcode: u32,
-    common: Arc<Common>,
+    device: Arc<DeviceState>,
 }
 
 impl Port {
-    pub(crate) fn new(turns: Turns, opcode: u32, common: Arc<Common>) -> Self {
+    pub(crate) fn new(handshake: Handshake, opcode: u32, device: Arc<DeviceState>) -> Self {
         let port = Self {
-            turns,
+            handshake,
             opcode,
-            common,
+            device,
         };
-        port.tell();
+        port.publish_state();
         port
     }
 
-    /// What the client asks for.
+    /// Opcode of the call.
     pub fn opcode(&self) -> u32 {
         self.opcode
     }
 
-    /// The number of the port.
-    pub fn index(&self) -> u32 {
-        self.turns.port()
+    /// Index of the port.
+    pub fn index(&self) -> PortIndex {
+        self.handshake.port()
     }
 
-    /// The lanes that take part.
+    /// The participating lanes.
     pub fn lanes(&self) -> Lanes {
-        Lanes::of(self.turns.mask())
+        Lanes::from_mask(self.handshake.mask())
     }
 
-    /// Waits for packets, and reads them. They are given back when the next are waited for, or the call
-    /// ends, with what was written into them.
-    pub async fn recv<T>(&mut self, read: impl FnOnce(&mut Packets<'_, Shared>) -> T) -> T {
+    /// Waits for packets and reads them. Buffer ownership returns to the client, with everything written
+    /// into the packets, on the next receive or at the end of the call.
+    pub async fn recv<T>(&mut self, read: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T) -> T {
         let mut read = Some(read);
         poll_fn(|_| {
-            let packets = self.turns.received(&*self.common.memory);
+            let packets = self.handshake.poll_recv(&*self.device.memory);
             let read = packets.and_then(|packets| Some((packets, read.take()?)));
             let result = match read {
                 Some((mut packets, read)) => Poll::Ready(read(&mut packets)),
                 None => Poll::Pending,
             };
-            self.tell();
+            self.publish_state();
             result
         })
         .await
     }
 
-    /// Waits until the packets can be filled, and sends them. Those that were just received hold what
-    /// they held.
-    pub async fn send<T>(&mut self, fill: impl FnOnce(&mut Packets<'_, Shared>) -> T) -> T {
+    /// Waits for ownership of the packets, fills and sends them. Packets that were just received keep their
+    /// contents.
+    pub async fn send<T>(&mut self, fill: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T) -> T {
         let mut fill = Some(fill);
         poll_fn(|_| {
-            let packets = self.turns.sendable(&*self.common.memory);
+            let packets = self.handshake.poll_send(&*self.device.memory);
             let fill = packets.and_then(|packets| Some((packets, fill.take()?)));
             let result = match fill {
                 Some((mut packets, fill)) => {
                     let value = fill(&mut packets);
-                    self.turns.sent(&*self.common.memory);
+                    self.handshake.finish_send(&*self.device.memory);
                     Poll::Ready(value)
                 }
                 None => Poll::Pending,
             };
-            self.tell();
+            self.publish_state();
             result
         })
         .await
     }
 
-    /// Waits for packets, and sends them back as the answer.
+    /// Waits for packets, changes them by `work`, and sends them back as the answer.
     pub async fn recv_and_send<T>(
         &mut self,
-        work: impl FnOnce(&mut Packets<'_, Shared>) -> T,
+        work: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T,
     ) -> T {
         let value = self.recv(work).await;
         self.send(|_| {}).await;
@@ -140,15 +140,15 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// If one is larger than [`Limits`](super::Limits) allow, or all calls together hold too much. The
-    /// call cannot go on then.
+    /// [`Fault::MessageTooLarge`] or [`Fault::OutOfMemory`] if the messages exceed the
+    /// [`Limits`](super::Limits). The call cannot continue then.
     pub async fn recv_n(&mut self) -> Result<Messages, Fault> {
-        let budget = Arc::clone(&self.common.budget);
+        let budget = Arc::clone(&self.device.budget);
         let mut messages = self
-            .recv(|packets| Messages::of_first(packets, &budget))
+            .recv(|packets| Messages::from_first_packets(packets, &budget))
             .await?;
-        for at in Parts::after_first(messages.largest()) {
-            self.recv(|packets| messages.take(packets, at as usize))
+        for offset in ChunkOffsets::after_first(messages.largest()) {
+            self.recv(|packets| messages.read_chunks(packets, offset as usize))
                 .await;
         }
         Ok(messages)
@@ -165,78 +165,83 @@ impl Port {
             }
         })
         .await;
-        for at in Parts::after_first(largest.unwrap_or(0) as u64) {
+        for offset in ChunkOffsets::after_first(largest.unwrap_or(0) as u64) {
             self.send(|packets| {
                 for lane in packets.lanes() {
-                    let left = message(lane).get(at as usize..).unwrap_or_default();
-                    packets.write(lane, 0, left);
+                    let rest = message(lane).get(offset as usize..).unwrap_or_default();
+                    packets.write(lane, 0, rest);
                 }
             })
             .await;
         }
     }
 
-    /// What the calls of the device may hold: for memory that a handler allocates because a client says
-    /// so.
+    /// Memory budget of the device, for memory whose size is chosen by the client.
     pub fn budget(&self) -> Arc<Budget> {
-        Arc::clone(&self.common.budget)
+        Arc::clone(&self.device.budget)
     }
 
-    /// Ends the call: the client gets its packets back. Gives what is in the outbox then.
+    /// Ends the call, returns the packets to the client, and returns the value of the outbox.
     pub(crate) fn close(self) -> u32 {
-        self.turns.close(&*self.common.memory)
+        self.handshake.close(&*self.device.memory)
     }
 
-    /// Whether it is this one of the ports that have this in common.
-    pub(crate) fn is(&self, common: &Arc<Common>, port: u32) -> bool {
-        Arc::ptr_eq(&self.common, common) && self.index() == port
+    /// Whether this is the given port of the given device.
+    pub(crate) fn is_port_of(&self, device: &Arc<DeviceState>, port: PortIndex) -> bool {
+        Arc::ptr_eq(&self.device, device) && self.index() == port
     }
 
-    fn tell(&self) {
-        let bits = self.turns.outbox() & 1 | u32::from(self.turns.owns()) << 1;
-        let state = &self.common.states[self.index() as usize];
+    fn publish_state(&self) {
+        let bits = self.handshake.outbox() & 1 | u32::from(self.handshake.owns()) << 1;
+        let state = &self.device.ports[self.index().slot()];
         state.store(bits, Ordering::Relaxed);
     }
 }
 
-/// A message of each lane that takes part.
+/// Messages of all participating lanes.
 #[derive(Debug)]
 pub struct Messages {
     bytes: Vec<u8>,
-    /// Of each of 64 lanes, where its message begins and ends; nothing of one that takes no part.
-    ranges: [Option<(usize, usize)>; 64],
+    /// Range of the message of each of 64 lanes; `None` for a lane that does not participate.
+    ranges: [Option<Range<usize>>; 64],
     _reserved: Reservation,
 }
 
 impl Messages {
-    /// The message of a lane, if it takes part.
+    /// The message of a lane, if it participates.
     pub fn get(&self, lane: u32) -> Option<&[u8]> {
-        let (start, end) = (*self.ranges.get(lane as usize)?)?;
-        self.bytes.get(start..end)
+        self.bytes.get(self.range(lane)?)
     }
 
-    /// The message of a lane, to be changed in place.
+    /// The message of a lane, for changes in place.
     pub fn get_mut(&mut self, lane: u32) -> Option<&mut [u8]> {
-        let (start, end) = (*self.ranges.get(lane as usize)?)?;
-        self.bytes.get_mut(start..end)
+        let range = self.range(lane)?;
+        self.bytes.get_mut(range)
+    }
+
+    fn range(&self, lane: u32) -> Option<Range<usize>> {
+        self.ranges.get(lane as usize)?.clone()
     }
 
     fn largest(&self) -> u64 {
-        let sizes = self.ranges.iter().flatten();
-        sizes.map(|(start, end)| end - start).max().unwrap_or(0) as u64
+        let sizes = self.ranges.iter().flatten().map(Range::len);
+        sizes.max().unwrap_or(0) as u64
     }
 
-    /// Room for all messages, and the beginning of each.
-    fn of_first(packets: &Packets<'_, Shared>, budget: &Arc<Budget>) -> Result<Self, Fault> {
+    /// Allocates memory for all messages and reads the beginning of each.
+    fn from_first_packets(
+        packets: &Packets<'_, SharedMemory>,
+        budget: &Arc<Budget>,
+    ) -> Result<Self, Fault> {
         let limit = budget.limits.message;
-        let (mut ranges, mut sum) = ([None; 64], 0_usize);
+        let (mut ranges, mut sum) = ([const { None }; 64], 0_usize);
         for lane in packets.lanes() {
-            // Read once: it may change.
+            // Read once, because the client may change it.
             let size = packets.word(lane, 0);
             let bytes = usize::try_from(size).ok().filter(|bytes| *bytes <= limit);
             let end = bytes.and_then(|bytes| sum.checked_add(bytes));
-            let end = end.ok_or(Fault::MessageSize { size, limit })?;
-            ranges[lane as usize] = Some((sum, end));
+            let end = end.ok_or(Fault::MessageTooLarge { size, limit })?;
+            ranges[lane as usize] = Some(sum..end);
             sum = end;
         }
         let mut messages = Self {
@@ -246,20 +251,20 @@ impl Messages {
         };
         for lane in packets.lanes() {
             if let Some(message) = messages.get_mut(lane) {
-                let first = message.len().min(FIRST as usize);
+                let first = message.len().min(FIRST_CHUNK as usize);
                 packets.read(lane, 1, &mut message[..first]);
             }
         }
         Ok(messages)
     }
 
-    /// The next bytes of each.
-    fn take(&mut self, packets: &Packets<'_, Shared>, at: usize) {
+    /// Reads the chunk of each message that begins at `offset`.
+    fn read_chunks(&mut self, packets: &Packets<'_, SharedMemory>, offset: usize) {
         for lane in packets.lanes() {
-            let left = self.get_mut(lane).and_then(|message| message.get_mut(at..));
-            if let Some(left) = left {
-                let part = left.len().min(PACKET_SIZE);
-                packets.read(lane, 0, &mut left[..part]);
+            let message = self.get_mut(lane);
+            if let Some(rest) = message.and_then(|message| message.get_mut(offset..)) {
+                let size = rest.len().min(PACKET_SIZE);
+                packets.read(lane, 0, &mut rest[..size]);
             }
         }
     }

@@ -7,56 +7,55 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Device;
-use crate::Error;
+use super::device::Device;
+use crate::error::Error;
 
-/// How a thread waits that finds nothing to do.
+/// Policy of a serving thread while all devices are idle.
 ///
-/// It looks on for a while, as the next call is most often near; then it gives the processor away to
-/// others that can run; then it sleeps, each time for an eighth of the time since its first sleep.
+/// The thread spins for a while, as the next call usually follows soon; then it yields the processor between
+/// polls; then it sleeps, each time for an eighth of the time since its first sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Idle {
-    /// How often it looks around in a row.
-    pub spins: u32,
-    /// How often it looks around while it lets others run.
-    pub yields: u32,
-    /// The longest sleep between two looks: what the first call after a pause may take longer.
-    pub longest: Duration,
+pub struct IdlePolicy {
+    /// Number of polls while spinning.
+    pub spin_count: u32,
+    /// Number of polls while yielding.
+    pub yield_count: u32,
+    /// Longest sleep between two polls, which bounds the added latency of the first call after a pause.
+    pub max_sleep: Duration,
 }
 
-impl Default for Idle {
+impl Default for IdlePolicy {
     fn default() -> Self {
         Self {
-            spins: 2000,
-            yields: 200,
-            longest: Duration::from_micros(250),
+            spin_count: 2000,
+            yield_count: 200,
+            max_sleep: Duration::from_micros(250),
         }
     }
 }
 
-/// Which device: given by [`Server::add`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// Identifies a device of a server. Returned by [`Server::add_device`] and never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceId(usize);
 
 #[derive(Default)]
 struct Devices {
-    /// No number is given out twice.
     next: usize,
-    by_number: BTreeMap<usize, Arc<Mutex<Device>>>,
+    by_id: BTreeMap<DeviceId, Arc<Mutex<Device>>>,
 }
 
 /// Any number of devices, served by any number of threads.
 #[derive(Default)]
 pub struct Server {
     devices: RwLock<Devices>,
-    ending: AtomicBool,
+    draining: AtomicBool,
     stopping: AtomicBool,
-    idle: Idle,
+    idle: IdlePolicy,
 }
 
 impl Server {
-    /// Without devices.
-    pub fn new(idle: Idle) -> Self {
+    /// A server without devices.
+    pub fn new(idle: IdlePolicy) -> Self {
         Self {
             idle,
             ..Self::default()
@@ -64,32 +63,29 @@ impl Server {
     }
 
     /// Serves a device from now on.
-    pub fn add(&self, device: Device) -> DeviceId {
+    pub fn add_device(&self, device: Device) -> DeviceId {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        let number = devices.next;
+        let id = DeviceId(devices.next);
         devices.next += 1;
-        let device = Arc::new(Mutex::new(device));
-        devices.by_number.insert(number, device);
-        DeviceId(number)
+        devices.by_id.insert(id, Arc::new(Mutex::new(device)));
+        id
     }
 
-    /// Serves a device no longer. Calls that are under way are dropped; the memory is given back when
-    /// none of them is left.
+    /// Stops serving a device and drops its open calls. The memory is released after the last of them.
     ///
     /// # Errors
     ///
-    /// If it was removed before.
-    pub fn remove(&self, id: DeviceId) -> Result<(), Error> {
+    /// [`Error::NoDevice`] if the device was removed before.
+    pub fn remove_device(&self, id: DeviceId) -> Result<(), Error> {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        let device = devices.by_number.remove(&id.0).ok_or(Error::NoDevice)?;
-        // What gives its memory back may use the server.
+        let device = devices.by_id.remove(&id).ok_or(Error::NoDevice)?;
+        // The function that releases the memory may use the server.
         drop(devices);
         drop(device);
         Ok(())
     }
 
-    /// Serves what there is on all devices that no other thread serves now. Gives whether there was
-    /// anything.
+    /// Polls once all devices that no other thread is serving. Returns whether any call was served.
     pub fn poll(&self) -> bool {
         let mut any = false;
         for device in self.devices() {
@@ -102,102 +98,106 @@ impl Server {
         any
     }
 
-    /// Serves until [`Self::end`], with the thread that calls this, or until [`Self::stop`]. All that
-    /// clients had asked for by the end is answered before.
+    /// Serves on the calling thread until [`Self::drain`] or [`Self::stop`]. After `drain`, all calls that
+    /// clients had made before it are answered first.
     pub fn serve(&self) {
-        let mut waiting = Waiting::new(self.idle);
+        let mut backoff = Backoff::new(self.idle);
         while !self.stopping.load(Ordering::Acquire) {
-            // Before the look around: what was asked before the end came is seen by it.
-            let ending = self.ending.load(Ordering::Acquire);
+            // Read before the poll, which therefore sees all calls made before `drain`.
+            let draining = self.draining.load(Ordering::Acquire);
             if self.poll() {
-                waiting = Waiting::new(self.idle);
-            } else if ending && self.settle() {
+                backoff = Backoff::new(self.idle);
+            } else if draining && self.poll_idle() {
                 return;
             } else {
-                waiting.wait();
+                backoff.wait();
             }
         }
     }
 
-    /// Lets [`Self::serve`] come to its end once nothing is left to answer.
-    pub fn end(&self) {
-        self.ending.store(true, Ordering::Release);
+    /// Makes [`Self::serve`] return, now and later, once no call is left to answer.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
     }
 
-    /// Lets [`Self::serve`] return at once, now and whenever it is called. Calls that are under way stay
-    /// where they are.
+    /// Makes [`Self::serve`] return at once, now and later. Open calls stay open.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// How many calls are under way on all devices: begun, and neither ended nor dropped. Waits for threads
-    /// that serve to look around once.
-    pub fn open(&self) -> usize {
-        self.each(|device| device.open()).sum()
+    /// Number of calls on all devices that have begun and have neither ended nor been dropped. Waits until
+    /// other serving threads have finished their current poll.
+    pub fn open_calls(&self) -> usize {
+        self.map_devices(|device| device.open_calls()).sum()
     }
 
-    /// Serves what there is, as [`Self::poll`] does, and waits for other threads that serve to look around
-    /// once. Gives whether all that clients had asked for before this is answered.
-    pub fn settle(&self) -> bool {
-        // All of them, also if the first one has something to do.
-        let settled = self.each(|device| !device.poll() && device.open() == 0);
-        settled.fold(true, |all, settled| all & settled)
+    /// Polls once, like [`Self::poll`], but also waits until other serving threads have finished their current
+    /// poll. Returns whether all calls that clients had made before are answered.
+    pub fn poll_idle(&self) -> bool {
+        // Polls every device, even if an earlier one is not idle.
+        let idle = self.map_devices(|device| !device.poll() && device.open_calls() == 0);
+        idle.fold(true, |all, idle| all & idle)
     }
 
-    /// Does something with each device, once no other thread serves it.
-    fn each<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
+    /// Calls `work` with each device, once no other thread is serving it.
+    fn map_devices<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
         self.devices().map(move |device| {
             let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut device)
         })
     }
 
-    /// All devices. They are not kept locked while handlers run, which may add some.
+    /// All devices. The list is not locked while handlers run, because they may add devices.
     fn devices(&self) -> impl Iterator<Item = Arc<Mutex<Device>>> {
-        let mut from = 0;
+        let mut from = DeviceId(0);
         iter::from_fn(move || {
             let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-            let (number, device) = devices.by_number.range(from..).next()?;
-            from = number + 1;
+            let (id, device) = devices.by_id.range(from..).next()?;
+            from = DeviceId(id.0 + 1);
             Some(Arc::clone(device))
         })
     }
 }
 
-/// The first sleep. Hosts round up to about 50 µs.
-const SHORTEST: Duration = Duration::from_micros(1);
+/// Duration of the first sleep. Hosts round up to about 50 µs.
+const MIN_SLEEP: Duration = Duration::from_micros(1);
 
-/// A thread that waits, longer each time.
-struct Waiting {
-    idle: Idle,
-    looks: u32,
-    /// When it slept for the first time.
+/// Increasing pauses of a thread between polls.
+struct Backoff {
+    idle: IdlePolicy,
+    polls: u32,
+    /// Time of the first sleep.
     since: Option<Instant>,
 }
 
-impl Waiting {
-    fn new(idle: Idle) -> Self {
+impl Backoff {
+    fn new(idle: IdlePolicy) -> Self {
         Self {
             idle,
-            looks: 0,
+            polls: 0,
             since: None,
         }
     }
 
     fn wait(&mut self) {
-        self.looks = self.looks.saturating_add(1);
-        if self.looks <= self.idle.spins {
+        let IdlePolicy {
+            spin_count,
+            yield_count,
+            max_sleep,
+        } = self.idle;
+        self.polls = self.polls.saturating_add(1);
+        if self.polls <= spin_count {
             core::hint::spin_loop();
-        } else if self.looks <= self.idle.spins.saturating_add(self.idle.yields) {
+        } else if self.polls <= spin_count.saturating_add(yield_count) {
             thread::yield_now();
         } else {
-            // Nothing can be waited for: a device writes memory, and has no means to wake a thread of the
-            // host. LLVM's offload runtime sleeps here, too, for 250 µs a turn (`RPC.cpp`).
-            // A part of the pause: after a short one the first call comes soon, and a long one costs as little
-            // as the longest sleep allows.
+            // No event can be waited for: a device writes memory, and has no means to wake a host thread.
+            // LLVM's offload runtime also sleeps here, for 250 µs at a time (`RPC.cpp`).
+            // The sleep is a fraction of the pause: after a short pause the first call is served soon, and a
+            // long pause costs as little as `max_sleep` allows.
             let since = *self.since.get_or_insert_with(Instant::now);
             let sleep = since.elapsed() / 8;
-            thread::sleep(sleep.clamp(SHORTEST.min(self.idle.longest), self.idle.longest));
+            thread::sleep(sleep.clamp(MIN_SLEEP.min(max_sleep), max_sleep));
         }
     }
 }
@@ -205,8 +205,8 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Layout;
     use crate::client::{Client, HostLocks};
+    use crate::layout::{Layout, PortIndex};
     use crate::memory::{Memory, Region, Side};
     use crate::server::{Handlers, Limits, Opcodes};
 
@@ -214,15 +214,15 @@ mod tests {
     #[test]
     fn what_is_asked_is_settled_or_open() -> Result<(), Error> {
         let mut handlers = Handlers::new();
-        handlers.reply(1, |_| {})?;
-        handlers.talk(2, |mut port| async move {
+        handlers.on_request(1, |_| {})?;
+        handlers.on_session(2, |mut port| async move {
             port.recv(|_| {}).await;
             port.recv(|_| {}).await;
             Ok(port)
         })?;
         let handlers = Arc::new(handlers);
-        let server = Server::new(Idle::default());
-        assert!(server.settle());
+        let server = Server::new(IdlePolicy::default());
+        assert!(server.poll_idle());
         let mut clients = Vec::new();
         for _ in 0..2 {
             let memory = Region::zeroed(Layout::new(2, 1)?)?;
@@ -233,27 +233,27 @@ mod tests {
                 Limits::default(),
                 Opcodes::Wide,
             );
-            server.add(device);
+            server.add_device(device);
         }
-        assert!(server.settle());
+        assert!(server.poll_idle());
         for client in &clients {
             let mut call = client.open(1, 1);
             call.send(|_| {});
             // There was something; then there is nothing.
-            assert_eq!((server.settle(), server.settle()), (false, true));
+            assert_eq!((server.poll_idle(), server.poll_idle()), (false, true));
             assert!(call.recv(|_| {}).is_some());
         }
         let mut calls: Vec<_> = clients.iter().map(|client| client.open(2, 1)).collect();
         for (before, call) in calls.iter_mut().enumerate() {
             call.send(|_| {});
-            assert_eq!((server.open(), server.settle()), (before, false));
+            assert_eq!((server.open_calls(), server.poll_idle()), (before, false));
         }
-        assert_eq!((server.open(), server.settle()), (2, false));
+        assert_eq!((server.open_calls(), server.poll_idle()), (2, false));
         for call in &mut calls {
             call.send(|_| {});
         }
         assert_eq!(
-            (server.settle(), server.settle(), server.open()),
+            (server.poll_idle(), server.poll_idle(), server.open_calls()),
             (false, true, 0)
         );
         Ok(())
@@ -264,7 +264,7 @@ mod tests {
     fn a_handler_gives_back_its_own_port() -> Result<(), Error> {
         let mut handlers = Handlers::new();
         let first = Mutex::new(None);
-        handlers.talk(1, move |port| {
+        handlers.on_session(1, move |port| {
             let other = first.lock().expect("nobody panics").replace(port);
             async move {
                 match other {
@@ -283,8 +283,8 @@ mod tests {
         }
         device.poll();
         // The first one is still under way, and was not answered.
-        assert_eq!((device.open(), device.dropped()), (1, 1));
-        let answered = |port| client.memory().inbox(Side::Client, port);
+        assert_eq!((device.open_calls(), device.dropped_calls()), (1, 1));
+        let answered = |port| client.memory().inbox(Side::Client, PortIndex::new(port));
         assert_eq!([0, 1].map(answered), [0, 0]);
         Ok(())
     }

@@ -63,7 +63,7 @@ static ONE: Mutex<()> = Mutex::new(());
 const BESIDE: usize = 1 << 20;
 
 /// Where numbers begin, if not where they always do: to play again what failed.
-const SEED: &str = "GPUSTUB_RPC_SEED";
+const SEED: &str = "GPUSTUB_TEST_SEED";
 
 #[allow(clippy::disallowed_methods, reason = "nothing is built here")]
 fn first_seed() -> u64 {

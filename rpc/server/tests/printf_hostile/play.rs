@@ -1,6 +1,6 @@
 //! What must hold of any format: the body of the tests here, and of the fuzz target `printf`.
 
-use gpurpc::host::printf::Format;
+use gpurpc::libc::printf::Format;
 use gpurpc::server::Fault;
 
 /// Prints a format that ends with the first byte that is 0. What follows is taken for its arguments,
@@ -28,7 +28,7 @@ pub fn printf(data: &[u8]) -> bool {
             }
             // Nothing else is wrong.
             Err(fault) => {
-                let long = Fault::Other("printf: the text is longer than is allowed");
+                let long = Fault::Other("printf: output exceeds the limit");
                 assert_eq!(fault, long);
                 None
             }

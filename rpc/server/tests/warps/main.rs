@@ -12,7 +12,7 @@ use gpurpc::{Error, Layout};
 use rig::Bench;
 
 /// Where seeds begin, if not where they always do: to play again what failed.
-const SEED: &str = "GPUSTUB_RPC_SEED";
+const SEED: &str = "GPUSTUB_TEST_SEED";
 
 #[allow(clippy::disallowed_methods, reason = "nothing is built here")]
 fn first_seed() -> u64 {

@@ -38,7 +38,7 @@ impl Bench {
         let mut handlers = Handlers::new();
         for (opcode, more) in [(INCREMENT, 1), (NOTE, 0)] {
             let seen = Arc::clone(&served);
-            handlers.reply(opcode, move |packets| {
+            handlers.on_request(opcode, move |packets| {
                 for lane in packets.lanes() {
                     let number = packets.word(lane, 0);
                     count(&seen, number);
@@ -46,7 +46,7 @@ impl Bench {
                 }
             })?;
         }
-        handlers.talk(INVERT, |mut port| async move {
+        handlers.on_session(INVERT, |mut port| async move {
             let mut messages = port.recv_n().await?;
             for lane in port.lanes() {
                 let message = messages.get_mut(lane).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Bench {
             Ok(port)
         })?;
         let seen = Arc::clone(&served);
-        handlers.talk(SUMS, move |mut port| {
+        handlers.on_session(SUMS, move |mut port| {
             let seen = Arc::clone(&seen);
             async move {
                 let mut sums = [0_u64; 64];
@@ -124,11 +124,11 @@ impl Bench {
         let right = wrote.numbers.iter().map(|number| (*number, 1)).collect();
         assert_eq!(*served, right, "lost, or served twice");
         assert_eq!(
-            self.device.open(),
+            self.device.open_calls(),
             wrote.left_open,
             "calls of warps that stopped"
         );
-        assert_eq!(self.device.dropped(), 0);
+        assert_eq!(self.device.dropped_calls(), 0);
     }
 }
 

@@ -100,7 +100,7 @@ impl<'c> Warp<'c> {
         let (id, sent) = (self.id, self.sent);
         let number = |lane: usize| id << 48 | sent << 8 | lane as u64;
         let numbers = std::array::from_fn(number);
-        let taking_part = Lanes::of(mask).map(|lane| numbers[lane as usize]);
+        let taking_part = Lanes::from_mask(mask).map(|lane| numbers[lane as usize]);
         self.wrote.numbers.extend(taking_part);
         numbers
     }
@@ -134,7 +134,7 @@ impl<'c> Warp<'c> {
         call.send_n(|lane| &texts[lane as usize]);
         let mut got = vec![Vec::new(); 64];
         call.recv_n(|lane, _, bytes| got[lane as usize].extend_from_slice(bytes));
-        for lane in Lanes::of(mask) {
+        for lane in Lanes::from_mask(mask) {
             let right: Vec<u8> = texts[lane as usize].iter().map(|byte| !byte).collect();
             assert_eq!(got[lane as usize], right, "lane {lane} of {mask:#x}");
         }

@@ -10,11 +10,11 @@ use std::thread;
 use super::script::{
     BUDGET, ECHO, Fill, HONEST, HOSTILE, Memory as Amount, PORTS, Script, Setting, Step,
 };
-use super::services::{Kept, own, services};
+use super::services::{Kept, register_own, services};
 use gpurpc::client::{Call, Client, HostLocks, Locks};
-use gpurpc::memory::{Memory, Region, Shared, Side};
-use gpurpc::server::{Device, Dropped, Fault, Handlers, Limits, Opcodes};
-use gpurpc::{Error, Layout, PACKET_WORDS, Packets, opcode};
+use gpurpc::memory::{Memory, Region, SharedMemory, Side};
+use gpurpc::server::{Device, DroppedCall, Fault, Handlers, Limits, Opcodes};
+use gpurpc::{Error, Layout, PACKET_WORDS, Packets, PortIndex, opcode};
 
 /// What a device has lived through.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -62,7 +62,7 @@ impl Drop for End<'_> {
 }
 
 /// Writes over what is the hostile client's: mostly with small numbers, of which more mean something.
-fn noise(memory: &Shared, seed: u64, ended: &AtomicBool) {
+fn noise(memory: &SharedMemory, seed: u64, ended: &AtomicBool) {
     let mut state = seed | 1;
     let mut next = || {
         state ^= state << 13;
@@ -96,22 +96,22 @@ fn noise(memory: &Shared, seed: u64, ended: &AtomicBool) {
 struct Polling {
     locks: HostLocks,
     device: RefCell<Device>,
-    faults: Arc<Mutex<Vec<Dropped>>>,
+    faults: Arc<Mutex<Vec<DroppedCall>>>,
 }
 
 impl Polling {
-    fn faults(&self) -> Vec<Dropped> {
+    fn faults(&self) -> Vec<DroppedCall> {
         let faults = self.faults.lock();
         faults.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Locks for Polling {
-    fn try_lock(&self, port: u32) -> bool {
+    fn try_lock(&self, port: PortIndex) -> bool {
         self.locks.try_lock(port)
     }
 
-    fn unlock(&self, port: u32) {
+    fn unlock(&self, port: PortIndex) {
         self.locks.unlock(port);
     }
 
@@ -155,7 +155,7 @@ impl Rig {
         let limits = Limits { message, memory };
         let mut handlers = Handlers::new();
         let input = services(setting, root, limits, &mut handlers)?;
-        let budget = own(&mut handlers)?;
+        let budget = register_own(&mut handlers)?;
         let faults = Arc::new(Mutex::new(Vec::new()));
         let found = Arc::clone(&faults);
         handlers.on_fault(move |dropped| {
@@ -166,7 +166,7 @@ impl Rig {
         let (release, released) = channel();
         let zeroed = Region::zeroed(layout)?;
         // SAFETY: the memory is there until the region is released, and nothing else uses it.
-        let memory = unsafe { Shared::new(zeroed.start(), layout.size(), layout) }?;
+        let memory = unsafe { SharedMemory::new(zeroed.start(), layout.size(), layout) }?;
         let region = Region::new(memory, move |_| {
             drop(zeroed);
             let _ = release.send(());
@@ -198,18 +198,18 @@ impl Rig {
     }
 
     /// Whether the hostile client is to move.
-    fn is_clients(&self, port: u32) -> bool {
+    fn is_clients(&self, port: PortIndex) -> bool {
         let outbox = self.memory.outbox(Side::Client, port);
         Side::Client.owns(self.memory.inbox(Side::Client, port), outbox)
     }
 
-    fn flip(&self, port: u32) {
+    fn flip(&self, port: PortIndex) {
         let outbox = self.memory.outbox(Side::Client, port);
         self.memory
             .set_outbox(Side::Client, port, u32::from(outbox == 0));
     }
 
-    fn fill(&self, port: u32, fill: &Fill) {
+    fn fill(&self, port: PortIndex, fill: &Fill) {
         for lane in 0..self.memory.layout().lanes() {
             if let Some((number, differ)) = fill.number {
                 let more = if differ { u64::from(lane) * 7 } else { 0 };
@@ -281,7 +281,7 @@ impl Rig {
                     self.poll();
                 }
             }
-            Step::Settle(port) => {
+            Step::AwaitAnswer(port) => {
                 // What is done by another thread may take it some time; it need not come at all.
                 for _ in 0..64 {
                     if self.is_clients(port) {
@@ -301,7 +301,7 @@ impl Rig {
     }
 
     fn call(&self, opcode: u32, mask: u64) -> Call<'_, Region, Polling> {
-        let opcode = match (self.setting.narrow, opcode & !0xffff == opcode::LIBC) {
+        let opcode = match (self.setting.narrow, opcode & !0xffff == opcode::LIBC_BASE) {
             // As LLVM 19 writes it: the first half in memory.
             (true, true) => {
                 let [a, b] = (opcode as u16).to_ne_bytes();
@@ -385,13 +385,15 @@ impl Rig {
     fn end(self, answered: usize) -> Survived {
         let polling = self.client.locks();
         let faults = polling.faults();
-        let dropped = polling.device.borrow().dropped();
-        let mut ports: Vec<u32> = faults.iter().map(|dropped| dropped.port).collect();
+        let dropped = polling.device.borrow().dropped_calls();
+        let mut ports: Vec<PortIndex> = faults.iter().map(|dropped| dropped.port).collect();
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), faults.len(), "reported once: {faults:?}");
         assert_eq!(ports.len(), dropped, "reported all: {faults:?}");
-        let panicked = faults.iter().find(|found| found.fault == Fault::Handler);
+        let panicked = faults
+            .iter()
+            .find(|found| found.fault == Fault::HandlerFailed);
         assert!(panicked.is_none(), "{panicked:?}");
         let budget = self.budget.lock().ok().and_then(|mut budget| budget.take());
         drop(self.input);

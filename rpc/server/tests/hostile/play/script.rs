@@ -1,18 +1,25 @@
 //! What a hostile client does, read from any bytes.
 
-use gpurpc::opcode;
+use gpurpc::{PortIndex, opcode};
 
 /// Opcodes of the driver's own services.
-pub const ECHO: u32 = opcode::OWN | 1;
+pub const ECHO: u32 = opcode::GPURPC_BASE | 1;
 /// As [`ECHO`].
-pub const BUDGET: u32 = opcode::OWN | 2;
+pub const BUDGET: u32 = opcode::GPURPC_BASE | 2;
 
 /// Ports of the device: a block of 64, and some.
 pub const PORTS: u32 = 72;
 /// Those of the hostile client: at the ends of blocks, and the first ones.
-pub const HOSTILE: [u32; 6] = [0, 1, 2, 63, 64, 71];
+pub const HOSTILE: [PortIndex; 6] = [
+    PortIndex::new(0),
+    PortIndex::new(1),
+    PortIndex::new(2),
+    PortIndex::new(63),
+    PortIndex::new(64),
+    PortIndex::new(71),
+];
 /// The port of the honest one, between them.
-pub const HONEST: u32 = 62;
+pub const HONEST: PortIndex = PortIndex::new(62);
 
 /// Texts that mean something to some service.
 const TEXTS: &[&[u8]] = &[
@@ -102,33 +109,24 @@ pub struct Fill {
 pub enum Step {
     /// Begins a call as a client does, if the port is its.
     Begin {
-        port: u32,
+        port: PortIndex,
         opcode: u32,
         mask: u64,
         fill: Fill,
     },
     /// Goes on with a call as a client does, if the port is its.
-    Next {
-        port: u32,
-        fill: Fill,
-    },
+    Next { port: PortIndex, fill: Fill },
     /// Writes its mailbox, in turn or not.
-    Mailbox {
-        port: u32,
-        value: u32,
-    },
+    Mailbox { port: PortIndex, value: u32 },
     /// Writes the server's mailbox.
-    Theirs {
-        port: u32,
-        value: u32,
-    },
+    Theirs { port: PortIndex, value: u32 },
     Header {
-        port: u32,
+        port: PortIndex,
         mask: u64,
         opcode: u32,
     },
     Word {
-        port: u32,
+        port: PortIndex,
         lane: u32,
         word: usize,
         value: u64,
@@ -136,12 +134,9 @@ pub enum Step {
     /// Lets the server look around so many times.
     Poll(u8),
     /// Waits for a while for the answer.
-    Settle(u32),
+    AwaitAnswer(PortIndex),
     /// The honest client calls.
-    Honest {
-        which: u8,
-        mask: u64,
-    },
+    Honest { which: u8, mask: u64 },
 }
 
 /// Reads steps for as long as there are bytes.
@@ -181,7 +176,7 @@ impl<'d> Script<'d> {
         }
     }
 
-    fn port(&mut self) -> u32 {
+    fn port(&mut self) -> PortIndex {
         HOSTILE[usize::from(self.byte()) % HOSTILE.len()]
     }
 
@@ -248,7 +243,7 @@ impl<'d> Script<'d> {
                 value: self.number(),
             },
             14 => Step::Poll(self.byte() % 8),
-            15..=17 => Step::Settle(self.port()),
+            15..=17 => Step::AwaitAnswer(self.port()),
             _ => Step::Honest {
                 which: self.byte(),
                 mask: self.mask(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::script::{BUDGET, ECHO, Input, Setting};
 use gpurpc::Error;
-use gpurpc::host::{self, Services};
+use gpurpc::libc::{LibcLimits, Services};
 use gpurpc::server::{Budget, Handlers, Limits};
 
 /// Where the budget of a device is put.
@@ -52,7 +52,7 @@ pub fn services(
             arguments.reverse();
             function
         })
-        .limits(host::Limits {
+        .limits(LibcLimits {
             files: 4,
             read: limits.message,
             print: 4096,
@@ -75,21 +75,21 @@ pub fn services(
 }
 
 /// The driver's own services, by their numbers for either kind of client. Gives where the budget is put.
-pub fn own(handlers: &mut Handlers) -> Result<Kept, Error> {
+pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
     let budget = Kept::default();
     for narrow in [false, true] {
         let number = |opcode: u32| match narrow {
             true => 0x8000 | opcode & 0xffff,
             false => opcode,
         };
-        handlers.talk(number(ECHO), |mut port| async move {
+        handlers.on_session(number(ECHO), |mut port| async move {
             let messages = port.recv_n().await?;
             port.send_n(|lane| messages.get(lane).unwrap_or_default())
                 .await;
             Ok(port)
         })?;
         let place = Arc::clone(&budget);
-        handlers.talk(number(BUDGET), move |mut port| {
+        handlers.on_session(number(BUDGET), move |mut port| {
             let place = Arc::clone(&place);
             async move {
                 port.recv(|_| ()).await;
