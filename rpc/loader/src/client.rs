@@ -6,7 +6,7 @@ use gpurpc::server::Opcodes;
 use gpurpc::{CLIENT_SIZE, Layout};
 
 use crate::error::{Code, Error, Result};
-use crate::runtime::{Handle, Runtime};
+use crate::runtime::{Gpu, Handle};
 
 /// The client itself (LLVM 20 and later; `gpurpc_client.h`), and a pointer to one (LLVM 19).
 const OBJECT: &CStr = c"__llvm_rpc_client";
@@ -29,7 +29,7 @@ impl Client {
     /// # Errors
     ///
     /// If it has the size of another one.
-    pub fn find(gpu: &dyn Runtime, module: Handle) -> Result<Option<Self>> {
+    pub fn find(gpu: &Gpu, module: Handle) -> Result<Option<Self>> {
         for (name, size, form) in [
             (OBJECT, CLIENT_SIZE, Self::Object as fn(u64) -> Self),
             (POINTER, POINTER_SIZE, Self::Pointer),
@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// Puts a client there that uses the memory which the device sees at `buffer`.
-    pub fn install(self, gpu: &dyn Runtime, layout: Layout, buffer: u64) -> Result<()> {
+    pub fn install(self, gpu: &Gpu, layout: Layout, buffer: u64) -> Result<()> {
         let client = layout.client(buffer);
         match self {
             Self::Object(at) => gpu.write(at, &client),

@@ -13,7 +13,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
-use crate::runtime::{Handle, Runtime};
+use crate::runtime::{Gpu, Handle};
 
 /// Who runs global constructors and destructors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,7 +30,7 @@ pub enum Constructors {
 ///
 /// If nobody says it.
 pub fn add(
-    gpu: &dyn Runtime,
+    gpu: &Gpu,
     module: Handle,
     image: &[u8],
     told: Option<Constructors>,
@@ -54,11 +54,11 @@ pub fn add(
     Ok(())
 }
 
-fn who(gpu: &dyn Runtime, image: &[u8], kernels: &[Kernel]) -> Result<Constructors> {
+fn who(gpu: &Gpu, image: &[u8], kernels: &[Kernel]) -> Result<Constructors> {
     let Some(end) = kernels.iter().find(|kernel| kernel.name() == "_end") else {
         return Ok(Constructors::Kernels);
     };
-    let takes = match gpu.takes_arguments(end.function)? {
+    let takes = match gpu.has_parameters(end.function)? {
         Some(takes) => Some(takes),
         None => takes_by_descriptor(image),
     };
@@ -101,7 +101,7 @@ const OBJECTS: [(&str, [&str; 2]); 2] = [
 ];
 
 /// Writes the arrays of constructors and destructors, which no linker makes for NVIDIA's GPUs.
-fn fill_arrays(gpu: &dyn Runtime, module: Handle, image: &[u8]) -> Result<()> {
+fn fill_arrays(gpu: &Gpu, module: Handle, image: &[u8]) -> Result<()> {
     for (prefix, bounds) in OBJECTS {
         let mut array = Vec::new();
         for name in names(image, prefix) {

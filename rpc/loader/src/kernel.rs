@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_void};
 
 use crate::error::{Code, Error, Result};
-use crate::runtime::{Handle, Runtime, Shape};
+use crate::runtime::{Gpu, Handle, Shape};
 
 /// A kernel that is ready to be launched.
 #[derive(Debug)]
@@ -41,12 +41,7 @@ impl Kernel {
     /// # Errors
     ///
     /// If the image lacks the one that is the program's.
-    pub fn all(
-        gpu: &dyn Runtime,
-        module: Handle,
-        entry: Option<&CStr>,
-        shape: Shape,
-    ) -> Result<Vec<Self>> {
+    pub fn all(gpu: &Gpu, module: Handle, entry: Option<&CStr>, shape: Shape) -> Result<Vec<Self>> {
         if let Some(entry) = entry {
             let kernel = Self::get(gpu, module, entry, shape, Takes::Arguments)?;
             return Ok(vec![kernel.ok_or_else(|| missing(entry))?]);
@@ -64,12 +59,12 @@ impl Kernel {
     }
 
     /// A kernel that is run by one thread, if the image has one of this name.
-    pub fn of_one_thread(gpu: &dyn Runtime, module: Handle, name: &CStr) -> Result<Option<Self>> {
+    pub fn of_one_thread(gpu: &Gpu, module: Handle, name: &CStr) -> Result<Option<Self>> {
         Self::get(gpu, module, name, Shape::ONE, Takes::Arguments)
     }
 
     fn get(
-        gpu: &dyn Runtime,
+        gpu: &Gpu,
         module: Handle,
         name: &CStr,
         shape: Shape,

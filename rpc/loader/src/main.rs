@@ -19,13 +19,14 @@ use std::ffi::c_int;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crate::arguments::Vector;
 use crate::cli::Cli;
 use crate::error::{Code, Error, Result};
 use crate::image::Kind;
 use crate::run::{Outcome, Program, c_string};
-use crate::runtime::Shape;
+use crate::runtime::{Gpu, Shape};
 
 fn main() -> ExitCode {
     let cli = match Cli::get(std::env::args_os()) {
@@ -68,7 +69,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
         // SAFETY: this is the only thread yet.
         unsafe { environment::load_eagerly() };
     }
-    let gpu = runtime::open(kind, cli.device)?;
+    let gpu = Arc::new(Gpu::open(kind, cli.device)?);
     let program = Program {
         image: &image,
         entry: entry.as_deref(),

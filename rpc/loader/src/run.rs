@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::constructors::{self, Constructors};
 use crate::error::{ABORTED, Code, Error, Result};
 use crate::kernel::{Arguments, Kernel};
-use crate::runtime::{Handle, HostMemory, Runtime, Shape};
+use crate::runtime::{Gpu, Handle, HostMemory, Shape};
 use crate::services::{End, Services, Wires, allocate, wait};
 
 /// How long a kernel that has said its end is waited for, so that the driver can end as usual.
@@ -66,13 +66,13 @@ pub enum Outcome {
 /// # Errors
 ///
 /// If it cannot be run, or comes to no end.
-pub fn run(gpu: &Arc<dyn Runtime>, program: &Program<'_>) -> Result<Outcome> {
+pub fn run(gpu: &Arc<Gpu>, program: &Program<'_>) -> Result<Outcome> {
     prepare(gpu, program)?.run()
 }
 
 /// A program for which everything is there that it needs.
 struct Prepared {
-    gpu: Arc<dyn Runtime>,
+    gpu: Arc<Gpu>,
     stream: Handle,
     kernels: Vec<Kernel>,
     arguments: Arguments,
@@ -82,17 +82,17 @@ struct Prepared {
     timeout: Option<Duration>,
 }
 
-fn prepare(gpu: &Arc<dyn Runtime>, program: &Program<'_>) -> Result<Prepared> {
-    let stream = gpu.stream()?;
-    let module = gpu.load(program.image)?;
-    let mut kernels = Kernel::all(&**gpu, module, program.entry, program.shape)?;
+fn prepare(gpu: &Arc<Gpu>, program: &Program<'_>) -> Result<Prepared> {
+    let stream = gpu.create_stream()?;
+    let module = gpu.load_module(program.image)?;
+    let mut kernels = Kernel::all(gpu, module, program.entry, program.shape)?;
     if program.entry.is_none() {
         let told = program.constructors;
-        constructors::add(&**gpu, module, program.image, told, &mut kernels)?;
+        constructors::add(gpu, module, program.image, told, &mut kernels)?;
     }
-    let client = Client::find(&**gpu, module)?;
-    let argv = visible(&**gpu, &program.arguments)?;
-    let envp = visible(&**gpu, &program.environment)?;
+    let client = Client::find(gpu, module)?;
+    let argv = visible(gpu, &program.arguments)?;
+    let envp = visible(gpu, &program.environment)?;
     // Of the device: its threads put their results together there by atomic operations.
     let result = gpu.device_memory(size_of::<i32>())?;
     gpu.write(result, &0_i32.to_ne_bytes())?;
@@ -114,7 +114,7 @@ fn prepare(gpu: &Arc<dyn Runtime>, program: &Program<'_>) -> Result<Prepared> {
 }
 
 /// Puts texts where the device can read them.
-fn visible(gpu: &dyn Runtime, texts: &Vector) -> Result<u64> {
+fn visible(gpu: &Gpu, texts: &Vector) -> Result<u64> {
     let mut memory = gpu.host_memory(texts.size())?;
     let bytes = texts.at(memory.device());
     // SAFETY: the device knows nothing of it yet.
@@ -123,7 +123,7 @@ fn visible(gpu: &dyn Runtime, texts: &Vector) -> Result<u64> {
 }
 
 /// Begins to serve what the program's client asks for.
-fn serve(gpu: &Arc<dyn Runtime>, program: &Program<'_>, client: Client) -> Result<Services> {
+fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Services> {
     // A warp that diverges has a call for each of its threads.
     let ports = program.ports.unwrap_or_else(|| {
         let threads = u32::try_from(program.shape.size()).unwrap_or(MAX_PORTS);
@@ -134,14 +134,14 @@ fn serve(gpu: &Arc<dyn Runtime>, program: &Program<'_>, client: Client) -> Resul
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
     // SAFETY: the device knows nothing of it yet.
     unsafe { memory.fill(&[]) };
-    client.install(&**gpu, layout, memory.device())?;
+    client.install(gpu, layout, memory.device())?;
 
     // Its own: memory would wait for the kernel that waits for it.
-    let stream = gpu.stream()?;
+    let stream = gpu.create_stream()?;
     // The driver makes its pool by the first allocation, which must not be one of the program's.
-    if let Some(address) = allocate(&**gpu, 1, stream)? {
+    if let Some(address) = allocate(gpu, 1, stream)? {
         gpu.free(address, stream)?;
-        wait(&**gpu, stream)?;
+        wait(gpu, stream)?;
     }
     let opcodes = program.opcodes.unwrap_or(client.opcodes());
     let wires = Wires {

@@ -12,7 +12,7 @@ use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes,
 use gpurpc::{Layout, opcode};
 
 use crate::error::{Code, Error, Result};
-use crate::runtime::{Handle, HostMemory, Runtime};
+use crate::runtime::{Gpu, Handle, HostMemory};
 
 /// Between two looks whether calls have ended that threads of their own answer.
 const LOOK: Duration = Duration::from_micros(50);
@@ -58,7 +58,7 @@ impl Services {
     /// Begins to serve a program. Memory of the device is allocated on `stream`, files are those below
     /// `root`.
     pub fn start(
-        gpu: &Arc<dyn Runtime>,
+        gpu: &Arc<Gpu>,
         stream: Handle,
         wires: &Wires,
         root: Option<&Path>,
@@ -118,7 +118,7 @@ impl Services {
 
 /// All that a program may ask for.
 fn handlers(
-    gpu: &Arc<dyn Runtime>,
+    gpu: &Arc<Gpu>,
     stream: Handle,
     root: Option<&Path>,
     end: Sender<End>,
@@ -142,7 +142,7 @@ fn handlers(
     let (allocating, freeing) = (Arc::clone(gpu), Arc::clone(gpu));
     services = services.memory(
         move |size| {
-            or_warn(allocate(&*allocating, size, stream))
+            or_warn(allocate(&allocating, size, stream))
                 .flatten()
                 .unwrap_or(0)
         },
@@ -170,7 +170,7 @@ fn handlers(
 }
 
 /// Allocates memory of the device, and waits until it is there. Nothing if there is not as much.
-pub fn allocate(gpu: &dyn Runtime, size: u64, stream: Handle) -> Result<Option<u64>> {
+pub fn allocate(gpu: &Gpu, size: u64, stream: Handle) -> Result<Option<u64>> {
     gpu.attach()?;
     // Of nothing, drivers allocate nothing.
     let address = gpu.allocate(size.max(1), stream)?;
@@ -179,7 +179,7 @@ pub fn allocate(gpu: &dyn Runtime, size: u64, stream: Handle) -> Result<Option<u
 }
 
 /// Waits for a stream, without a call that waits: on some drivers those wait for other streams, too.
-pub fn wait(gpu: &dyn Runtime, stream: Handle) -> Result<()> {
+pub fn wait(gpu: &Gpu, stream: Handle) -> Result<()> {
     while !gpu.is_done(stream)? {
         thread::yield_now();
     }
