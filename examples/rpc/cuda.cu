@@ -62,8 +62,8 @@ int main() {
     libc.struct_size = sizeof libc;
     libc.root = "files";
     ok(gpurpc_register_libc(server, &libc));
-    ok(gpurpc_register_reply(server, TAKE, give, &work));
-    ok(gpurpc_register_reply(server, HAND_IN, collect, &work));
+    ok(gpurpc_register_request(server, TAKE, give, &work));
+    ok(gpurpc_register_request(server, HAND_IN, collect, &work));
 
     gpurpc_device_options_t options = {};
     options.struct_size = sizeof options;
@@ -76,7 +76,7 @@ int main() {
     ok(gpurpc_device_add(server, &options, &device));
     ok(gpurpc_device_buffer(server, device, &buffer, nullptr));
     static gpurpc_client_t filled;
-    ok(gpurpc_client_fill(&filled, sizeof filled, reinterpret_cast<uintptr_t>(buffer), options.ports));
+    ok(gpurpc_client_init(&filled, sizeof filled, reinterpret_cast<uintptr_t>(buffer), options.ports));
     cuda(cudaMemcpyToSymbol(client, &filled, sizeof filled));
 
     cudaStream_t stream;

@@ -50,11 +50,11 @@ int main(int count, char **arguments) {
 
     ok(gpurpc_server_create(NULL, &server));
     ok(gpurpc_register_libc(server, &libc));
-    ok(gpurpc_register_reply(server, TAKE, give, &next));
-    ok(gpurpc_register_reply(server, HAND_IN, collect, &sum));
+    ok(gpurpc_register_request(server, TAKE, give, &next));
+    ok(gpurpc_register_request(server, HAND_IN, collect, &sum));
     ok(gpurpc_device_add(server, &options, &device));
     ok(gpurpc_device_buffer(server, device, &buffer, NULL));
-    ok(gpurpc_client_fill(&client, sizeof client, (uint64_t)(uintptr_t)buffer, options.ports));
+    ok(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, options.ports));
     if (pthread_create(&server_thread, NULL, serve, server) != 0)
         return 1;
 
@@ -65,7 +65,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < WARPS; i++)
         pthread_join(warps[i], NULL);
 
-    ok(gpurpc_end(server));
+    ok(gpurpc_drain(server));
     pthread_join(server_thread, NULL);
     ok(gpurpc_server_destroy(server));
     printf("the sum up to %d is %llu\n", LAST, (unsigned long long)sum);

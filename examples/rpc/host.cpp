@@ -47,8 +47,8 @@ int run(const char *file) {
     const auto collect = [](gpurpc_buffer_t *buffer, std::uint32_t, void *data) {
         static_cast<Work *>(data)->sum += buffer->data[0];
     };
-    ok(gpurpc_register_reply(server.get(), TAKE, give, &work));
-    ok(gpurpc_register_reply(server.get(), HAND_IN, collect, &work));
+    ok(gpurpc_register_request(server.get(), TAKE, give, &work));
+    ok(gpurpc_register_request(server.get(), HAND_IN, collect, &work));
 
     gpurpc_device_options_t options{};
     options.struct_size = sizeof options;
@@ -59,7 +59,7 @@ int run(const char *file) {
     gpurpc_client_t client;
     ok(gpurpc_device_add(server.get(), &options, &device));
     ok(gpurpc_device_buffer(server.get(), device, &buffer, nullptr));
-    ok(gpurpc_client_fill(&client, sizeof client, reinterpret_cast<std::uintptr_t>(buffer), options.ports));
+    ok(gpurpc_client_init(&client, sizeof client, reinterpret_cast<std::uintptr_t>(buffer), options.ports));
 
     std::thread serving([&] { gpurpc_serve(server.get()); });
     print_file(&client, file);
@@ -68,7 +68,7 @@ int run(const char *file) {
         warps.emplace_back(warp, &client);
     for (auto &one : warps)
         one.join();
-    gpurpc_end(server.get());
+    gpurpc_drain(server.get());
     serving.join();
     std::printf("the sum up to %llu is %llu\n", static_cast<unsigned long long>(last),
                 static_cast<unsigned long long>(work.sum));

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{Layout, opcode};
+use gpurpc::client::{Client, HostLocks};
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::{Layout, PortIndex, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository, scratch};
@@ -43,7 +43,7 @@ struct Llvm {
 }
 
 /// Nanoseconds of each of many calls, sorted.
-fn ours(ports: u32, port: u32, lanes: u32) -> Result<Vec<f64>> {
+fn ours(ports: u32, port: PortIndex, lanes: u32) -> Result<Vec<f64>> {
     let layout = Layout::new(ports, lanes)?;
     let (mut device, client) = device(layout)?;
     let ended = AtomicBool::new(false);
@@ -117,7 +117,7 @@ fn device(layout: Layout) -> Result<(Device, Client<Region, HostLocks>)> {
     let region = Region::zeroed(layout)?;
     let client = Client::new(region.clone(), HostLocks::new());
     let mut handlers = Handlers::new();
-    handlers.reply(opcode::TEST_INCREMENT, |packets| {
+    handlers.on_request(opcode::TEST_INCREMENT, |packets| {
         for lane in packets.lanes() {
             packets.set_word(lane, 0, packets.word(lane, 0) + 1);
         }
@@ -139,7 +139,7 @@ fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
         let answer = call.recv(|packets| packets.word(0, 0));
         assert_eq!(answer, Some(value + 1));
     };
-    let (server, ended) = (Server::new(Idle::default()), AtomicBool::new(false));
+    let (server, ended) = (Server::new(IdlePolicy::default()), AtomicBool::new(false));
     let (tell, told) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         let (server, ended) = (&server, &ended);
@@ -147,7 +147,7 @@ fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
             // A failed send is one of a bench that has failed.
             let _ = tell.send(std::fs::read_link("/proc/thread-self"));
             if policy == Policy::Ours {
-                server.add(device);
+                server.add_device(device);
                 return server.serve();
             }
             let mut last = Instant::now();
@@ -173,7 +173,7 @@ fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
         let start = Instant::now();
         call(2);
         let first = start.elapsed().as_nanos() as f64;
-        server.end();
+        server.drain();
         ended.store(true, Ordering::Relaxed);
         Ok((idle / 1000.0, first))
     })
@@ -256,7 +256,7 @@ fn main() -> Result<()> {
     for _ in 0..ROUNDS {
         for ((_, case), all) in cases.iter().zip(&mut all) {
             let times = match *case {
-                Case::Ours { ports, port, lanes } => ours(ports, port, lanes)?,
+                Case::Ours { ports, port, lanes } => ours(ports, PortIndex::new(port), lanes)?,
                 Case::Llvm { ports } => llvms(&llvm, ports)?,
             };
             for (percentiles, percent) in all.iter_mut().zip([1, 50, 99]) {

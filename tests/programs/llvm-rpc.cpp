@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-static_assert(sizeof(rpc::Client) == 552 && sizeof(rpc::Server) == 552, "as gpustub-rpc has it");
-static_assert(sizeof(rpc::Header) == 16 && sizeof(rpc::Buffer) == 64, "as gpustub-rpc has it");
-static_assert(offsetof(rpc::Header, opcode) == 8, "as gpustub-rpc has it");
+static_assert(sizeof(rpc::Client) == 552 && sizeof(rpc::Server) == 552, "as gpurpc has it");
+static_assert(sizeof(rpc::Header) == 16 && sizeof(rpc::Buffer) == 64, "as gpurpc has it");
+static_assert(offsetof(rpc::Header, opcode) == 8, "as gpurpc has it");
 
 namespace {
 template <uint32_t Opcode, typename Words>

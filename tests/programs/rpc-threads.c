@@ -108,7 +108,7 @@ int main(void) {
     uintptr_t id;
 
     OK(gpurpc_server_create(NULL, &server));
-    OK(gpurpc_register_reply(server, ADD, add, NULL));
+    OK(gpurpc_register_request(server, ADD, add, NULL));
     OK(gpurpc_register_callback(server, ECHO, echo, NULL));
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
@@ -116,14 +116,14 @@ int main(void) {
     options.lanes = 1;
     OK(gpurpc_device_add(server, &options, &device));
     OK(gpurpc_device_buffer(server, device, &buffer, &size));
-    OK(gpurpc_client_fill(&client, sizeof client, (uint64_t)(uintptr_t)buffer, PORTS));
+    OK(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, PORTS));
     for (id = 0; id < 2; id++)
         CHECK(pthread_create(&servers[id], NULL, serve, NULL) == 0);
     for (id = 0; id < CLIENTS; id++)
         CHECK(pthread_create(&clients[id], NULL, ask, (void *)id) == 0);
     for (id = 0; id < CLIENTS; id++)
         CHECK(pthread_join(clients[id], NULL) == 0);
-    OK(gpurpc_end(server));
+    OK(gpurpc_drain(server));
     for (id = 0; id < 2; id++)
         CHECK(pthread_join(servers[id], NULL) == 0);
     OK(gpurpc_device_remove(server, device));

@@ -85,7 +85,7 @@ static void greet(gpurpc_port_t *port, void *data) {
     CHECK(call != NULL);
     call->port = port;
     OK(gpurpc_recv_n(port, name, call));
-    OK(gpurpc_port_at_end(port, count_end, data));
+    OK(gpurpc_port_on_close(port, count_end, data));
 }
 
 /* Memory and faults. */
@@ -150,13 +150,13 @@ int main(void) {
 
     memset(&how, 0, sizeof how);
     how.struct_size = sizeof how;
-    how.spins = 10;
+    how.spin_count = 10;
     OK(gpurpc_server_create(&how, &server));
     OK(gpurpc_register_callback(server, INCREMENT, increment, &one));
-    OK(gpurpc_register_reply(server, ADD, add_one, &ten));
+    OK(gpurpc_register_request(server, ADD, add_one, &ten));
     OK(gpurpc_register_callback(server, GREET, greet, &ends));
-    OK(gpurpc_register_fault(server, fault, &faults));
-    EXPECT(gpurpc_register_callback(server, ADD, increment, NULL), GPURPC_STATUS_HANDLED_OPCODE);
+    OK(gpurpc_register_fault_callback(server, fault, &faults));
+    EXPECT(gpurpc_register_callback(server, ADD, increment, NULL), GPURPC_STATUS_DUPLICATE_OPCODE);
 
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
@@ -169,7 +169,7 @@ int main(void) {
     OK(gpurpc_device_buffer(server, device, &buffer, &size));
     OK(gpurpc_buffer_size(100, 1, &expected));
     CHECK(size == expected && sizeof client == GPURPC_CLIENT_SIZE);
-    OK(gpurpc_client_fill(&client, sizeof client, (uint64_t)(uintptr_t)buffer, 100));
+    OK(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, 100));
 
     printf("%d %d\n", (int)ask(&client, INCREMENT, 41), (int)ask(&client, ADD, 32));
     meet(&client, "");
@@ -203,7 +203,7 @@ int main(void) {
     serves_itself = 1;
     CHECK(pthread_create(&thread, NULL, serve, NULL) == 0);
     printf("%d\n", (int)ask(&client, INCREMENT, 99));
-    OK(gpurpc_end(server));
+    OK(gpurpc_drain(server));
     CHECK(pthread_join(thread, NULL) == 0);
 
     CHECK(memory.allocated == 1 && memory.freed == 0);

@@ -1,4 +1,4 @@
-//! `gpustub-loader`, with drivers that there are not: no GPU is needed. What is shown is the loader's own work;
+//! `gpurpc-loader`, with drivers that there are not: no GPU is needed. What is shown is the loader's own work;
 //! what a real driver waits for, or a GPU sees of memory, is not.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,9 +117,7 @@ fn compile(source: &Path, to: &Path, words: &[&str]) -> Result<()> {
         "-shared",
     ]);
     compile.args(["-pthread", "-nostartfiles"]).args(words);
-    compile
-        .arg("-I")
-        .arg(repository().join("crates/rpc-c/include"));
+    compile.arg("-I").arg(repository().join("rpc/capi/include"));
     succeed(compile.arg(source).arg("-o").arg(to)).map(drop)
 }
 
@@ -134,7 +132,7 @@ impl Bench {
                 &[],
             )?;
         }
-        let loader = program("gpustub-loader")?;
+        let loader = program("gpurpc-loader")?;
         Ok(Self { dir, loader })
     }
 
@@ -400,7 +398,7 @@ fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
 
 /// The program of the README.
 fn hello() -> PathBuf {
-    repository().join("crates/loader/programs/hello.c")
+    repository().join("rpc/loader/programs/hello.c")
 }
 
 #[test]
@@ -421,9 +419,7 @@ fn known(commands: impl IntoIterator<Item = Command>, name: &str, driver: &Drive
     let bench = Bench::new()?;
     for mut compile in commands {
         let image = bench.path(name);
-        compile
-            .arg("-I")
-            .arg(repository().join("crates/rpc-c/include"));
+        compile.arg("-I").arg(repository().join("rpc/capi/include"));
         succeed(compile.arg("-o").arg(&image).arg(hello()))?;
         let code = fs::read(&image)?;
         let code = String::from_utf8_lossy(&code);
@@ -493,13 +489,13 @@ fn nvcc_compiles_the_program_of_the_readme() -> Result<()> {
 #[ignore = "needs user namespaces: ./tests/run"]
 fn the_loader_starts_where_there_is_no_driver() -> Result<()> {
     let machine = Isolated::new()?;
-    machine.install(&program("gpustub-loader")?, "/bin/gpustub-loader")?;
+    machine.install(&program("gpurpc-loader")?, "/bin/gpurpc-loader")?;
     for (image, library) in [
         (&b".version 7.0\n"[..], "libcuda.so.1, "),
         (b"CCOB", "libamdhip64.so.7, libamdhip64.so.6, "),
     ] {
         fs::write(machine.path("/tmp/image"), image)?;
-        let ran = machine.run_with("/bin/gpustub-loader", &["/tmp/image"], &[])?;
+        let ran = machine.run_with("/bin/gpurpc-loader", &["/tmp/image"], &[])?;
         assert_eq!(ran.status.code(), Some(123), "{}", ran.stderr);
         let expected = format!("error: no GPU driver found: {library}");
         assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);

@@ -15,13 +15,13 @@ use gpustub_tests::{Result, repository, scratch};
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 fn headers() -> PathBuf {
-    repository().join("crates/rpc-c/include")
+    repository().join("rpc/capi/include")
 }
 
 /// Where the libraries lie.
 fn built() -> Result<PathBuf> {
     let mut build = cargo(&repository());
-    build.args(["build", "--quiet", "--package", "gpustub-rpc-c"]);
+    build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
     succeed(build.arg("--target-dir").arg(target_dir()))?;
     Ok(target_dir().join("debug"))
 }
@@ -31,7 +31,7 @@ fn install(prefix: &Path) -> Result<()> {
     let mut make = Command::new("make");
     without_own_cargo(&mut make);
     make.args(["--quiet", "-C"]);
-    make.arg(repository().join("crates/rpc-c")).arg("install");
+    make.arg(repository().join("rpc/capi")).arg("install");
     let mut to = OsString::from("PREFIX=");
     to.push(prefix);
     make.arg(to).arg("CARGO_PROFILE=dev");
@@ -82,7 +82,7 @@ fn c_and_cpp_serve_clients() -> Result<()> {
             let ran = succeed(&mut run)?;
             let expected = format!(
                 "42 42\n7: hello, \n10: hello, you\n156: hello, {}\n\
-                 opcode 0x6300001d of device 1 was dropped: 0x1001: there is no handler for the opcode\n\
+                 opcode 0x6300001d of device 1 was dropped: 0x1001: no handler is registered for the opcode\n\
                  100\n",
                 "x".repeat(149)
             );
@@ -112,13 +112,13 @@ fn symbols_are_those_of_the_header() -> Result<()> {
 
     let mut nm = Command::new("nm");
     nm.args(["-D", "--defined-only", "--format=posix"]);
-    let listed = succeed(nm.arg(built.join("libgpurpc.so")))?.stdout;
+    let listed = succeed(nm.arg(built.join("libgpurpc_capi.so")))?.stdout;
     let exported = names(&listed);
     assert_eq!(exported, declared);
 
     let mut nm = Command::new("nm");
     nm.args(["-g", "--defined-only", "--format=posix"]);
-    let listed = succeed(nm.arg(built.join("libgpurpc.a")))?.stdout;
+    let listed = succeed(nm.arg(built.join("libgpurpc_capi.a")))?.stdout;
     let ours = names(&listed);
     let ours: BTreeSet<_> = ours
         .into_iter()

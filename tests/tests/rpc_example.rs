@@ -45,15 +45,15 @@ fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
     let dir = scratch()?;
     let program = dir.path().join("on-gpu");
     let mut build = cargo(&repository());
-    build.args(["build", "--quiet", "--package", "gpustub-rpc-c"]);
+    build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
     succeed(build.arg("--target-dir").arg(target_dir()))?;
     let mut compile = TOOLKIT_13.nvcc()?;
     compile.args(["-arch=sm_75", "-std=c++17", "-Werror", "all-warnings"]);
-    let headers = repository().join("crates/rpc-c/include");
+    let headers = repository().join("rpc/capi/include");
     compile.arg("-I").arg(headers).arg("-o").arg(&program);
     let example = repository().join("examples/rpc");
     compile.arg(example.join("cuda.cu"));
-    succeed(compile.arg(target_dir().join("debug/libgpurpc.a")))?;
+    succeed(compile.arg(target_dir().join("debug/libgpurpc_capi.a")))?;
     let ran = run(Command::new(&program).current_dir(example))?;
     let expected = if ran.status.success() {
         ran.stdout.ends_with("the sum up to 1000 is 500500\n")

@@ -47,10 +47,10 @@ fn arrows_go_down_only() -> Result<()> {
     allowed.insert("gpustub-core", core.to_vec());
     allowed.insert("gpustub-archive", vec![]);
     allowed.insert("gpustub-archive-c", vec!["gpustub-archive"]);
-    allowed.insert("gpustub-rpc", vec![]);
-    allowed.insert("gpustub-rpc-c", vec!["gpustub-rpc"]);
-    let loader = ["gpustub", "gpustub-build", "gpustub-rpc"];
-    allowed.insert("gpustub-loader", loader.to_vec());
+    allowed.insert("gpurpc", vec![]);
+    allowed.insert("gpurpc-capi", vec!["gpurpc"]);
+    let loader = ["gpustub", "gpustub-build", "gpurpc"];
+    allowed.insert("gpurpc-loader", loader.to_vec());
     allowed.insert("gpustub-image", vec!["gpustub-core"]);
     allowed.insert("gpustub-superarchive", vec!["gpustub-archive"]);
     allowed.insert("gpustub-check", vec!["gpustub-core", "gpustub-image"]);
@@ -151,7 +151,7 @@ fn only_commands_know_json_and_terminals() -> Result<()> {
             let uses = dependencies(package).contains(foreign);
             // The rules' data are rows of TOML; a derive reads them, and nothing is written.
             let reads_rows = (name(package), foreign) == ("gpustub-check", "serde");
-            let reads_arguments = (name(package), foreign) == ("gpustub-loader", "clap");
+            let reads_arguments = (name(package), foreign) == ("gpurpc-loader", "clap");
             assert!(
                 !uses || reads_rows || reads_arguments || name(package) == "cargo-gpustub",
                 "{} -> {foreign}",
@@ -337,8 +337,8 @@ fn invariants_name_tests_that_exist() -> Result<()> {
                 "crates/core/tests",
                 "crates/image/tests",
                 "crates/superarchive/tests",
-                "crates/rpc/tests",
-                "crates/rpc-c/tests",
+                "rpc/server/tests",
+                "rpc/capi/tests",
                 ".",
             ]
             .iter()

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../../crates/rpc/tests/printf_hostile/play.rs"]
+#[path = "../../../rpc/server/tests/printf_hostile/play.rs"]
 mod play;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

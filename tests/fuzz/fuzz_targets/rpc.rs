@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "what seeds and results are for is for the tests")]
-#[path = "../../../crates/rpc/tests/hostile/play/mod.rs"]
+#[path = "../../../rpc/server/tests/hostile/play/mod.rs"]
 mod play;
 
 use std::path::PathBuf;

@@ -52,9 +52,9 @@ using libc::rpc::Client;
 using libc::rpc::Server;
 using libc::rpc::client;
 
-static_assert(sizeof(Client) == 552 && sizeof(Server) == 552, "as gpustub-rpc has it");
-static_assert(sizeof(Header) == 16 && sizeof(Buffer) == 64, "as gpustub-rpc has it");
-static_assert(offsetof(Header, opcode) == 8, "as gpustub-rpc has it");
+static_assert(sizeof(Client) == 552 && sizeof(Server) == 552, "as gpurpc has it");
+static_assert(sizeof(Header) == 16 && sizeof(Buffer) == 64, "as gpurpc has it");
+static_assert(offsetof(Header, opcode) == 8, "as gpurpc has it");
 static_assert(sizeof(Header::opcode) == (LLVM_MAJOR == 19 ? 2 : 4), "narrow until LLVM 19");
 
 namespace {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use gpustub_rpc::client::{Call, Client, HostLocks, Locks};
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::{Lanes, Layout, opcode};
+use gpurpc::client::{Call, Client, HostLocks, Locks};
+use gpurpc::memory::Region;
+use gpurpc::{Lanes, Layout, PortIndex, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::programs::{Llvm, mapped};
@@ -40,11 +40,11 @@ struct Waiting<'p> {
 }
 
 impl Locks for Waiting<'_> {
-    fn try_lock(&self, port: u32) -> bool {
+    fn try_lock(&self, port: PortIndex) -> bool {
         self.locks.try_lock(port)
     }
 
-    fn unlock(&self, port: u32) {
+    fn unlock(&self, port: PortIndex) {
         self.locks.unlock(port);
     }
 
@@ -78,7 +78,7 @@ fn send(call: &mut OneCall<'_>, words: impl Fn(u64) -> [u64; 3]) {
 }
 
 fn word(call: &mut OneCall<'_>, word: usize) -> Vec<u64> {
-    let read = |packets: &gpustub_rpc::Packets<'_, _>| {
+    let read = |packets: &gpurpc::Packets<'_, _>| {
         packets
             .lanes()
             .map(|lane| packets.word(lane, word))
@@ -99,7 +99,7 @@ impl Program<'_> {
 
     /// Something of each lane that takes part.
     fn of<T>(&self, value: impl Fn(u64) -> T) -> Vec<T> {
-        Lanes::of(self.mask)
+        Lanes::from_mask(self.mask)
             .map(|lane| value(lane.into()))
             .collect()
     }
@@ -152,7 +152,7 @@ impl Program<'_> {
         });
         let opened = word(&mut call, 0);
         let mut files = vec![0; 64];
-        for (lane, file) in Lanes::of(self.mask).zip(opened) {
+        for (lane, file) in Lanes::from_mask(self.mask).zip(opened) {
             files[lane as usize] = file;
         }
         files
@@ -295,7 +295,7 @@ impl Program<'_> {
         self.print(opcode::PRINTF_TO_STDERR, false, None);
         self.print(opcode::PRINTF_TO_STDERR_PACKED, true, None);
         // Lines of the input, in the order of lanes.
-        let lines = Lanes::of(self.mask).enumerate();
+        let lines = Lanes::from_mask(self.mask).enumerate();
         let lines: Vec<_> = lines
             .map(|(n, _)| format!("line {n}\n\0").into_bytes())
             .collect();

@@ -11,11 +11,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use gpustub_rpc::client::{Client, HostLocks};
-use gpustub_rpc::host::Services;
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{Layout, opcode};
+use gpurpc::client::{Client, HostLocks};
+use gpurpc::libc::Services;
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository, scratch};
@@ -124,12 +124,12 @@ fn heavy_llvms_client_is_served() -> Result<()> {
 
     for ports in [1, 64, 4096] {
         let mut handlers = Handlers::new();
-        handlers.reply(opcode::TEST_INCREMENT, |packets| {
+        handlers.on_request(opcode::TEST_INCREMENT, |packets| {
             for lane in packets.lanes() {
                 packets.set_word(lane, 0, packets.word(lane, 0) + 1);
             }
         })?;
-        handlers.talk(opcode::TEST_STREAM, |mut port| async move {
+        handlers.on_session(opcode::TEST_STREAM, |mut port| async move {
             let messages = port.recv_n().await?;
             port.send_n(|lane| messages.get(lane).unwrap_or_default())
                 .await;
@@ -149,8 +149,8 @@ fn heavy_llvms_client_is_served() -> Result<()> {
             .register(&mut handlers)?;
         let region = Region::zeroed(Layout::new(ports, 1)?)?;
         let client = Theirs((llvm.client)(ports, region.start().as_ptr().cast()));
-        let server = Server::new(Idle::default());
-        server.add(Device::new(
+        let server = Server::new(IdlePolicy::default());
+        server.add_device(Device::new(
             region,
             Arc::new(handlers),
             Limits::default(),
@@ -164,7 +164,7 @@ fn heavy_llvms_client_is_served() -> Result<()> {
             let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
             (llvm.puts)(client.get(), c"the end".as_ptr());
             (llvm.exit)(client.get(), 42);
-            server.end();
+            server.drain();
             assert!(results.iter().all(Result::is_ok));
         });
         (llvm.client_free)(client.get());

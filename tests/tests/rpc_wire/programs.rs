@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
 
-use gpustub_rpc::Layout;
-use gpustub_rpc::memory::{Region, Shared};
+use gpurpc::Layout;
+use gpurpc::memory::{Region, SharedMemory};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository};
@@ -114,6 +114,6 @@ pub fn mapped(path: &Path, layout: Layout) -> Result<Region> {
     let map = memmap2::MmapOptions::new().map_raw(&file)?;
     let start = NonNull::new(map.as_mut_ptr()).ok_or("a map at no address")?;
     // SAFETY: the map is there until the region is released, and nothing else here uses it.
-    let memory = unsafe { Shared::new(start, map.len(), layout) }?;
+    let memory = unsafe { SharedMemory::new(start, map.len(), layout) }?;
     Ok(Region::new(memory, move |_| drop(map)))
 }

@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use gpustub_rpc::host::{self, Services};
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{Layout, opcode};
+use gpurpc::libc::{LibcLimits, Services};
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::{Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::Sink;
@@ -21,18 +21,18 @@ const SHAPES: [(u32, u32, u32); 4] = [(1, 1, 2), (2, 32, 3), (64, 32, 3), (64, 6
 /// The services of LLVM's tests. Its server has one count for all lanes of `TEST_INTERFACE`; here each lane
 /// has its own.
 fn tests(handlers: &mut Handlers, opcode: impl Fn(u32) -> u32) -> Result<()> {
-    handlers.reply(opcode(opcode::TEST_INCREMENT), |packets| {
+    handlers.on_request(opcode(opcode::TEST_INCREMENT), |packets| {
         for lane in packets.lanes() {
             packets.set_word(lane, 0, packets.word(lane, 0) + 1);
         }
     })?;
-    handlers.talk(opcode(opcode::TEST_STREAM), |mut port| async move {
+    handlers.on_session(opcode(opcode::TEST_STREAM), |mut port| async move {
         let messages = port.recv_n().await?;
         port.send_n(|lane| messages.get(lane).unwrap_or_default())
             .await;
         Ok(port)
     })?;
-    handlers.talk(opcode(opcode::TEST_INTERFACE), |mut port| async move {
+    handlers.on_session(opcode(opcode::TEST_INTERFACE), |mut port| async move {
         let mut counts = [0; 64];
         let mut ends_with_recv = false;
         port.recv(|packets| {
@@ -115,9 +115,9 @@ fn run(
         .stdout(seen.out.clone())
         .stderr(seen.errors.clone())
         .files(dir)?
-        .limits(host::Limits {
+        .limits(LibcLimits {
             files: 64 * warps as usize,
-            ..host::Limits::default()
+            ..LibcLimits::default()
         })
         .memory(
             move |size| {
@@ -146,9 +146,9 @@ fn run(
         true => Opcodes::Narrow,
         false => Opcodes::Wide,
     };
-    let server = Server::new(Idle::default());
+    let server = Server::new(IdlePolicy::default());
     let device = Device::new(region, Arc::new(handlers), Limits::default(), opcodes);
-    server.add(device);
+    server.add_device(device);
     let mut started = Command::new(program)
         .arg(&memory)
         .args([ports, lanes, warps].map(|number| number.to_string()))
@@ -167,7 +167,7 @@ fn run(
         let _ = errors.map(|errors| errors.read_to_string(&mut complained));
         let status = lock(&child).as_mut().map(Child::wait);
         match &status {
-            Some(Ok(status)) if status.success() => server.end(),
+            Some(Ok(status)) if status.success() => server.drain(),
             // It has left calls open.
             _ => server.stop(),
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use gpustub_rpc::host::Services;
-use gpustub_rpc::memory::Region;
-use gpustub_rpc::server::{Device, Handlers, Idle, Limits, Opcodes, Server};
-use gpustub_rpc::{CLIENT_SIZE, Layout};
+use gpurpc::libc::Services;
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::{CLIENT_SIZE, Layout};
 
 const TAKE: u32 = (b'e' as u32) << 24 | 1;
 const HAND_IN: u32 = (b'e' as u32) << 24 | 2;
@@ -50,14 +50,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (next, sum) = (AtomicU64::new(1), Arc::new(AtomicU64::new(0)));
     let mut handlers = Handlers::new();
     Services::new().files("files")?.register(&mut handlers)?;
-    handlers.reply(TAKE, move |packets| {
+    handlers.on_request(TAKE, move |packets| {
         for lane in packets.lanes() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             packets.set_word(lane, 0, if number <= LAST { number } else { 0 });
         }
     })?;
     let sums = Arc::clone(&sum);
-    handlers.reply(HAND_IN, move |packets| {
+    handlers.on_request(HAND_IN, move |packets| {
         for lane in packets.lanes() {
             sums.fetch_add(packets.word(lane, 0), Ordering::Relaxed);
         }
@@ -67,8 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let memory = Region::zeroed(layout)?;
     let mut client = Client(layout.client(memory.start().as_ptr() as u64));
     let client = OnDevice((&raw mut client).cast());
-    let server = Server::new(Idle::default());
-    server.add(Device::new(
+    let server = Server::new(IdlePolicy::default());
+    server.add_device(Device::new(
         memory,
         Arc::new(handlers),
         Limits::default(),
@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for warp in warps {
             warp.join().expect("the device's program does not panic");
         }
-        server.end();
+        server.drain();
     });
     println!("the sum up to {LAST} is {}", sum.load(Ordering::Relaxed));
     Ok(())

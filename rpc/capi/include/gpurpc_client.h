@@ -1,0 +1,321 @@
+/* gpurpc_client.h - asks the host from a GPU: the device's end of the RPC of LLVM's libc.
+ *
+ * For C11, C++17, CUDA and HIP: clang for nvptx and amdgcn, nvcc, hipcc. Compiled for a host, it is a client
+ * of one lane: for tests, and for programs that run on either. All of it is in this header.
+ *
+ *     gpurpc_call_t call = gpurpc_client_open(client, OPCODE);
+ *     gpurpc_buffer_t *packet = gpurpc_call_fill(&call);
+ *     packet->data[0] = 41;
+ *     gpurpc_call_send(&call);
+ *     answer = gpurpc_call_recv(&call)->data[0];
+ *     gpurpc_call_close(&call);
+ *
+ * All lanes of a warp that are active when a call is opened take part in it to its end, each with a packet of
+ * its own: they call these functions together, and send and receive in the order that the host expects. A
+ * call begins with packets to the host. On devices before sm_70, lanes of a warp open one call at a time.
+ * Plain C and C++ for devices is compiled with -fconvergent-functions, and for nvptx with +ptx63 or later. */
+#ifndef GPURPC_CLIENT_H
+#define GPURPC_CLIENT_H
+
+#include <stdint.h>
+
+#include "gpurpc_opcodes.h"
+
+/* The packet of one lane. */
+#ifndef GPURPC_BUFFER_T
+#define GPURPC_BUFFER_T
+typedef struct gpurpc_buffer { uint64_t data[8]; } gpurpc_buffer_t;
+#endif
+
+/* Who takes part in a call, and what it asks for. */
+typedef struct gpurpc_header {
+    uint64_t mask;
+    uint32_t opcode;
+    uint32_t padding;
+} gpurpc_header_t;
+
+/* A client, as the host fills it in: gpurpc_client_init. */
+typedef struct gpurpc_client {
+    uint32_t port_count;
+    const uint32_t *inbox;
+    uint32_t *outbox;
+    gpurpc_header_t *header;
+    gpurpc_buffer_t *packet;
+    /* A bit for each port that is taken. */
+    uint32_t lock[128];
+} gpurpc_client_t;
+
+#ifdef __cplusplus
+#define GPURPC_ASSERT(what) static_assert(what, #what)
+#else
+#define GPURPC_ASSERT(what) _Static_assert(what, #what)
+#endif
+GPURPC_ASSERT(sizeof(gpurpc_buffer_t) == 64);
+GPURPC_ASSERT(sizeof(gpurpc_header_t) == 16);
+GPURPC_ASSERT(sizeof(void *) != 8 || sizeof(gpurpc_client_t) == 552);
+#undef GPURPC_ASSERT
+
+/* A call. The members are for the functions here. */
+typedef struct gpurpc_call {
+    gpurpc_client_t *client;
+    gpurpc_buffer_t *packet;
+    uint64_t mask;
+    uint32_t port;
+    uint32_t outbox;
+    int received;
+} gpurpc_call_t;
+
+/* What machines have in common. The mask of lanes is of 64 bits on all of them. */
+
+#if defined(__CUDACC__) || defined(__CUDA__) || defined(__HIPCC__) || defined(__HIP__)
+#define GPURPC_DETAIL_FN static __device__ inline
+#else
+#define GPURPC_DETAIL_FN static inline
+#endif
+
+#if defined(__NVCC__) && defined(__CUDACC__)
+/* nvcc. An access to volatile memory is a relaxed one of the whole system (PTX ISA, volatile operations). */
+#define GPURPC_DETAIL_LANES 32
+GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
+    uint32_t lane;
+    __asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return __activemask(); }
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) { return __ballot_sync((uint32_t)mask, what); }
+GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { __syncwarp((uint32_t)mask); }
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_load(const uint32_t *from) {
+    uint32_t value = *(const volatile uint32_t *)from;
+    __threadfence_system();
+    return value;
+}
+GPURPC_DETAIL_FN void gpurpc_detail_store(uint32_t *to, uint32_t value) {
+    __threadfence_system();
+    *(volatile uint32_t *)to = value;
+}
+GPURPC_DETAIL_FN void gpurpc_detail_fence(void) { __threadfence_system(); }
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_set(uint32_t *word, uint32_t bits) {
+    uint32_t before = atomicOr(word, bits);
+    __threadfence();
+    return before;
+}
+GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
+    __threadfence();
+    atomicAnd(word, ~bits);
+}
+GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    __nanosleep(64);
+#endif
+}
+
+#else
+/* gcc's atomic accesses, which clang has too, are those of the whole system on devices. With fences, as
+ * LLVM's libc has them: clang 19 has neither acquiring loads nor fences of
+ * C11 for nvptx. */
+#if defined(__NVPTX__)
+#define GPURPC_DETAIL_LANES 32
+GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return (uint32_t)__nvvm_read_ptx_sreg_laneid(); }
+GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) {
+    uint32_t mask;
+    __asm__ volatile("activemask.b32 %0;" : "=r"(mask));
+    return mask;
+}
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
+    return (uint32_t)__nvvm_vote_ballot_sync((uint32_t)mask, what != 0);
+}
+GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { __nvvm_bar_warp_sync((uint32_t)mask); }
+GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {}
+#elif defined(__AMDGCN__)
+#define GPURPC_DETAIL_LANES (uint32_t)__builtin_amdgcn_wavefrontsize()
+GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
+    uint32_t below = __builtin_amdgcn_mbcnt_lo(~0u, 0u);
+    return GPURPC_DETAIL_LANES == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, below) : below;
+}
+GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return __builtin_amdgcn_read_exec(); }
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
+    /* Of all lanes that are active, which run in lockstep. 33 compares for "not equal". */
+    return mask & __builtin_amdgcn_uicmp((uint32_t)(what != 0), 0u, 33);
+}
+GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) {
+    (void)mask;
+    __builtin_amdgcn_wave_barrier();
+}
+GPURPC_DETAIL_FN void gpurpc_detail_pause(void) { __builtin_amdgcn_s_sleep(2); }
+#elif defined(__SPIRV__)
+#if !__has_builtin(__builtin_spirv_subgroup_ballot)
+#error "gpurpc_client.h: for SPIR-V it takes clang 22 or newer"
+#endif
+#define GPURPC_DETAIL_LANES (uint32_t)__builtin_spirv_subgroup_size()
+GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return (uint32_t)__builtin_spirv_subgroup_local_invocation_id(); }
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
+    /* Of 128 lanes, in four words. No device has more than 64. */
+    uint32_t __attribute__((ext_vector_type(4))) lanes = __builtin_spirv_subgroup_ballot(what != 0);
+    return mask & ((uint64_t)lanes[1] << 32 | lanes[0]);
+}
+GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return gpurpc_detail_ballot(~UINT64_C(0), 1); }
+/* Nothing waits for the lanes of a subgroup alone, in clang: they are taken to run in lockstep, as LLVM's libc does. */
+GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
+GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {}
+#else
+#define GPURPC_DETAIL_LANES 1
+GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return 0; }
+GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return 1; }
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) { return what ? mask : 0; }
+GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
+GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
+/* What a thread does between two looks, such as letting the one that serves run. */
+#ifdef GPURPC_PAUSE
+    GPURPC_PAUSE();
+#endif
+}
+#endif
+#if defined(__NVPTX__)
+GPURPC_DETAIL_FN void gpurpc_detail_fence(void) { __nvvm_membar_sys(); }
+#else
+GPURPC_DETAIL_FN void gpurpc_detail_fence(void) { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+#endif
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_load(const uint32_t *from) {
+    uint32_t value = __atomic_load_n(from, __ATOMIC_RELAXED);
+    gpurpc_detail_fence();
+    return value;
+}
+GPURPC_DETAIL_FN void gpurpc_detail_store(uint32_t *to, uint32_t value) {
+    gpurpc_detail_fence();
+    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_set(uint32_t *word, uint32_t bits) {
+    uint32_t before = __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+    gpurpc_detail_fence();
+    return before;
+}
+GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
+    gpurpc_detail_fence();
+    __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
+}
+#endif
+
+/* The calls. */
+
+/* Whether this lane is the first one of a mask. */
+GPURPC_DETAIL_FN int gpurpc_detail_is_first(uint64_t mask) {
+    return (mask & ((UINT64_C(1) << gpurpc_lane_id()) - 1)) == 0;
+}
+
+/* Waits until the packets are the client's. */
+GPURPC_DETAIL_FN void gpurpc_detail_wait(const gpurpc_call_t *call) {
+    while (gpurpc_detail_load(&call->client->inbox[call->port]) != call->outbox)
+        gpurpc_detail_pause();
+    gpurpc_detail_sync(call->mask);
+}
+
+/* Gives a port back. */
+GPURPC_DETAIL_FN void gpurpc_detail_unlock(gpurpc_client_t *client, uint32_t port, uint64_t mask) {
+    gpurpc_detail_fence();
+    gpurpc_detail_sync(mask);
+    if (gpurpc_detail_is_first(mask))
+        gpurpc_detail_clear(&client->lock[port / 32], UINT32_C(1) << (port % 32));
+    gpurpc_detail_sync(mask);
+}
+
+/* Waits for a port, and begins a call. */
+GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
+    gpurpc_call_t call;
+    uint32_t port = 0;
+    call.client = client;
+    call.mask = gpurpc_lane_mask();
+    call.received = 0;
+    for (;;) {
+        /* One lane takes it, for all of them. */
+        int taken = 1;
+        if (gpurpc_detail_is_first(call.mask)) {
+            uint32_t bit = UINT32_C(1) << (port % 32);
+            taken = (gpurpc_detail_set(&client->lock[port / 32], bit) & bit) != 0;
+        }
+        if (gpurpc_detail_ballot(call.mask, !taken) != 0) {
+            gpurpc_detail_fence();
+            call.outbox = gpurpc_detail_load(&client->outbox[port]);
+            /* A call before may have ended without its answer, which may come now: lanes agree on it. */
+            if (gpurpc_detail_ballot(call.mask, gpurpc_detail_load(&client->inbox[port]) == call.outbox) == call.mask)
+                break;
+            gpurpc_detail_unlock(client, port, call.mask);
+        }
+        port = port + 1 < client->port_count ? port + 1 : 0;
+        if (port == 0)
+            gpurpc_detail_pause();
+    }
+    call.port = port;
+    call.packet = &client->packet[(uint64_t)port * GPURPC_DETAIL_LANES + gpurpc_lane_id()];
+    if (gpurpc_detail_is_first(call.mask)) {
+        client->header[port].mask = call.mask;
+        client->header[port].opcode = opcode;
+    }
+    gpurpc_detail_sync(call.mask);
+    return call;
+}
+
+/* Gives the packets to the host, as they were filled. */
+GPURPC_DETAIL_FN void gpurpc_call_send(gpurpc_call_t *call) {
+    call->outbox = !call->outbox;
+    call->received = 0;
+    gpurpc_detail_fence();
+    gpurpc_detail_sync(call->mask);
+    if (gpurpc_detail_is_first(call->mask))
+        gpurpc_detail_store(&call->client->outbox[call->port], call->outbox);
+    gpurpc_detail_sync(call->mask);
+}
+
+/* Waits until the packets can be filled: the one of this lane, which holds what was in it last. Then
+ * gpurpc_call_send. */
+GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_fill(gpurpc_call_t *call) {
+    gpurpc_detail_wait(call);
+    return call->packet;
+}
+
+/* Waits for packets of the host: the one of this lane, until the next function of the call. */
+GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_recv(gpurpc_call_t *call) {
+    /* What was received before is given back for it. */
+    if (call->received)
+        gpurpc_call_send(call);
+    gpurpc_detail_wait(call);
+    call->received = 1;
+    return call->packet;
+}
+
+/* Ends the call. If the host has not received what was sent, it does later. */
+GPURPC_DETAIL_FN void gpurpc_call_close(gpurpc_call_t *call) {
+    gpurpc_detail_unlock(call->client, call->port, call->mask);
+}
+
+/* Sends a message of each lane, which may differ in size: the host's gpurpc_recv_n. */
+GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *message, uint64_t size) {
+    const unsigned char *from = (const unsigned char *)message;
+    uint64_t at = 0, skip = 8;
+    gpurpc_call_fill(call)->data[0] = size;
+    do {
+        unsigned char *to = (unsigned char *)gpurpc_call_fill(call);
+        for (; skip < 64 && at < size; skip++, at++)
+            to[skip] = from[at];
+        gpurpc_call_send(call);
+        skip = 0;
+    } while (gpurpc_detail_ballot(call->mask, at < size) != 0);
+}
+
+/* Receives a message for each lane, and writes as much of it as there is room for: the host's
+ * gpurpc_send_n. Gives its size, which may be more. */
+GPURPC_DETAIL_FN uint64_t gpurpc_call_recv_n(gpurpc_call_t *call, void *message, uint64_t room) {
+    unsigned char *to = (unsigned char *)message;
+    uint64_t size = gpurpc_call_recv(call)->data[0], at = 0, skip = 8;
+    for (;;) {
+        const unsigned char *from = (const unsigned char *)call->packet;
+        for (; skip < 64 && at < size; skip++, at++)
+            if (at < room)
+                to[at] = from[skip];
+        if (gpurpc_detail_ballot(call->mask, at < size) == 0)
+            return size;
+        gpurpc_call_recv(call);
+        skip = 0;
+    }
+}
+
+#endif

@@ -1,0 +1,287 @@
+//! Callbacks of the program, and their arguments.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use gpurpc::memory::Memory;
+use gpurpc::{PACKET_WORDS, Packets};
+
+use crate::block::MAX_ALIGN;
+
+/// `gpurpc_alloc_ty`.
+pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
+/// `gpurpc_free_ty`.
+pub type Free = unsafe extern "C" fn(memory: *mut c_void, data: *mut c_void);
+/// `gpurpc_port_callback_ty`.
+pub type PortCallback = unsafe extern "C" fn(buffer: *mut CBuffer, lane: u32, data: *mut c_void);
+/// `gpurpc_recv_n_callback_ty`.
+pub type RecvNCallback =
+    unsafe extern "C" fn(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void);
+/// `gpurpc_send_n_callback_ty`.
+pub type SendNCallback =
+    unsafe extern "C" fn(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void;
+/// `gpurpc_callback_ty`.
+pub type PlainCallback = unsafe extern "C" fn(data: *mut c_void);
+/// `gpurpc_fault_callback_ty`.
+pub type FaultCallback = unsafe extern "C" fn(fault: *const CFault, data: *mut c_void);
+/// `gpurpc_read_ty`.
+pub type ReadCallback =
+    unsafe extern "C" fn(device: CDevice, bytes: *mut c_void, size: u64, data: *mut c_void) -> i64;
+/// `gpurpc_write_ty`.
+pub type WriteCallback = unsafe extern "C" fn(
+    device: CDevice,
+    stream: c_int,
+    bytes: *const c_void,
+    size: u64,
+    data: *mut c_void,
+) -> i64;
+/// `gpurpc_exit_ty`.
+pub type ExitCallback = unsafe extern "C" fn(device: CDevice, status: c_int, data: *mut c_void);
+/// `gpurpc_device_callback_ty`.
+pub type DeviceCallback = unsafe extern "C" fn(device: CDevice, data: *mut c_void);
+/// `gpurpc_malloc_ty`.
+pub type DeviceMalloc = unsafe extern "C" fn(device: CDevice, size: u64, data: *mut c_void) -> u64;
+/// `gpurpc_malloc_free_ty`.
+pub type DeviceFree = unsafe extern "C" fn(device: CDevice, address: u64, data: *mut c_void);
+/// `gpurpc_system_ty`.
+pub type SystemCallback =
+    unsafe extern "C" fn(device: CDevice, command: *const c_char, data: *mut c_void) -> c_int;
+/// `gpurpc_host_call_ty`.
+pub type HostCallCallback = unsafe extern "C" fn(
+    device: CDevice,
+    function: u64,
+    arguments: *mut c_void,
+    size: u64,
+    data: *mut c_void,
+) -> u64;
+
+/// `gpurpc_device_t`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct CDevice {
+    /// 0: no device.
+    pub handle: u64,
+}
+
+/// `gpurpc_buffer_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CBuffer {
+    /// Words of the packet.
+    pub data: [u64; PACKET_WORDS],
+}
+
+/// `gpurpc_fault_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CFault {
+    /// Device of the call.
+    pub device: CDevice,
+    /// Index of the port.
+    pub port: u32,
+    /// Opcode of the call.
+    pub opcode: u32,
+    /// Reason for the drop.
+    pub status: c_int,
+    /// 0.
+    pub reserved: u32,
+    /// Message with the numbers.
+    pub text: *const c_char,
+}
+
+/// A function of the program with its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Callback<F> {
+    function: F,
+    data: *mut c_void,
+}
+
+// SAFETY: the header states that any thread may call the functions and use the data.
+unsafe impl<F> Send for Callback<F> {}
+// SAFETY: as above.
+unsafe impl<F> Sync for Callback<F> {}
+
+impl<F> Callback<F> {
+    pub fn new(function: F, data: *mut c_void) -> Self {
+        Self { function, data }
+    }
+
+    /// The function and its data.
+    pub fn parts(self) -> (F, *mut c_void) {
+        (self.function, self.data)
+    }
+}
+
+impl Callback<PortCallback> {
+    /// Calls the function with a copy of each lane's packet, and writes the copy back.
+    pub fn each<M: Memory>(&self, packets: &mut Packets<'_, M>) {
+        for lane in packets.lanes() {
+            // A copy, because the device may write to the packet at any time.
+            let mut buffer = CBuffer {
+                data: std::array::from_fn(|word| packets.word(lane, word)),
+            };
+            // SAFETY: the function is as the header requires.
+            unsafe { (self.function)(&mut buffer, lane, self.data) }
+            for (word, value) in buffer.data.into_iter().enumerate() {
+                packets.set_word(lane, word, value);
+            }
+        }
+    }
+}
+
+impl Callback<RecvNCallback> {
+    /// Passes the messages of 64 lanes.
+    pub fn receive(&self, messages: &[*mut c_void; 64], sizes: &[u64; 64]) {
+        // SAFETY: the function is as the header requires; it gets 64 elements each.
+        unsafe { (self.function)(messages.as_ptr(), sizes.as_ptr(), self.data) }
+    }
+}
+
+impl Callback<SendNCallback> {
+    /// Returns the message of a lane.
+    pub fn message(&self, lane: u32) -> Bytes {
+        let mut size = 0;
+        // SAFETY: the function is as the header requires.
+        let start = unsafe { (self.function)(lane, &mut size, self.data) };
+        // No object is larger than `isize::MAX`.
+        let size = usize::try_from(size).map_or(0, |size| size.min(isize::MAX as usize));
+        Bytes {
+            start: start.cast(),
+            size: if start.is_null() { 0 } else { size },
+        }
+    }
+}
+
+impl Callback<PlainCallback> {
+    /// Calls the function.
+    pub fn call(&self) {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(self.data) }
+    }
+}
+
+impl Callback<FaultCallback> {
+    /// Reports a dropped call.
+    pub fn report(&self, fault: &CFault) {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(fault, self.data) }
+    }
+}
+
+impl Callback<Alloc> {
+    /// Allocates memory.
+    pub fn alloc(&self, size: u64) -> *mut c_void {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(size, self.data) }
+    }
+}
+
+impl Callback<Free> {
+    /// Frees memory.
+    pub fn free(&self, memory: *mut c_void) {
+        // SAFETY: the function is as the header requires; nothing uses the memory any more.
+        unsafe { (self.function)(memory, self.data) }
+    }
+}
+
+impl Callback<ReadCallback> {
+    /// Reads standard input. Returns the number of bytes; negative: an error.
+    pub fn read(&self, device: CDevice, into: &mut [u8]) -> i64 {
+        let (to, size) = (into.as_mut_ptr().cast(), into.len() as u64);
+        // SAFETY: the function is as the header requires: it writes no more than there is room for.
+        unsafe { (self.function)(device, to, size, self.data) }
+    }
+}
+
+impl Callback<WriteCallback> {
+    /// Writes to a standard stream. Returns the number of bytes; negative: an error.
+    pub fn write(&self, device: CDevice, stream: c_int, bytes: &[u8]) -> i64 {
+        let (from, size) = (bytes.as_ptr().cast(), bytes.len() as u64);
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(device, stream, from, size, self.data) }
+    }
+}
+
+impl Callback<ExitCallback> {
+    /// Reports an exit of the program.
+    pub fn exit(&self, device: CDevice, status: c_int) {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(device, status, self.data) }
+    }
+}
+
+impl Callback<DeviceCallback> {
+    /// Calls the function for a device.
+    pub fn call(&self, device: CDevice) {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(device, self.data) }
+    }
+}
+
+impl Callback<DeviceMalloc> {
+    /// Allocates memory of the device. Returns its address, or 0.
+    pub fn malloc(&self, device: CDevice, size: u64) -> u64 {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(device, size, self.data) }
+    }
+}
+
+impl Callback<DeviceFree> {
+    /// Frees memory of the device.
+    pub fn free(&self, device: CDevice, address: u64) {
+        // SAFETY: the function is as the header requires; the address is one that the program has returned.
+        unsafe { (self.function)(device, address, self.data) }
+    }
+}
+
+impl Callback<SystemCallback> {
+    /// Runs a command.
+    pub fn run(&self, device: CDevice, command: &CStr) -> c_int {
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(device, command.as_ptr(), self.data) }
+    }
+}
+
+impl Callback<HostCallCallback> {
+    /// Calls a function of the host. Its arguments are copied to an address aligned for any struct.
+    pub fn call(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
+        let mut aligned =
+            vec![AlignedBytes([0; MAX_ALIGN]); arguments.len().div_ceil(MAX_ALIGN).max(1)];
+        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(MAX_ALIGN)) {
+            word.0[..bytes.len()].copy_from_slice(bytes);
+        }
+        let (start, size) = (aligned.as_mut_ptr().cast(), arguments.len() as u64);
+        // SAFETY: the function is as the header requires; there are as many bytes.
+        unsafe { (self.function)(device, function, start, size, self.data) }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct AlignedBytes([u8; MAX_ALIGN]);
+
+/// Bytes of the program, which stay unchanged while they are sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    start: *const u8,
+    size: usize,
+}
+
+// SAFETY: the header forbids changes while they are sent.
+unsafe impl Send for Bytes {}
+// SAFETY: as above.
+unsafe impl Sync for Bytes {}
+
+impl Bytes {
+    pub const EMPTY: Self = Self {
+        start: std::ptr::null(),
+        size: 0,
+    };
+
+    pub fn get(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: the header requires this size and lifetime.
+        unsafe { std::slice::from_raw_parts(self.start, self.size) }
+    }
+}

@@ -1,0 +1,331 @@
+//! C interface of [`gpurpc`], documented in `include/gpurpc.h`.
+//!
+//! Functions validate pointers as far as possible and return a status; none lets a panic reach C. Servers hold
+//! all state.
+//!
+//! # Pointers
+//!
+//! A pointer is null or points to a valid object of its type: a server that was created and not destroyed, the
+//! port of a call that has not ended, an initialised struct, writable memory for an output, or as many bytes as
+//! the size next to it states. Functions of the program are as the header requires for their type.
+
+mod block;
+mod call;
+mod callback;
+mod libc;
+mod options;
+mod pointer;
+mod port;
+mod server;
+mod status;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use gpurpc::{CLIENT_SIZE, Layout};
+
+pub use call::{Call, OpcodeCallback};
+use callback::Callback;
+pub use callback::{
+    Alloc, CBuffer, CDevice, CFault, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback,
+    FaultCallback, Free, HostCallCallback, PlainCallback, PortCallback, ReadCallback,
+    RecvNCallback, SendNCallback, SystemCallback, WriteCallback,
+};
+use libc::Libc;
+pub use libc::LibcOptions;
+pub use options::{DeviceOptions, ServerOptions};
+use pointer::{deref, output};
+pub use port::*;
+use server::Handler;
+pub use server::Server;
+use status::{Status, catch_status};
+
+/// Creates a server.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_server_create(
+    options: *const ServerOptions,
+    server: *mut *mut Server,
+) -> c_int {
+    catch_status(|| {
+        let output = output(server)?;
+        let idle = match options.is_null() {
+            true => gpurpc::server::IdlePolicy::default(),
+            // SAFETY: guaranteed by the caller.
+            false => unsafe { options::read(options) }?.idle(),
+        };
+        let server = Box::into_raw(Box::new(Server::new(idle)));
+        // SAFETY: guaranteed by the caller.
+        unsafe { output.write(server) };
+        Ok(())
+    })
+}
+
+/// Destroys a server.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers). No other thread uses the server.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_server_destroy(server: *mut Server) -> c_int {
+    catch_status(|| {
+        if server.is_null() {
+            return Ok(());
+        }
+        // SAFETY: guaranteed by the caller.
+        if unsafe { deref(server) }?.is_used() {
+            return Err(Status::BUSY);
+        }
+        // SAFETY: created by `gpurpc_server_create`, and no longer used.
+        drop(unsafe { Box::from_raw(server) });
+        Ok(())
+    })
+}
+
+/// Registers the callback of an opcode.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_callback(
+    server: *mut Server,
+    opcode: u32,
+    callback: Option<OpcodeCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let callback = callback.ok_or(Status::INVALID_ARGUMENT)?;
+        // SAFETY: guaranteed by the caller.
+        let server = unsafe { deref(server) }?;
+        server.register(opcode, Handler::Session(Callback::new(callback, data)))
+    })
+}
+
+/// Registers the callback of an opcode whose calls are one packet and its answer.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_request(
+    server: *mut Server,
+    opcode: u32,
+    work: Option<PortCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let work = work.ok_or(Status::INVALID_ARGUMENT)?;
+        // SAFETY: guaranteed by the caller.
+        let server = unsafe { deref(server) }?;
+        server.register(opcode, Handler::Request(Callback::new(work, data)))
+    })
+}
+
+/// Registers the services of LLVM's libc.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_libc(
+    server: *mut Server,
+    options: *const LibcOptions,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let (server, options) = unsafe { (deref(server)?, options::read(options)?) };
+        // SAFETY: guaranteed by the caller.
+        server.register_libc(unsafe { Libc::new(&options) }?)
+    })
+}
+
+/// Registers the callback for dropped calls.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_fault_callback(
+    server: *mut Server,
+    callback: Option<FaultCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let callback = callback.ok_or(Status::INVALID_ARGUMENT)?;
+        // SAFETY: guaranteed by the caller.
+        let server = unsafe { deref(server) }?;
+        server.register_fault_callback(Callback::new(callback, data))
+    })
+}
+
+/// Size in bytes of the memory of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_buffer_size(ports: u32, lanes: u32, size: *mut u64) -> c_int {
+    catch_status(|| {
+        let output = output(size)?;
+        let layout = Layout::new(ports, lanes)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { output.write(layout.size() as u64) };
+        Ok(())
+    })
+}
+
+/// Adds a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_add(
+    server: *mut Server,
+    options: *const DeviceOptions,
+    device: *mut CDevice,
+) -> c_int {
+    catch_status(|| {
+        let output = output(device)?;
+        // SAFETY: guaranteed by the caller.
+        let (server, options) = unsafe { (deref(server)?, options::read(options)?) };
+        let device = server.add_device(&options)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { output.write(device) };
+        Ok(())
+    })
+}
+
+/// Removes a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_remove(server: *mut Server, device: CDevice) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    catch_status(|| unsafe { deref(server) }?.remove_device(device))
+}
+
+/// Address and size of the memory of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_buffer(
+    server: *mut Server,
+    device: CDevice,
+    buffer: *mut *mut c_void,
+    size: *mut u64,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let (start, bytes) = unsafe { deref(server) }?.buffer(device)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            if let Ok(output) = output(buffer) {
+                output.write(start.as_ptr().cast());
+            }
+            if let Ok(output) = output(size) {
+                output.write(bytes as u64);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Initialises a client.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_client_init(
+    client: *mut c_void,
+    size: usize,
+    buffer: u64,
+    ports: u32,
+) -> c_int {
+    catch_status(|| {
+        let output = output(client.cast::<[u8; CLIENT_SIZE]>())?;
+        // Invalid on any device, which would only show in its first call.
+        let no_memory = buffer == 0 || buffer % align_of::<u64>() as u64 != 0;
+        if size < CLIENT_SIZE || no_memory {
+            return Err(Status::INVALID_MEMORY);
+        }
+        // A client does not contain the number of lanes.
+        let bytes = Layout::new(ports, 1)?.client(buffer);
+        // SAFETY: guaranteed by the caller.
+        unsafe { output.write(bytes) };
+        Ok(())
+    })
+}
+
+/// Polls all devices once.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_poll(server: *mut Server, any: *mut c_int) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let served = unsafe { deref(server) }?.poll();
+        if let Ok(output) = output(any) {
+            // SAFETY: guaranteed by the caller.
+            unsafe { output.write(c_int::from(served)) };
+        }
+        Ok(())
+    })
+}
+
+/// Serves until drained or stopped.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_serve(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.serve()
+    })
+}
+
+/// Makes serving threads return once all calls are answered.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_drain(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.drain();
+        Ok(())
+    })
+}
+
+/// Makes serving threads return at once.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_stop(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.stop();
+        Ok(())
+    })
+}
+
+/// Message for a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpurpc_strerror(status: c_int) -> *const c_char {
+    status::message(status).as_ptr()
+}

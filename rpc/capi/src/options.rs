@@ -1,0 +1,168 @@
+//! Versioned option structs that the caller fills in.
+
+use std::ffi::c_void;
+use std::mem::size_of;
+use std::time::Duration;
+
+use gpurpc::server::{IdlePolicy, Limits, Opcodes};
+
+use crate::callback::{Alloc, Free};
+use crate::status::Status;
+
+/// A struct whose first member is its size in the caller's version.
+///
+/// # Safety
+///
+/// The struct is `repr(C)`, begins with a `u64`, is valid for any bytes, and has no padding.
+pub unsafe trait Options: Copy {
+    /// All zero: the value of members that the caller does not know.
+    const ZERO: Self;
+    /// Size in bytes of the first version.
+    const MIN_SIZE: usize;
+}
+
+/// `gpurpc_server_options_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ServerOptions {
+    /// Size of the struct that the caller was compiled with.
+    pub struct_size: u64,
+    /// Number of polls while spinning.
+    pub spin_count: u32,
+    /// Number of polls while yielding.
+    pub yield_count: u32,
+    /// Longest sleep in nanoseconds.
+    pub max_sleep_ns: u64,
+}
+
+/// `gpurpc_device_options_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceOptions {
+    /// Size of the struct that the caller was compiled with.
+    pub struct_size: u64,
+    /// Number of calls that can be open.
+    pub ports: u32,
+    /// Number of threads of a warp.
+    pub lanes: u32,
+    /// Memory of the device. Null: `alloc` is called.
+    pub memory: *mut c_void,
+    /// Size in bytes of `memory`.
+    pub memory_size: u64,
+    /// Allocates the memory.
+    pub alloc: Option<Alloc>,
+    /// Releases the memory.
+    pub free: Option<Free>,
+    /// Passed to both.
+    pub data: *mut c_void,
+    /// Encoding of opcodes by the client.
+    pub opcodes: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Maximum size of a message of a lane.
+    pub message_limit: u64,
+    /// Maximum memory of all calls.
+    pub memory_limit: u64,
+}
+
+// SAFETY: as declared; a function is any address or null, and none is called before all members are validated.
+unsafe impl Options for ServerOptions {
+    const ZERO: Self = Self {
+        struct_size: 0,
+        spin_count: 0,
+        yield_count: 0,
+        max_sleep_ns: 0,
+    };
+    const MIN_SIZE: usize = size_of::<Self>();
+}
+
+// SAFETY: as declared; a function is any address or null.
+unsafe impl Options for DeviceOptions {
+    const ZERO: Self = Self {
+        struct_size: 0,
+        ports: 0,
+        lanes: 0,
+        memory: std::ptr::null_mut(),
+        memory_size: 0,
+        alloc: None,
+        free: None,
+        data: std::ptr::null_mut(),
+        opcodes: 0,
+        reserved: 0,
+        message_limit: 0,
+        memory_limit: 0,
+    };
+    const MIN_SIZE: usize = size_of::<Self>();
+}
+
+/// Reads the caller's options. Members of a newer version that are unknown here must be 0.
+///
+/// # Safety
+///
+/// `from` is null, or points to as many bytes as its first member states.
+pub unsafe fn read<T: Options>(from: *const T) -> Result<T, Status> {
+    if from.is_null() || !from.is_aligned() {
+        return Err(Status::INVALID_ARGUMENT);
+    }
+    // SAFETY: guaranteed by the caller; `Options` begins with the size.
+    let size = unsafe { from.cast::<u64>().read() };
+    // A larger size means that the struct was not initialised.
+    let size = usize::try_from(size).ok().filter(|size| *size <= 4096);
+    let size = size.filter(|size| *size >= T::MIN_SIZE);
+    let size = size.ok_or(Status::INVALID_STRUCT_SIZE)?;
+    let known = size.min(size_of::<T>());
+    // SAFETY: guaranteed by the caller.
+    let rest = unsafe { std::slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };
+    if rest.iter().any(|byte| *byte != 0) {
+        return Err(Status::INVALID_ARGUMENT);
+    }
+    let mut options = T::ZERO;
+    let to: *mut T = &mut options;
+    // SAFETY: both have these bytes, and `Options` is valid for any bytes.
+    unsafe {
+        to.cast::<u8>().copy_from_nonoverlapping(from.cast(), known);
+    }
+    Ok(options)
+}
+
+/// A value, or the default for 0.
+pub(crate) fn or_default<T: Default + PartialEq>(value: T, default: T) -> T {
+    if value == T::default() {
+        default
+    } else {
+        value
+    }
+}
+
+impl ServerOptions {
+    /// Policy while idle.
+    pub fn idle(&self) -> IdlePolicy {
+        let default = IdlePolicy::default();
+        IdlePolicy {
+            spin_count: or_default(self.spin_count, default.spin_count),
+            yield_count: or_default(self.yield_count, default.yield_count),
+            max_sleep: or_default(Duration::from_nanos(self.max_sleep_ns), default.max_sleep),
+        }
+    }
+}
+
+impl DeviceOptions {
+    /// Limits of calls, saturated to `usize`.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        let bytes = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        Limits {
+            message: or_default(bytes(self.message_limit), default.message),
+            memory: or_default(bytes(self.memory_limit), default.memory),
+        }
+    }
+
+    /// Encoding of opcodes by the client.
+    pub fn opcodes(&self) -> Result<Opcodes, Status> {
+        match (self.opcodes, self.reserved) {
+            (0, 0) => Ok(Opcodes::Wide),
+            (1, 0) => Ok(Opcodes::Narrow),
+            _ => Err(Status::INVALID_ARGUMENT),
+        }
+    }
+}

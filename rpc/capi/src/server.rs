@@ -1,0 +1,299 @@
+//! `gpurpc_server_t`: devices by handle, and callbacks by opcode.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gpurpc::Layout;
+use gpurpc::memory::{Region, SharedMemory};
+use gpurpc::server::{self, Device, DeviceId, DroppedCall, Handlers, IdlePolicy, Opcodes};
+
+use crate::call::{self, OpcodeCallback};
+use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback};
+use crate::libc::{self, Libc};
+use crate::options::DeviceOptions;
+use crate::status::Status;
+
+/// A server.
+pub struct Server {
+    server: server::Server,
+    registrations: Mutex<Registrations>,
+    devices: Mutex<Devices>,
+    /// Number of threads inside `poll` or `serve`.
+    users: AtomicUsize,
+}
+
+/// Callbacks of the program. Each device has its own handlers, which pass its handle.
+#[derive(Clone, Default)]
+struct Registrations {
+    handlers: BTreeMap<u32, Handler>,
+    fault: Option<Callback<FaultCallback>>,
+    libc: Option<Arc<Libc>>,
+    /// Number of devices added or being added. Callbacks cannot be registrations after the first one.
+    devices: usize,
+}
+
+/// Callback of an opcode.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    Session(Callback<OpcodeCallback>),
+    Request(Callback<PortCallback>),
+}
+
+#[derive(Default)]
+struct Devices {
+    last: u64,
+    by_handle: BTreeMap<u64, Entry>,
+}
+
+struct Entry {
+    id: DeviceId,
+    memory: Region,
+    size: usize,
+}
+
+impl Server {
+    /// A server without devices and callbacks.
+    pub fn new(idle: IdlePolicy) -> Self {
+        Self {
+            server: server::Server::new(idle),
+            registrations: Mutex::default(),
+            devices: Mutex::default(),
+            users: AtomicUsize::new(0),
+        }
+    }
+
+    /// Registers the callback of an opcode.
+    pub fn register(&self, opcode: u32, handler: Handler) -> Result<(), Status> {
+        let mut registrations = self.modifiable_registrations()?;
+        let is_of_libc = registrations.libc.is_some() && libc::OPCODES.contains(&opcode);
+        if is_of_libc || registrations.handlers.contains_key(&opcode) {
+            return Err(Status::DUPLICATE_OPCODE);
+        }
+        registrations.handlers.insert(opcode, handler);
+        Ok(())
+    }
+
+    /// Registers the services of LLVM's libc.
+    pub fn register_libc(&self, libc: Libc) -> Result<(), Status> {
+        let mut registrations = self.modifiable_registrations()?;
+        let mut handled = registrations.handlers.range(libc::OPCODES);
+        if registrations.libc.is_some() || handled.next().is_some() {
+            return Err(Status::DUPLICATE_OPCODE);
+        }
+        registrations.libc = Some(Arc::new(libc));
+        Ok(())
+    }
+
+    /// Registers the callback for dropped calls.
+    pub fn register_fault_callback(&self, callback: Callback<FaultCallback>) -> Result<(), Status> {
+        self.modifiable_registrations()?.fault = Some(callback);
+        Ok(())
+    }
+
+    /// The registrations, if no device was added yet.
+    fn modifiable_registrations(&self) -> Result<MutexGuard<'_, Registrations>, Status> {
+        let registrations = lock(&self.registrations);
+        match registrations.devices {
+            0 => Ok(registrations),
+            _ => Err(Status::ALREADY_STARTED),
+        }
+    }
+
+    /// Adds a device.
+    pub fn add_device(&self, options: &DeviceOptions) -> Result<CDevice, Status> {
+        let layout = Layout::new(options.ports, options.lanes)?;
+        let opcodes = options.opcodes()?;
+        let registrations = {
+            let mut registrations = lock(&self.registrations);
+            registrations.devices += 1;
+            registrations.clone()
+        };
+        let added = self.add_device_with(registrations, options, layout, opcodes);
+        if added.is_err() {
+            lock(&self.registrations).devices -= 1;
+        }
+        added
+    }
+
+    fn add_device_with(
+        &self,
+        registrations: Registrations,
+        options: &DeviceOptions,
+        layout: Layout,
+        opcodes: Opcodes,
+    ) -> Result<CDevice, Status> {
+        let device = {
+            let mut devices = lock(&self.devices);
+            devices.last += 1;
+            CDevice {
+                handle: devices.last,
+            }
+        };
+        // Fallible steps that take no resources of the program come first.
+        let is_added = Arc::new(AtomicBool::new(false));
+        let handlers = Arc::new(registrations.handlers(device, &is_added)?);
+        let memory = region(options, layout)?;
+        is_added.store(true, Ordering::Release);
+        let served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
+        // Both under one lock, because a callback may remove its device at once.
+        let mut devices = lock(&self.devices);
+        let id = self.server.add_device(served);
+        let size = layout.size();
+        let entry = Entry { id, memory, size };
+        devices.by_handle.insert(device.handle, entry);
+        Ok(device)
+    }
+
+    /// Removes a device.
+    pub fn remove_device(&self, device: CDevice) -> Result<(), Status> {
+        let entry = lock(&self.devices).by_handle.remove(&device.handle);
+        let entry = entry.ok_or(Status::NO_DEVICE)?;
+        Ok(self.server.remove_device(entry.id)?)
+    }
+
+    /// Address and size of the memory of a device.
+    pub fn buffer(&self, device: CDevice) -> Result<(NonNull<u8>, usize), Status> {
+        let devices = lock(&self.devices);
+        let entry = devices.by_handle.get(&device.handle);
+        let entry = entry.ok_or(Status::NO_DEVICE)?;
+        Ok((entry.memory.start(), entry.size))
+    }
+
+    /// Polls all devices once. Returns whether any call was served.
+    pub fn poll(&self) -> bool {
+        let _guard = ServingGuard::new(&self.users);
+        self.server.poll()
+    }
+
+    /// Serves until drained or stopped. Fails in a callback, whose own call would never end.
+    pub fn serve(&self) -> Result<(), Status> {
+        if DEPTH.get() > 0 {
+            return Err(Status::BUSY);
+        }
+        let _guard = ServingGuard::new(&self.users);
+        self.server.serve();
+        Ok(())
+    }
+
+    /// Makes [`Self::serve`] return once all calls are answered.
+    pub fn drain(&self) {
+        self.server.drain();
+    }
+
+    /// Makes [`Self::serve`] return at once.
+    pub fn stop(&self) {
+        self.server.stop();
+    }
+
+    /// Whether a thread polls or serves.
+    pub fn is_used(&self) -> bool {
+        self.users.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Registrations {
+    fn handlers(self, device: CDevice, is_added: &Arc<AtomicBool>) -> Result<Handlers, Status> {
+        let mut handlers = Handlers::new();
+        if let Some(libc) = self.libc {
+            libc.services(device, is_added)?.register(&mut handlers)?;
+        }
+        for (opcode, handler) in self.handlers {
+            match handler {
+                Handler::Session(callback) => {
+                    handlers.on_session(opcode, move |port| call::serve(port, device, callback))?;
+                }
+                Handler::Request(callback) => {
+                    handlers.on_request(opcode, move |packets| callback.each(packets))?;
+                }
+            }
+        }
+        if let Some(callback) = self.fault {
+            handlers.on_fault(move |dropped| report(dropped, device, callback));
+        }
+        Ok(handlers)
+    }
+}
+
+/// Reports a dropped call to the program.
+fn report(dropped: &DroppedCall, device: CDevice, callback: Callback<FaultCallback>) {
+    // No message of a fault contains a zero byte.
+    let text = CString::new(dropped.fault.to_string()).unwrap_or_default();
+    callback.report(&CFault {
+        device,
+        port: dropped.port.get(),
+        opcode: dropped.opcode,
+        status: Status::from_fault(&dropped.fault).0,
+        reserved: 0,
+        text: text.as_ptr(),
+    });
+}
+
+/// Memory of a device: given by the program, allocated by its function, or memory of this process.
+fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
+    let size = layout.size();
+    let alloc = options
+        .alloc
+        .map(|alloc| Callback::new(alloc, options.data));
+    let free = options.free.map(|free| Callback::new(free, options.data));
+    match (NonNull::new(options.memory), alloc) {
+        (Some(memory), _) => {
+            let given = usize::try_from(options.memory_size).unwrap_or(usize::MAX);
+            // SAFETY: the header requires the size and lifetime of the memory.
+            let memory = unsafe { SharedMemory::new(memory.cast(), given, layout) }?;
+            Ok(Region::new(memory, move |start| release(start, free)))
+        }
+        (None, Some(alloc)) => {
+            let start = alloc.alloc(size as u64);
+            let start = NonNull::new(start).ok_or(Status::OUT_OF_MEMORY)?;
+            // SAFETY: the header requires the size and lifetime of what the function returns.
+            let memory = unsafe { SharedMemory::new(start.cast(), size, layout) };
+            let memory = memory.inspect_err(|_| {
+                if let Some(free) = free {
+                    free.free(start.as_ptr());
+                }
+            })?;
+            // SAFETY: the function has allocated as many bytes, and nothing else uses them yet.
+            unsafe { start.cast::<u8>().write_bytes(0, size) };
+            Ok(Region::new(memory, move |start| release(start, free)))
+        }
+        (None, None) => Ok(Region::zeroed(layout)?),
+    }
+}
+
+fn release(start: NonNull<u8>, free: Option<Callback<Free>>) {
+    if let Some(free) = free {
+        free.free(start.as_ptr().cast::<c_void>());
+    }
+}
+
+thread_local! {
+    /// Nesting of `poll` and `serve` on this thread; above 0 in callbacks.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a thread inside `poll` or `serve`.
+struct ServingGuard<'s>(&'s AtomicUsize);
+
+impl<'s> ServingGuard<'s> {
+    fn new(users: &'s AtomicUsize) -> Self {
+        users.fetch_add(1, Ordering::AcqRel);
+        DEPTH.set(DEPTH.get() + 1);
+        Self(users)
+    }
+}
+
+impl Drop for ServingGuard<'_> {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Locks `mutex`, ignoring poison: no panic leaves the contents inconsistent.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

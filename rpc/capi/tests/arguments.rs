@@ -1,0 +1,244 @@
+//! What functions refuse, and who owns memory.
+
+mod support;
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+use gpurpc::Layout;
+use gpurpc_capi::*;
+use support::{
+    ALREADY_STARTED, CALL, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_LANE_SIZE, INVALID_MEMORY,
+    INVALID_PORT_COUNT, INVALID_STRUCT_SIZE, NO_DEVICE, OUT_OF_MEMORY, SUCCESS, Server, options,
+};
+
+unsafe extern "C" fn nothing(_: *mut Call, _: *mut c_void) {}
+
+unsafe extern "C" fn keep(_: *mut CBuffer, _: u32, _: *mut c_void) {}
+
+unsafe extern "C" fn take(_: *const *mut c_void, _: *const u64, _: *mut c_void) {}
+
+unsafe extern "C" fn give(_: u32, _: *mut u64, _: *mut c_void) -> *const c_void {
+    null()
+}
+
+unsafe extern "C" fn end(_: *mut c_void) {}
+
+unsafe extern "C" fn fault(_: *const CFault, _: *mut c_void) {}
+
+#[test]
+fn order_and_arguments_are_checked() {
+    let server = Server::new();
+    assert_eq!(server.register(CALL, nothing, &()), SUCCESS);
+    assert_eq!(server.register(CALL, nothing, &()), DUPLICATE_OPCODE);
+    assert_eq!(server.add(&options(0, 1)), Err(INVALID_PORT_COUNT));
+    assert_eq!(server.add(&options(4097, 1)), Err(INVALID_PORT_COUNT));
+    assert_eq!(server.add(&options(1, 16)), Err(INVALID_LANE_SIZE));
+    let newer = |size| DeviceOptions {
+        struct_size: size,
+        ..options(1, 1)
+    };
+    for size in [0, 8, size_of::<DeviceOptions>() as u64 - 8, u64::MAX] {
+        assert_eq!(server.add(&newer(size)), Err(INVALID_STRUCT_SIZE), "{size}");
+    }
+    let unknown = DeviceOptions {
+        opcodes: 2,
+        ..options(1, 1)
+    };
+    assert_eq!(server.add(&unknown), Err(INVALID_ARGUMENT));
+    // What was refused keeps nobody from registering.
+    assert_eq!(server.register(CALL + 1, nothing, &()), SUCCESS);
+    let device = server.add(&options(1, 1)).expect("it can be added");
+    assert_eq!(server.register(CALL + 2, nothing, &()), ALREADY_STARTED);
+
+    assert_eq!(server.buffer(device).map(|(_, size)| size), Ok(88));
+    assert_eq!(server.remove(device), SUCCESS);
+    assert_eq!(server.remove(device), NO_DEVICE);
+    assert_eq!(server.buffer(device), Err(NO_DEVICE));
+    assert_eq!(server.remove(CDevice { handle: 0 }), NO_DEVICE);
+    assert_ne!(server.add(&options(1, 1)), Ok(device));
+}
+
+/// A struct of a program that knows more members than the library.
+#[repr(C)]
+struct Newer {
+    known: DeviceOptions,
+    more: u64,
+}
+
+#[test]
+fn newer_structs_may_say_what_older_ones_do() {
+    let server = Server::new();
+    let mut newer = Newer {
+        known: options(1, 1),
+        more: 0,
+    };
+    newer.known.struct_size = size_of::<Newer>() as u64;
+    let add = |newer: &Newer| {
+        let mut device = CDevice::default();
+        // SAFETY: as many bytes as it says.
+        unsafe { gpurpc_device_add(server.0, std::ptr::from_ref(newer).cast(), &mut device) }
+    };
+    assert_eq!(add(&newer), SUCCESS);
+    newer.more = 1;
+    assert_eq!(add(&newer), INVALID_ARGUMENT);
+}
+
+/// Memory of a test, and how often it was asked for and given back.
+#[repr(C, align(64))]
+struct Pool {
+    bytes: [u8; 256],
+    asked: Cell<u64>,
+    freed: Cell<u32>,
+    at: usize,
+}
+
+unsafe extern "C" fn alloc(size: u64, data: *mut c_void) -> *mut c_void {
+    // SAFETY: the data is a pool.
+    unsafe {
+        let pool = data.cast::<Pool>();
+        (*pool).asked.set(size);
+        match (*pool).at {
+            usize::MAX => null_mut(),
+            at => (&raw mut (*pool).bytes).cast::<u8>().add(at).cast(),
+        }
+    }
+}
+
+unsafe extern "C" fn free(memory: *mut c_void, data: *mut c_void) {
+    // SAFETY: the data is a pool.
+    unsafe {
+        let pool = data.cast::<Pool>();
+        assert_eq!(memory as usize - pool as usize, (*pool).at);
+        (*pool).freed.set((*pool).freed.get() + 1);
+    }
+}
+
+#[test]
+fn memory_is_given_back_once() {
+    let cases = [
+        (0, true, SUCCESS, 1),
+        (0, false, SUCCESS, 1),
+        // At no multiple of 8: memory that the program has brought stays its own.
+        (4, true, INVALID_MEMORY, 1),
+        (4, false, INVALID_MEMORY, 0),
+        (usize::MAX, true, OUT_OF_MEMORY, 0),
+    ];
+    for (at, by_alloc, status, freed) in cases {
+        let mut pool = Box::new(Pool {
+            bytes: [0xff; 256],
+            asked: 0.into(),
+            freed: 0.into(),
+            at,
+        });
+        let pool: *mut Pool = &mut *pool;
+        let server = Server::new();
+        let mut options = options(2, 1);
+        options.data = pool.cast();
+        options.free = Some(free);
+        let size = 176;
+        if by_alloc {
+            options.alloc = Some(alloc);
+        } else {
+            // SAFETY: the pool is there.
+            options.memory = unsafe { (&raw mut (*pool).bytes).cast::<u8>().add(at).cast() };
+            options.memory_size = size;
+        }
+        let added = server.add(&options);
+        assert_eq!(added.err().unwrap_or(SUCCESS), status);
+        // SAFETY: the pool is there.
+        let seen = |pool: *mut Pool| unsafe { ((*pool).asked.get(), (*pool).freed.get()) };
+        if let Ok(device) = added {
+            assert_eq!(seen(pool).1, 0);
+            assert_eq!(server.remove(device), SUCCESS);
+            // SAFETY: the pool is there, and nobody else uses it.
+            let bytes = unsafe { (&raw const (*pool).bytes).read() };
+            let is_zero = bytes[..size as usize].iter().all(|byte| *byte == 0);
+            assert_eq!(is_zero, by_alloc);
+            assert!(bytes[size as usize..].iter().all(|byte| *byte == 0xff));
+        }
+        assert_eq!(seen(pool), (if by_alloc { size } else { 0 }, freed));
+    }
+}
+
+#[test]
+fn memory_that_is_too_small_is_refused() {
+    let mut memory = [0_u64; 11];
+    let server = Server::new();
+    let mut options = options(1, 1);
+    options.memory = (&raw mut memory).cast();
+    options.memory_size = 87;
+    assert_eq!(server.add(&options), Err(INVALID_MEMORY));
+    options.memory_size = 88;
+    assert!(server.add(&options).is_ok());
+}
+
+#[test]
+fn null_is_an_argument_too() {
+    let server = Server::new();
+    let (none, mut size) = (null_mut(), 0);
+    // SAFETY: null is allowed for each, and says so by the status.
+    unsafe {
+        let data = null_mut();
+        assert_eq!(gpurpc_server_create(null(), null_mut()), INVALID_ARGUMENT);
+        assert_eq!(gpurpc_server_destroy(null_mut()), SUCCESS);
+        for status in [
+            gpurpc_register_callback(null_mut(), 1, Some(nothing), data),
+            gpurpc_register_callback(server.0, 1, None, data),
+            gpurpc_register_request(null_mut(), 1, Some(keep), data),
+            gpurpc_register_request(server.0, 1, None, data),
+            gpurpc_register_fault_callback(null_mut(), Some(fault), data),
+            gpurpc_register_fault_callback(server.0, None, data),
+            gpurpc_buffer_size(1, 1, null_mut()),
+            gpurpc_device_add(server.0, null(), &mut CDevice::default()),
+            gpurpc_device_add(server.0, &options(1, 1), null_mut()),
+            gpurpc_device_remove(null_mut(), CDevice::default()),
+            gpurpc_device_buffer(null_mut(), CDevice::default(), null_mut(), null_mut()),
+            gpurpc_client_init(null_mut(), 552, 0, 1),
+            gpurpc_poll(null_mut(), null_mut()),
+            gpurpc_serve(null_mut()),
+            gpurpc_drain(null_mut()),
+            gpurpc_stop(null_mut()),
+            gpurpc_recv(none, None, data),
+            gpurpc_send(none, None, data),
+            gpurpc_recv_and_send(none, None, data),
+            gpurpc_recv_n(none, Some(take), data),
+            gpurpc_send_n(none, Some(give), data),
+            gpurpc_port_on_close(none, Some(end), data),
+            gpurpc_run_blocking(none, Some(end), data),
+            gpurpc_port_fail(none),
+        ] {
+            assert_eq!(status, INVALID_ARGUMENT);
+        }
+        assert!(gpurpc_port_alloc(none, 1).is_null());
+        assert_eq!(gpurpc_port_opcode(none), 0);
+        assert_eq!(gpurpc_port_lane_mask(none), 0);
+        assert_eq!(gpurpc_port_device(none), CDevice::default());
+        assert_eq!(gpurpc_poll(server.0, null_mut()), SUCCESS);
+        assert_eq!(gpurpc_buffer_size(64, 32, &mut size), SUCCESS);
+        assert_eq!(size, 132_608);
+        assert_eq!(gpurpc_buffer_size(64, 33, &mut size), INVALID_LANE_SIZE);
+    }
+}
+
+#[test]
+fn a_client_is_filled_in() {
+    let mut client = [0xff_u8; 560];
+    let fill_with = |client: &mut [u8; 560], size, buffer, ports| {
+        // SAFETY: there are as many bytes.
+        unsafe { gpurpc_client_init(client.as_mut_ptr().cast(), size, buffer, ports) }
+    };
+    let fill = |client: &mut [u8; 560], size, ports| fill_with(client, size, 1 << 40, ports);
+    assert_eq!(fill(&mut client, 551, 64), INVALID_MEMORY);
+    for buffer in [0, 4, (1 << 40) + 1] {
+        let status = fill_with(&mut client, 560, buffer, 64);
+        assert_eq!(status, INVALID_MEMORY, "{buffer:#x}");
+    }
+    assert_eq!(fill(&mut client, 560, 0), INVALID_PORT_COUNT);
+    assert_eq!(client, [0xff; 560]);
+    assert_eq!(fill(&mut client, 560, 64), SUCCESS);
+    let layout = Layout::new(64, 32).expect("a layout");
+    assert_eq!(client[..552], layout.client(1 << 40));
+    assert_eq!(client[552..], [0xff; 8]);
+}

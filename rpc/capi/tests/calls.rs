@@ -1,0 +1,441 @@
+//! Calls of clients, by the interface for C. Client and server take turns in one thread: a client that
+//! waits polls.
+
+mod support;
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_int, c_void};
+
+use gpurpc::Error;
+use gpurpc_capi::*;
+use support::{BUSY, CALL, SUCCESS, Server, options};
+
+/// What a call has come to.
+#[derive(Default)]
+struct Seen {
+    began: u32,
+    ended: u32,
+    opcode: u32,
+    mask: u64,
+    lanes: Vec<u32>,
+    texts: Vec<Vec<u8>>,
+}
+
+/// Data of a callback.
+///
+/// # Safety
+///
+/// `data` is what was registered: a `RefCell` of what is seen, which one thread uses.
+unsafe fn with(data: *mut c_void, change: impl FnOnce(&mut Seen)) {
+    // SAFETY: as the caller promises.
+    let cell = unsafe { &*data.cast::<RefCell<Seen>>() };
+    change(&mut cell.borrow_mut());
+}
+
+unsafe extern "C" fn increment(buffer: *mut CBuffer, lane: u32, data: *mut c_void) {
+    // SAFETY: the buffer is there; the data is what was registered.
+    unsafe {
+        (*buffer).data[0] += 1;
+        (*buffer).data[7] = u64::from(lane);
+        with(data, |seen| seen.lanes.push(lane));
+    }
+}
+
+unsafe extern "C" fn end(data: *mut c_void) {
+    // SAFETY: the data is what was registered.
+    unsafe { with(data, |seen| seen.ended += 1) }
+}
+
+/// One packet, and its answer.
+unsafe extern "C" fn answer(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there; the data is what was registered.
+    unsafe {
+        with(data, |seen| {
+            seen.began += 1;
+            seen.opcode = gpurpc_port_opcode(port);
+            seen.mask = gpurpc_port_lane_mask(port);
+        });
+        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
+        assert_eq!(gpurpc_recv_and_send(port, Some(increment), data), SUCCESS);
+    }
+}
+
+#[test]
+fn lanes_that_take_part_are_answered() -> Result<(), Error> {
+    for (lanes, mask) in [(1, 1), (32, 0x8000_0011), (64, 1 << 63 | 6)] {
+        let seen = RefCell::new(Seen::default());
+        let server = Server::new();
+        assert_eq!(server.register(CALL, answer, &seen), SUCCESS);
+        let options = options(3, lanes);
+        let device = server.add(&options).expect("it can be added");
+        assert!(!server.poll());
+        let client = server.client(device, &options);
+        let mut call = client.open(CALL, mask);
+        call.send(|packets| {
+            packets
+                .lanes()
+                .for_each(|lane| packets.set_word(lane, 0, 41))
+        });
+        call.recv(|packets| {
+            for lane in packets.lanes() {
+                assert_eq!(packets.word(lane, 0), 42);
+                assert_eq!(packets.word(lane, 7), u64::from(lane));
+            }
+        });
+        drop(call);
+        let seen = seen.borrow();
+        assert_eq!((seen.began, seen.ended), (1, 1));
+        assert_eq!((seen.opcode, seen.mask), (CALL, mask));
+        assert_eq!(
+            seen.lanes,
+            gpurpc::Lanes::from_mask(mask).collect::<Vec<_>>()
+        );
+    }
+    Ok(())
+}
+
+/// What `join` keeps in the memory of the call.
+struct Joined {
+    port: *mut Call,
+    seen: *mut c_void,
+    rest: u64,
+    texts: [(*const c_void, u64); 64],
+}
+
+unsafe extern "C" fn keep(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void) {
+    // SAFETY: 64 elements each; the data is that of the call.
+    unsafe {
+        let joined = &mut *data.cast::<Joined>();
+        for lane in 0..64 {
+            let (message, size) = (*messages.add(lane), *sizes.add(lane));
+            assert_eq!(message as usize % 16, 0);
+            let takes_part = gpurpc_port_lane_mask(joined.port) >> lane & 1 == 1;
+            assert_eq!(message.is_null(), !takes_part);
+            joined.texts[lane] = (message, size);
+            let text = match takes_part {
+                true => std::slice::from_raw_parts(message.cast::<u8>(), size as usize),
+                false => &[],
+            };
+            with(joined.seen, |seen| seen.texts.push(text.to_vec()));
+        }
+    }
+}
+
+unsafe extern "C" fn give(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void {
+    // SAFETY: a place for the size; the data is that of the call.
+    unsafe {
+        let (message, bytes) = (*data.cast::<Joined>()).texts[lane as usize];
+        *size = bytes;
+        message
+    }
+}
+
+/// Takes how often to go on, and queues that much.
+unsafe extern "C" fn count(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
+    // SAFETY: the buffer is there; the data is that of the call.
+    unsafe {
+        let joined = &mut *data.cast::<Joined>();
+        joined.rest = (*buffer).data[0];
+        for _ in 0..joined.rest {
+            assert_eq!(gpurpc_send(joined.port, Some(tell), data), SUCCESS);
+        }
+    }
+}
+
+unsafe extern "C" fn tell(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
+    // SAFETY: the buffer is there; the data is that of the call.
+    unsafe {
+        let joined = &mut *data.cast::<Joined>();
+        (*buffer).data[0] = joined.rest;
+        joined.rest -= 1;
+    }
+}
+
+/// Messages, and the same back; then a number, and as many packets.
+unsafe extern "C" fn join(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there, and all zero is good for `Joined`.
+    unsafe {
+        let memory = gpurpc_port_alloc(port, size_of::<Joined>() as u64).cast::<Joined>();
+        assert_eq!((*memory).rest, 0);
+        (*memory).port = port;
+        (*memory).seen = data;
+        let memory = memory.cast();
+        assert_eq!(gpurpc_recv_n(port, Some(keep), memory), SUCCESS);
+        assert_eq!(gpurpc_send_n(port, Some(give), memory), SUCCESS);
+        assert_eq!(gpurpc_recv(port, Some(count), memory), SUCCESS);
+        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
+    }
+}
+
+#[test]
+fn a_call_is_what_is_queued_in_turn() {
+    let seen = RefCell::new(Seen::default());
+    let server = Server::new();
+    assert_eq!(server.register(CALL, join, &seen), SUCCESS);
+    let options = options(2, 32);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    // Of one packet, of none, of several.
+    let texts: Vec<_> = (0..32).map(|lane| vec![lane as u8; lane * 9]).collect();
+    let mut call = client.open(CALL, 0xffff_000f);
+    call.send_n(|lane| &texts[lane as usize]);
+    let mut got = vec![Vec::new(); 32];
+    call.recv_n(|lane, _, bytes| got[lane as usize].extend_from_slice(bytes));
+    for lane in 0..32 {
+        let takes_part = 0xffff_000f_u32 >> lane & 1 == 1;
+        let expected = if takes_part { &texts[lane][..] } else { &[] };
+        assert_eq!(got[lane], expected, "back, {lane}");
+        assert_eq!(seen.borrow().texts[lane], expected, "there, {lane}");
+    }
+    drop(call);
+    // A call in its middle: nothing of it has ended.
+    assert_eq!(seen.borrow().ended, 0);
+    assert_eq!(server.remove(device), SUCCESS);
+    assert_eq!(seen.borrow().ended, 1);
+}
+
+#[test]
+fn callbacks_queue_more() {
+    let seen = RefCell::new(Seen::default());
+    let server = Server::new();
+    assert_eq!(server.register(CALL, join, &seen), SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(CALL, 1);
+    call.send_n(|_| b"x");
+    call.recv_n(|_, _, bytes| assert_eq!(bytes, b"x"));
+    call.send(|packets| packets.set_word(0, 0, 3));
+    for left in [3, 2, 1] {
+        assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(left));
+    }
+    drop(call);
+    // The client keeps what it received last; the server hears no more of it.
+    server.poll();
+    assert_eq!(seen.borrow().ended, 1);
+}
+
+unsafe extern "C" fn refuse(_: *mut CBuffer, _: u32, data: *mut c_void) {
+    // SAFETY: the data is the port.
+    assert_eq!(unsafe { gpurpc_port_fail(data.cast()) }, SUCCESS);
+}
+
+unsafe extern "C" fn begin_to_fail(port: *mut Call, _: *mut c_void) {
+    // SAFETY: the port is there.
+    unsafe {
+        assert_eq!(
+            gpurpc_recv_and_send(port, Some(refuse), port.cast()),
+            SUCCESS
+        );
+    }
+}
+
+unsafe extern "C" fn fail_at_once(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there.
+    unsafe {
+        assert_eq!(gpurpc_recv(port, Some(increment), data), SUCCESS);
+        assert_eq!(gpurpc_port_fail(port), SUCCESS);
+    }
+}
+
+/// What a fault says.
+type Faults = RefCell<Vec<(CDevice, u32, u32, c_int, String)>>;
+
+unsafe extern "C" fn fault(fault: *const CFault, data: *mut c_void) {
+    // SAFETY: the fault is there, and the data is what was registered.
+    unsafe {
+        let CFault {
+            device,
+            port,
+            opcode,
+            status,
+            text,
+            ..
+        } = *fault;
+        let text = CStr::from_ptr(text).to_string_lossy().into_owned();
+        let faults = &*data.cast::<Faults>();
+        faults
+            .borrow_mut()
+            .push((device, port, opcode, status, text));
+    }
+}
+
+#[test]
+fn calls_that_are_dropped_are_told() {
+    let (faults, seen) = (Faults::default(), RefCell::new(Seen::default()));
+    let server = Server::new();
+    let data = std::ptr::from_ref(&faults).cast_mut().cast();
+    // SAFETY: the server is there.
+    let registered = unsafe { gpurpc_register_fault_callback(server.0, Some(fault), data) };
+    assert_eq!(registered, SUCCESS);
+    assert_eq!(server.register(CALL, join, &seen), SUCCESS);
+    assert_eq!(server.register(CALL + 1, begin_to_fail, &()), SUCCESS);
+    assert_eq!(server.register(CALL + 3, fail_at_once, &seen), SUCCESS);
+    let mut options = options(8, 1);
+    options.message_limit = 100;
+    options.memory_limit = 4096;
+    let other = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("it can be added");
+    assert_ne!(device, other);
+    let client = server.client(device, &options);
+    let calls = [
+        (
+            CALL,
+            101,
+            0x100b,
+            "message of 101 bytes exceeds the limit of 100",
+        ),
+        (CALL + 1, 0, 0x100c, "a callback called gpurpc_port_fail"),
+        (CALL + 3, 0, 0x100c, "a callback called gpurpc_port_fail"),
+        (
+            CALL + 2,
+            0,
+            0x1001,
+            "no handler is registered for the opcode",
+        ),
+    ];
+    for (port, (opcode, size, status, text)) in (0..).zip(calls) {
+        let mut call = client.open(opcode, 1);
+        call.send(|packets| packets.set_word(0, 0, size));
+        assert!(server.poll());
+        let told = faults.borrow_mut().pop();
+        assert_eq!(told, Some((device, port, opcode, status, text.to_owned())));
+        assert_eq!(server.answered(device, port), 0, "{text}");
+        // Its client waits for ever, and keeps the port.
+        std::mem::forget(call);
+    }
+    // What was to be done at its end is done.
+    assert_eq!(seen.borrow().ended, 1);
+    let mut call = client.open(CALL, 1);
+    call.send_n(|_| b"and on");
+    call.recv_n(|_, _, bytes| assert_eq!(bytes, b"and on"));
+    assert_eq!(server.remove(device), SUCCESS);
+    assert_eq!(seen.borrow().ended, 2);
+    assert!(faults.borrow().is_empty());
+    assert!(seen.borrow().lanes.is_empty());
+}
+
+unsafe extern "C" fn greedy(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there, and the data is a place for three pointers.
+    unsafe {
+        let got = &*data.cast::<RefCell<Vec<bool>>>();
+        for size in [u64::MAX, 4097, 4096, 1, 0] {
+            let memory = gpurpc_port_alloc(port, size);
+            got.borrow_mut().push(!memory.is_null());
+        }
+    }
+}
+
+#[test]
+fn calls_hold_no_more_than_they_may() {
+    let got = RefCell::new(Vec::<bool>::new());
+    let server = Server::new();
+    assert_eq!(server.register(CALL, greedy, &got), SUCCESS);
+    let mut options = options(1, 1);
+    options.memory_limit = 4096;
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    for _ in 0..2 {
+        let mut call = client.open(CALL, 1);
+        call.send(|_| {});
+        call.recv(|_| {});
+        drop(call);
+        // What the call before has held, this one has again.
+        let got = std::mem::take(&mut *got.borrow_mut());
+        assert_eq!(got, [false, false, true, false, true]);
+    }
+}
+
+#[test]
+fn replies_change_packets_in_place() {
+    let seen = RefCell::new(Seen::default());
+    let server = Server::new();
+    let data: *mut c_void = std::ptr::from_ref(&seen).cast_mut().cast();
+    // SAFETY: the server is there.
+    let registered = unsafe { gpurpc_register_request(server.0, CALL, Some(increment), data) };
+    assert_eq!(registered, SUCCESS);
+    let options = options(1, 64);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(CALL, 5);
+    call.send(|packets| {
+        packets
+            .lanes()
+            .for_each(|lane| packets.set_word(lane, 0, 8))
+    });
+    let answers = call.recv(|packets| [0, 2].map(|lane| packets.word(lane, 0)));
+    assert_eq!(answers, Some([9, 9]));
+    assert_eq!(seen.borrow().lanes, [0, 2]);
+}
+
+type OfServer = unsafe extern "C" fn(*mut gpurpc_capi::Server) -> c_int;
+
+unsafe extern "C" fn within(_: *mut Call, data: *mut c_void) {
+    // SAFETY: the data is what the function below has; the server is there.
+    unsafe {
+        let (server, act, status) =
+            *data.cast::<(*mut gpurpc_capi::Server, OfServer, *mut c_int)>();
+        *status = act(server);
+    }
+}
+
+/// What a callback gets of it.
+fn within_a_callback(server: &Server, act: OfServer) -> c_int {
+    let mut status = SUCCESS;
+    let data = (server.0, act, &raw mut status);
+    assert_eq!(server.register(CALL, within, &data), SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(CALL, 1);
+    call.send(|_| {});
+    call.recv(|_| {});
+    drop(call);
+    status
+}
+
+#[test]
+fn a_server_that_polls_is_not_destroyed() {
+    let server = Server::new();
+    assert_eq!(within_a_callback(&server, gpurpc_server_destroy), BUSY);
+}
+
+/// It would wait for the call that it is in.
+#[test]
+fn a_callback_does_not_serve() {
+    let server = Server::new();
+    assert_eq!(within_a_callback(&server, gpurpc_serve), BUSY);
+    // Nor is anything left of it.
+    // SAFETY: the server is there.
+    unsafe {
+        assert_eq!(gpurpc_stop(server.0), SUCCESS);
+        assert_eq!(gpurpc_serve(server.0), SUCCESS);
+    }
+}
+
+unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
+    // SAFETY: the port is there, and the data is a place for the server, which is there.
+    unsafe {
+        // What the client never sends.
+        assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
+        assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
+        assert_eq!(
+            gpurpc_stop(*data.cast::<*mut gpurpc_capi::Server>()),
+            SUCCESS
+        );
+    }
+}
+
+#[test]
+fn a_server_stops_while_calls_are_under_way() {
+    let server = Server::new();
+    assert_eq!(server.register(CALL, stop, &server.0), SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(CALL, 1);
+    call.send(|_| {});
+    // SAFETY: the server is there.
+    assert_eq!(unsafe { gpurpc_serve(server.0) }, SUCCESS);
+    drop(call);
+}

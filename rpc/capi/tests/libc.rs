@@ -1,0 +1,451 @@
+//! The services of LLVM's libc, done by functions of a C program.
+
+mod support;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::size_of;
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use gpurpc::client::Call as ClientCall;
+use gpurpc::memory::SharedMemory;
+use gpurpc::opcode;
+use gpurpc_capi::*;
+use support::{
+    ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, Polling, SUCCESS,
+    Server, options,
+};
+
+const INVALID_MEMORY: c_int = 0x1005;
+const INVALID_ROOT: c_int = 0x100d;
+const STDIN: u64 = 1;
+const FAILED: u64 = u64::MAX;
+
+/// What the program's functions tell, and what standard input waits for.
+struct Host {
+    told: Mutex<Sender<String>>,
+    input: Mutex<Receiver<&'static [u8]>>,
+}
+
+struct Ends {
+    host: &'static Host,
+    heard: Receiver<String>,
+    typed: Sender<&'static [u8]>,
+}
+
+/// It stays: threads may come through it as the test ends.
+fn host() -> Ends {
+    let ((told, heard), (typed, input)) = (channel(), channel());
+    let host = Box::leak(Box::new(Host {
+        told: Mutex::new(told),
+        input: Mutex::new(input),
+    }));
+    Ends { host, heard, typed }
+}
+
+/// # Safety
+///
+/// The data is a host.
+unsafe fn tell(data: *mut c_void, what: String) {
+    // SAFETY: as the caller promises.
+    let told = unsafe { &(*data.cast::<Host>()).told };
+    // The test may have ended.
+    let _ = told.lock().expect("nobody panics").send(what);
+}
+
+unsafe extern "C" fn read(_: CDevice, to: *mut c_void, size: u64, data: *mut c_void) -> i64 {
+    // SAFETY: the data is a host, and there is room for as many bytes.
+    unsafe {
+        tell(data, format!("read {size}"));
+        let input = (*data.cast::<Host>()).input.lock().expect("nobody panics");
+        let Ok(typed) = input.recv() else { return -1 };
+        to.cast::<u8>()
+            .copy_from_nonoverlapping(typed.as_ptr(), typed.len());
+        typed.len() as i64
+    }
+}
+
+unsafe extern "C" fn write(
+    device: CDevice,
+    stream: c_int,
+    from: *const c_void,
+    size: u64,
+    data: *mut c_void,
+) -> i64 {
+    // SAFETY: the data is a host, and there are as many bytes.
+    unsafe {
+        let bytes = std::slice::from_raw_parts(from.cast::<u8>(), size as usize);
+        let text = String::from_utf8_lossy(bytes);
+        tell(data, format!("write {} {stream} {text}", device.handle));
+        // Not more than it was given, whatever it says.
+        if text.contains("much") { 1000 } else { -1 }
+    }
+}
+
+unsafe extern "C" fn exit(device: CDevice, status: c_int, data: *mut c_void) {
+    // SAFETY: the data is a host.
+    unsafe { tell(data, format!("exit {} {status}", device.handle)) }
+}
+
+unsafe extern "C" fn abort(device: CDevice, data: *mut c_void) {
+    // SAFETY: the data is a host.
+    unsafe { tell(data, format!("abort {}", device.handle)) }
+}
+
+unsafe extern "C" fn malloc(device: CDevice, size: u64, data: *mut c_void) -> u64 {
+    // SAFETY: the data is a host.
+    unsafe { tell(data, format!("malloc {} {size}", device.handle)) }
+    0x7000 + size
+}
+
+unsafe extern "C" fn free(device: CDevice, address: u64, data: *mut c_void) {
+    // SAFETY: the data is a host.
+    unsafe { tell(data, format!("free {} {address:#x}", device.handle)) }
+}
+
+unsafe extern "C" fn system(device: CDevice, command: *const c_char, data: *mut c_void) -> c_int {
+    // SAFETY: the data is a host, and the command a string.
+    unsafe {
+        let command = CStr::from_ptr(command).to_string_lossy();
+        tell(data, format!("system {} {command}", device.handle));
+    }
+    -7
+}
+
+/// Arguments as a program has them.
+#[repr(C, align(16))]
+struct Arguments {
+    letter: u8,
+    numbers: [u64; 3],
+}
+
+unsafe extern "C" fn host_call(
+    device: CDevice,
+    function: u64,
+    arguments: *mut c_void,
+    size: u64,
+    data: *mut c_void,
+) -> u64 {
+    let arguments = arguments.cast::<Arguments>();
+    assert!(arguments.is_aligned());
+    assert_eq!(size, size_of::<Arguments>() as u64);
+    // SAFETY: the data is a host; the arguments are as large, and lie as they must.
+    unsafe {
+        let handle = device.handle;
+        tell(data, format!("call {handle} {function:#x}"));
+        u64::from((*arguments).letter) + (*arguments).numbers[2]
+    }
+}
+
+unsafe extern "C" fn end(device: CDevice, data: *mut c_void) {
+    // SAFETY: the data is a host.
+    unsafe { tell(data, format!("end {}", device.handle)) }
+}
+
+/// Nothing given.
+fn none() -> LibcOptions {
+    LibcOptions {
+        struct_size: size_of::<LibcOptions>() as u64,
+        read: None,
+        write: None,
+        root: null(),
+        exit: None,
+        abort: None,
+        malloc: None,
+        free: None,
+        system: None,
+        host_call: None,
+        release: None,
+        data: null_mut(),
+        file_limit: 0,
+        read_limit: 0,
+        print_limit: 0,
+        allocation_limit: 0,
+    }
+}
+
+fn all(host: &'static Host) -> LibcOptions {
+    LibcOptions {
+        read: Some(read),
+        write: Some(write),
+        exit: Some(exit),
+        abort: Some(abort),
+        malloc: Some(malloc),
+        free: Some(free),
+        system: Some(system),
+        host_call: Some(host_call),
+        release: Some(end),
+        data: std::ptr::from_ref(host).cast_mut().cast(),
+        ..none()
+    }
+}
+
+fn register(server: &Server, options: &LibcOptions) -> c_int {
+    // SAFETY: the server is there, and the options are filled in.
+    unsafe { gpurpc_register_libc(server.0, options) }
+}
+
+type Open<'c> = ClientCall<'c, SharedMemory, Polling<'c>>;
+
+fn words(call: &mut Open<'_>, words: &[u64]) {
+    call.send(|packets| {
+        for (word, value) in words.iter().enumerate() {
+            packets.set_word(0, word, *value);
+        }
+    });
+}
+
+fn word(call: &mut Open<'_>) -> u64 {
+    let word = call.recv(|packets| packets.word(0, 0));
+    word.expect("the call is open")
+}
+
+#[test]
+fn each_service_is_a_function_of_the_program() {
+    let Ends { host, heard, typed } = host();
+    let server = Server::new();
+    server.1.set(true);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    std::fs::write(folder.path().join("a"), "in the file").expect("it can be written");
+    let root = CString::new(folder.path().to_str().expect("in UTF-8")).expect("without zero");
+    let libc = LibcOptions {
+        root: root.as_ptr(),
+        allocation_limit: 1,
+        ..all(host)
+    };
+    assert_eq!(register(&server, &libc), SUCCESS);
+    drop(root);
+    let options = options(4, 1);
+    let other = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("it can be added");
+    assert_eq!((other.handle, device.handle), (1, 2));
+    let client = server.client(device, &options);
+    let ask = |opcode, asked: &[u64]| {
+        let mut call = client.open(opcode, 1);
+        words(&mut call, asked);
+        word(&mut call)
+    };
+    let message = |opcode, message: &[u8]| {
+        let mut call = client.open(opcode, 1);
+        call.send_n(|_| message);
+        word(&mut call)
+    };
+    let hears = |expected: &str| assert_eq!(heard.recv().as_deref(), Ok(expected));
+
+    assert_eq!(message(opcode::WRITE_TO_STDOUT, b"much"), 4);
+    hears("write 2 1 much");
+    assert_eq!(message(opcode::WRITE_TO_STDERR, b"fails"), 0);
+    hears("write 2 2 fails");
+    assert_eq!(ask(opcode::MALLOC, &[24]), 0x7018);
+    hears("malloc 2 24");
+    // One at a time, as the options say.
+    assert_eq!(ask(opcode::MALLOC, &[24]), 0);
+    let mut call = client.open(opcode::FREE, 1);
+    words(&mut call, &[0x7018]);
+    drop(call);
+    while server.poll() {}
+    hears("free 2 0x7018");
+    assert_eq!(message(opcode::SYSTEM, b"ls\0") as i32, -7);
+    hears("system 2 ls");
+
+    let mut arguments = [0_u8; size_of::<Arguments>()];
+    arguments[0] = 40;
+    arguments[24..32].copy_from_slice(&2_u64.to_ne_bytes());
+    let mut call = client.open(opcode::HOST_CALL, 1);
+    call.send_n(|_| &arguments);
+    words(&mut call, &[0x1234]);
+    assert_eq!(word(&mut call), 42);
+    drop(call);
+    hears("call 2 0x1234");
+
+    let mut call = client.open(opcode::OPEN_FILE, 1);
+    call.send_n(|_| b"a\0");
+    call.send(|packets| packets.write(0, 0, b"r\0"));
+    let file = word(&mut call);
+    drop(call);
+    assert_ne!(file, 0);
+    assert_eq!(ask(opcode::FSEEK, &[file, 0, 2]), 0);
+    assert_eq!(ask(opcode::FTELL, &[file]), 11);
+
+    typed.send(b"hello\n").expect("the host listens");
+    let mut call = client.open(opcode::READ_FGETS, 1);
+    words(&mut call, &[100, STDIN]);
+    let mut line = Vec::new();
+    call.recv_n(|_, _, bytes| line.extend(bytes));
+    drop(call);
+    assert_eq!(line.strip_suffix(b"\0").unwrap_or(&line), b"hello\n");
+    assert!(heard.recv().expect("it was read").starts_with("read "));
+
+    for (opcode, told) in [(opcode::EXIT, "exit 2 3"), (opcode::ABORT, "abort 2")] {
+        let mut call = client.open(opcode, 1);
+        words(&mut call, &[]);
+        word(&mut call);
+        words(&mut call, &[3]);
+        drop(call);
+        while server.poll() {}
+        hears(told);
+    }
+    drop(client);
+    assert_eq!(server.remove(device), SUCCESS);
+    hears("end 2");
+    assert_eq!(server.remove(other), SUCCESS);
+    hears("end 1");
+    drop(server);
+    assert!(heard.try_recv().is_err(), "each device has one end");
+}
+
+#[test]
+fn what_is_not_given_is_not_there() {
+    let server = Server::new();
+    server.1.set(true);
+    assert_eq!(register(&server, &none()), SUCCESS);
+    let options = options(4, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut call = client.open(opcode::MALLOC, 1);
+    words(&mut call, &[24]);
+    assert_eq!(word(&mut call), 0);
+    drop(call);
+    let mut call = client.open(opcode::SYSTEM, 1);
+    call.send_n(|_| b"ls\0");
+    assert_eq!(word(&mut call) as i32, -1);
+    drop(call);
+    let mut call = client.open(opcode::REMOVE, 1);
+    call.send_n(|_| b"a\0");
+    assert_eq!(word(&mut call), FAILED);
+}
+
+#[test]
+fn data_is_used_until_a_read_has_returned() {
+    let Ends { host, heard, typed } = host();
+    let server = Server::new();
+    assert_eq!(register(&server, &all(host)), SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("it can be added");
+    let client = server.client(device, &options);
+    let mut waits = client.open(opcode::READ_FGETS, 1);
+    words(&mut waits, &[100, STDIN]);
+    while server.poll() {}
+    assert!(heard.recv().expect("it reads").starts_with("read "));
+    // Its client never looks again.
+    std::mem::forget(waits);
+    assert_eq!(server.remove(device), SUCCESS);
+    assert!(heard.try_recv().is_err(), "it reads still");
+    typed.send(b"late\n").expect("the host listens");
+    assert_eq!(heard.recv().as_deref(), Ok("end 1"));
+}
+
+#[test]
+fn an_opcode_is_served_by_one() {
+    unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
+    let server = Server::new();
+    assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
+    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
+
+    let server = Server::new();
+    assert_eq!(register(&server, &none()), SUCCESS);
+    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
+    assert_eq!(server.register(opcode::MALLOC, own, &()), DUPLICATE_OPCODE);
+    assert_eq!(server.register(opcode::SYSTEM, own, &()), DUPLICATE_OPCODE);
+    let increment = opcode::TEST_INCREMENT;
+    assert_eq!(server.register(increment, own, &()), SUCCESS);
+    server.add(&options(1, 1)).expect("it can be added");
+
+    let server = Server::new();
+    server.add(&options(1, 1)).expect("it can be added");
+    assert_eq!(register(&server, &none()), ALREADY_STARTED);
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    let server = Server::new();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = |path: &std::path::Path| {
+        CString::new(path.to_str().expect("in UTF-8")).expect("without zero")
+    };
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("it can be written");
+    for root in [path(&file), path(&folder.path().join("none"))] {
+        let options = LibcOptions {
+            root: root.as_ptr(),
+            ..none()
+        };
+        assert_eq!(register(&server, &options), INVALID_ROOT, "{root:?}");
+    }
+    let half = LibcOptions {
+        malloc: Some(malloc),
+        ..none()
+    };
+    assert_eq!(register(&server, &half), INVALID_ARGUMENT);
+    let old = LibcOptions {
+        struct_size: 8,
+        ..none()
+    };
+    assert_eq!(register(&server, &old), INVALID_STRUCT_SIZE);
+
+    // It is there, and gone when a device is added.
+    let root = path(folder.path());
+    let options = LibcOptions {
+        root: root.as_ptr(),
+        ..none()
+    };
+    assert_eq!(register(&server, &options), SUCCESS);
+    folder.close().expect("it can be removed");
+    let added = server.add(&support::options(1, 1));
+    assert_eq!(added.map(|device| device.handle), Err(INVALID_ROOT));
+    // There is no device yet: it is not too late.
+    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
+}
+
+/// A program gives back itself what it had given: nothing of it is taken before all else is right.
+#[test]
+fn a_device_that_cannot_be_added_takes_nothing() {
+    unsafe extern "C" fn free(_: *mut c_void, data: *mut c_void) {
+        // SAFETY: as the options below have it.
+        unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
+    }
+    unsafe extern "C" fn end(_: CDevice, data: *mut c_void) {
+        // SAFETY: as the options below have it.
+        unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
+    }
+    let (freed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let told = || {
+        let both = [&freed, &ended];
+        both.map(|times| times.load(Ordering::Relaxed))
+    };
+    let mut memory = [0_u64; 11];
+    {
+        let server = Server::new();
+        let folder = tempfile::tempdir().expect("there can be folders");
+        let root = CString::new(folder.path().as_os_str().as_encoded_bytes());
+        let root = root.expect("no folder has a NUL");
+        let options = LibcOptions {
+            root: root.as_ptr(),
+            release: Some(end),
+            data: (&raw const ended).cast_mut().cast(),
+            ..none()
+        };
+        assert_eq!(register(&server, &options), SUCCESS);
+        let given = DeviceOptions {
+            memory: memory.as_mut_ptr().cast(),
+            memory_size: 88,
+            free: Some(free),
+            data: (&raw const freed).cast_mut().cast(),
+            ..support::options(1, 1)
+        };
+        let add = |options: &DeviceOptions| server.add(options).map(drop);
+        let small = DeviceOptions {
+            memory_size: 87,
+            ..given
+        };
+        assert_eq!(add(&small), Err(INVALID_MEMORY));
+        assert_eq!(add(&given), Ok(()));
+        folder.close().expect("it can be removed");
+        assert_eq!(add(&given), Err(INVALID_ROOT));
+        assert_eq!(told(), [0, 0]);
+    }
+    // With the server, the device that there was.
+    assert_eq!(told(), [1, 1]);
+}

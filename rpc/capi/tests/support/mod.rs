@@ -1,0 +1,140 @@
+//! A server for the tests, and clients that take turns with it in one thread.
+
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null, null_mut};
+
+use gpurpc::client::{Client, HostLocks, Locks};
+use gpurpc::memory::SharedMemory;
+use gpurpc::{Layout, PortIndex};
+use gpurpc_capi::*;
+
+pub const SUCCESS: c_int = 0;
+pub const INVALID_LANE_SIZE: c_int = 0x1002;
+pub const INVALID_ARGUMENT: c_int = 0x1003;
+pub const INVALID_PORT_COUNT: c_int = 0x1004;
+pub const INVALID_MEMORY: c_int = 0x1005;
+pub const OUT_OF_MEMORY: c_int = 0x1006;
+pub const DUPLICATE_OPCODE: c_int = 0x1007;
+pub const ALREADY_STARTED: c_int = 0x1008;
+pub const NO_DEVICE: c_int = 0x1009;
+pub const BUSY: c_int = 0x100a;
+pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
+
+pub const CALL: u32 = 0x7900_0001;
+
+/// A server, which is destroyed in the end; and whether clients wait for what is not the server's to do.
+pub struct Server(pub *mut gpurpc_capi::Server, pub Cell<bool>);
+
+impl Server {
+    pub fn new() -> Self {
+        let mut server = null_mut();
+        // SAFETY: a place for it.
+        let status = unsafe { gpurpc_server_create(null(), &mut server) };
+        assert_eq!(status, SUCCESS);
+        Self(server, Cell::new(false))
+    }
+
+    pub fn register<T>(&self, opcode: u32, callback: OpcodeCallback, data: &T) -> c_int {
+        let data = std::ptr::from_ref(data).cast_mut().cast();
+        // SAFETY: the server is there.
+        unsafe { gpurpc_register_callback(self.0, opcode, Some(callback), data) }
+    }
+
+    pub fn add(&self, options: &DeviceOptions) -> Result<CDevice, c_int> {
+        let mut device = CDevice::default();
+        // SAFETY: the server is there, and a place for the device.
+        match unsafe { gpurpc_device_add(self.0, options, &mut device) } {
+            SUCCESS => Ok(device),
+            status => Err(status),
+        }
+    }
+
+    pub fn remove(&self, device: CDevice) -> c_int {
+        // SAFETY: the server is there.
+        unsafe { gpurpc_device_remove(self.0, device) }
+    }
+
+    pub fn buffer(&self, device: CDevice) -> Result<(*mut c_void, u64), c_int> {
+        let (mut buffer, mut size) = (null_mut(), 0);
+        // SAFETY: the server is there, and places for both.
+        match unsafe { gpurpc_device_buffer(self.0, device, &mut buffer, &mut size) } {
+            SUCCESS => Ok((buffer, size)),
+            status => Err(status),
+        }
+    }
+
+    /// The mailbox of a port that the client reads.
+    pub fn answered(&self, device: CDevice, port: u32) -> u32 {
+        let (buffer, _) = self.buffer(device).expect("the device is there");
+        // SAFETY: the mailboxes lie first, and only this thread writes there.
+        unsafe { buffer.cast::<u32>().add(port as usize).read() }
+    }
+
+    pub fn poll(&self) -> bool {
+        let mut any = -1;
+        // SAFETY: the server is there.
+        assert_eq!(unsafe { gpurpc_poll(self.0, &mut any) }, SUCCESS);
+        assert!(any == 0 || any == 1);
+        any == 1
+    }
+
+    /// A client of a device.
+    pub fn client(
+        &self,
+        device: CDevice,
+        options: &DeviceOptions,
+    ) -> Client<SharedMemory, Polling<'_>> {
+        let (buffer, size) = self.buffer(device).expect("the device is there");
+        let layout = Layout::new(options.ports, options.lanes).expect("it was added");
+        let start = NonNull::new(buffer.cast()).expect("there is memory");
+        // SAFETY: the memory is there as long as the device, which is longer than the client.
+        let memory = unsafe { SharedMemory::new(start, size as usize, layout) };
+        let locks = Polling(self, HostLocks::new());
+        Client::new(memory.expect("it was checked"), locks)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        assert_eq!(unsafe { gpurpc_server_destroy(self.0) }, SUCCESS);
+    }
+}
+
+/// Polls while it waits.
+pub struct Polling<'s>(&'s Server, HostLocks);
+
+impl Locks for Polling<'_> {
+    fn try_lock(&self, port: PortIndex) -> bool {
+        self.1.try_lock(port)
+    }
+
+    fn unlock(&self, port: PortIndex) {
+        self.1.unlock(port);
+    }
+
+    fn relax(&self) {
+        assert!(self.0.poll() || self.0.1.get(), "nobody answers");
+    }
+}
+
+/// Memory of the process.
+pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
+    DeviceOptions {
+        struct_size: size_of::<DeviceOptions>() as u64,
+        ports,
+        lanes,
+        memory: null_mut(),
+        memory_size: 0,
+        alloc: None,
+        free: None,
+        data: null_mut(),
+        opcodes: 0,
+        reserved: 0,
+        message_limit: 0,
+        memory_limit: 0,
+    }
+}

@@ -1,0 +1,240 @@
+//! Client side of the protocol, for host threads that act as warps in tests and benchmarks.
+//!
+//! On a device the client is `gpurpc_client.h`, or LLVM's libc.
+
+use alloc::vec::Vec;
+use core::hint;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::handshake::Handshake;
+use crate::layout::{MAX_PORTS, PACKET_SIZE, PortIndex};
+use crate::memory::{Memory, Side};
+use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
+
+/// One lock bit for each port.
+pub trait Locks {
+    /// Locks a port and returns true, unless it is locked. Acquire ordering.
+    fn try_lock(&self, port: PortIndex) -> bool;
+
+    /// Unlocks a port. Release ordering.
+    fn unlock(&self, port: PortIndex);
+
+    /// Pauses between two polls of a waiting thread.
+    fn relax(&self) {
+        hint::spin_loop();
+    }
+}
+
+/// Locks in memory of this process.
+#[derive(Debug)]
+pub struct HostLocks {
+    ports: Vec<AtomicU32>,
+    relax: fn(),
+}
+
+impl HostLocks {
+    /// Locks for threads that spin while they wait.
+    pub fn new() -> Self {
+        Self {
+            ports: (0..MAX_PORTS / 32).map(|_| AtomicU32::new(0)).collect(),
+            relax: hint::spin_loop,
+        }
+    }
+
+    /// Locks for threads that yield while they wait, because there may be more of them than processors.
+    #[cfg(feature = "std")]
+    pub fn yielding() -> Self {
+        Self {
+            relax: std::thread::yield_now,
+            ..Self::new()
+        }
+    }
+}
+
+impl Default for HostLocks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Locks for HostLocks {
+    fn try_lock(&self, port: PortIndex) -> bool {
+        let bit = 1 << (port.get() % 32);
+        self.ports[port.slot() / 32].fetch_or(bit, Ordering::Acquire) & bit == 0
+    }
+
+    fn unlock(&self, port: PortIndex) {
+        let bit = 1 << (port.get() % 32);
+        self.ports[port.slot() / 32].fetch_and(!bit, Ordering::Release);
+    }
+
+    fn relax(&self) {
+        (self.relax)();
+    }
+}
+
+/// A client. Any number of threads, one for each warp, use it at the same time.
+#[derive(Debug)]
+pub struct Client<M, L> {
+    memory: M,
+    locks: L,
+}
+
+impl<M: Memory, L: Locks> Client<M, L> {
+    /// Uses memory that was zero before its first client.
+    pub fn new(memory: M, locks: L) -> Self {
+        Self { memory, locks }
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// The locks of the ports.
+    pub fn locks(&self) -> &L {
+        &self.locks
+    }
+
+    /// Locks the first free port for the lanes of a mask and begins a call, which ends when it is dropped.
+    pub fn try_open(&self, opcode: u32, mask: u64) -> Option<Call<'_, M, L>> {
+        let mut ports = self.memory.layout().port_indices();
+        ports.find_map(|port| self.try_open_at(port, opcode, mask))
+    }
+
+    /// Locks this port, if it is free, and begins a call.
+    pub fn try_open_at(&self, port: PortIndex, opcode: u32, mask: u64) -> Option<Call<'_, M, L>> {
+        if !self.locks.try_lock(port) {
+            return None;
+        }
+        let outbox = self.memory.outbox(Side::Client, port);
+        // An earlier call may have ended without waiting for its answer.
+        if !Side::Client.owns(self.memory.inbox(Side::Client, port), outbox) {
+            self.locks.unlock(port);
+            return None;
+        }
+        self.memory.set_header(port, mask, opcode);
+        Some(Call {
+            client: self,
+            handshake: Some(Handshake::new(Side::Client, port, outbox, mask)),
+        })
+    }
+
+    /// Waits for a free port and begins a call.
+    pub fn open(&self, opcode: u32, mask: u64) -> Call<'_, M, L> {
+        loop {
+            if let Some(call) = self.try_open(opcode, mask) {
+                return call;
+            }
+            self.locks.relax();
+        }
+    }
+}
+
+/// An open call. It begins with a packet to the server.
+#[derive(Debug)]
+pub struct Call<'c, M: Memory, L: Locks> {
+    client: &'c Client<M, L>,
+    /// `None` after the call was dropped.
+    handshake: Option<Handshake>,
+}
+
+impl<M: Memory, L: Locks> Call<'_, M, L> {
+    /// The port.
+    pub fn port(&self) -> PortIndex {
+        let handshake = self.handshake.as_ref();
+        handshake.map_or(PortIndex::new(0), Handshake::port)
+    }
+
+    /// Waits for ownership of the packets, fills and sends them.
+    pub fn send(&mut self, fill: impl FnOnce(&mut Packets<'_, M>)) {
+        let memory = &self.client.memory;
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
+        loop {
+            if let Some(mut packets) = handshake.poll_send(memory) {
+                fill(&mut packets);
+                return handshake.finish_send(memory);
+            }
+            self.client.locks.relax();
+        }
+    }
+
+    /// Waits for packets of the server and reads them.
+    pub fn recv<T>(&mut self, read: impl FnOnce(&Packets<'_, M>) -> T) -> Option<T> {
+        let memory = &self.client.memory;
+        let handshake = self.handshake.as_mut()?;
+        loop {
+            if let Some(packets) = handshake.poll_recv(memory) {
+                return Some(read(&packets));
+            }
+            self.client.locks.relax();
+        }
+    }
+
+    /// Sends a message of each participating lane.
+    pub fn send_n<'a>(&mut self, message: impl Fn(u32) -> &'a [u8]) {
+        let mut largest = 0;
+        self.send(|packets| {
+            for lane in packets.lanes() {
+                let bytes = message(lane);
+                largest = largest.max(bytes.len());
+                packets.set_word(lane, 0, bytes.len() as u64);
+                packets.write(lane, 1, bytes);
+            }
+        });
+        for offset in ChunkOffsets::after_first(largest as u64) {
+            self.send(|packets| {
+                for lane in packets.lanes() {
+                    let rest = message(lane).get(offset as usize..).unwrap_or_default();
+                    packets.write(lane, 0, rest);
+                }
+            });
+        }
+    }
+
+    /// Receives a message for each lane: `on_chunk` is called with a lane, the size of its message, and the
+    /// next bytes of it.
+    pub fn recv_n(&mut self, mut on_chunk: impl FnMut(u32, u64, &[u8])) {
+        let mut sizes = [0; 64];
+        self.recv(|packets| {
+            for lane in packets.lanes() {
+                let mut bytes = [0; FIRST_CHUNK as usize];
+                packets.read(lane, 1, &mut bytes);
+                let size = packets.word(lane, 0);
+                sizes[lane as usize] = size;
+                on_chunk(lane, size, &bytes[..size.min(FIRST_CHUNK) as usize]);
+            }
+        });
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        for offset in ChunkOffsets::after_first(largest) {
+            self.recv(|packets| {
+                for lane in packets.lanes() {
+                    let size = sizes[lane as usize];
+                    let mut bytes = [0; PACKET_SIZE];
+                    packets.read(lane, 0, &mut bytes);
+                    let left = size.saturating_sub(offset).min(PACKET_SIZE as u64);
+                    if left > 0 {
+                        on_chunk(lane, size, &bytes[..left as usize]);
+                    }
+                }
+            });
+        }
+    }
+
+    /// The participating lanes.
+    pub fn lanes(&self) -> Lanes {
+        Lanes::from_mask(self.handshake.as_ref().map_or(0, Handshake::mask))
+    }
+}
+
+impl<M: Memory, L: Locks> Drop for Call<'_, M, L> {
+    fn drop(&mut self) {
+        if let Some(handshake) = self.handshake.take() {
+            let port = handshake.port();
+            handshake.close(&self.client.memory);
+            self.client.locks.unlock(port);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Errors of calls of this library.
+
+use core::fmt;
+
+/// Reason why a call of this library was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Number of ports outside 1 to 4096.
+    InvalidPortCount(u32),
+    /// Number of lanes other than 1, 32 or 64.
+    InvalidLaneSize(u32),
+    /// Memory of this many bytes that is smaller than its layout or not aligned to 8.
+    InvalidMemory(usize),
+    /// The device was removed.
+    NoDevice,
+    /// The opcode already has a handler.
+    DuplicateOpcode(u32),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidPortCount(ports) => {
+                write!(
+                    f,
+                    "invalid port count {ports}: a client has 1 to 4096 ports"
+                )
+            }
+            Self::InvalidLaneSize(lanes) => {
+                write!(
+                    f,
+                    "invalid lane count {lanes}: a warp has 1, 32 or 64 lanes"
+                )
+            }
+            Self::InvalidMemory(size) => write!(
+                f,
+                "memory of {size} bytes is smaller than the layout or not aligned to 8"
+            ),
+            Self::NoDevice => f.write_str("the device was removed"),
+            Self::DuplicateOpcode(opcode) => {
+                write!(f, "opcode {opcode:#x} already has a handler")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,106 @@
+//! Protocol of one port, from either side: ownership of the packets and how it changes hands.
+
+use crate::layout::PortIndex;
+use crate::memory::{Memory, Side};
+use crate::packets::Packets;
+
+/// One side of a call on a port.
+///
+/// A call is a sequence of ownership transfers: a side waits until it owns the packets, reads or writes
+/// them, or both, and passes them on by changing its outbox. A received packet is returned unchanged unless
+/// an answer is written into it first.
+#[derive(Debug)]
+pub struct Handshake {
+    side: Side,
+    port: PortIndex,
+    mask: u64,
+    /// Value of the outbox. It is never read again: only this side should write it.
+    outbox: u32,
+    owns: bool,
+    /// Whether the packets hold a received message and are due to be returned.
+    received: bool,
+}
+
+impl Handshake {
+    /// Starts a call on a port that this side owns, with the value of its outbox, for the lanes of a mask.
+    pub fn new(side: Side, port: PortIndex, outbox: u32, mask: u64) -> Self {
+        Self {
+            side,
+            port,
+            mask,
+            outbox,
+            owns: true,
+            received: false,
+        }
+    }
+
+    /// The port.
+    pub fn port(&self) -> PortIndex {
+        self.port
+    }
+
+    /// Bit mask of the participating lanes.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// Value that this side has written to its outbox.
+    pub fn outbox(&self) -> u32 {
+        self.outbox
+    }
+
+    /// Whether this side owns the packets.
+    pub fn owns(&self) -> bool {
+        self.owns
+    }
+
+    /// Returns the packets to fill if this side owns them. [`Self::finish_send`] passes them on.
+    pub fn poll_send<'m, M: Memory>(&mut self, memory: &'m M) -> Option<Packets<'m, M>> {
+        self.update_ownership(memory);
+        self.owns.then(|| self.packets(memory))
+    }
+
+    /// Passes filled packets to the other side.
+    pub fn finish_send<M: Memory>(&mut self, memory: &M) {
+        self.release(memory);
+    }
+
+    /// Returns the packets that the other side has filled, if it has. Packets received earlier are returned
+    /// to it first.
+    pub fn poll_recv<'m, M: Memory>(&mut self, memory: &'m M) -> Option<Packets<'m, M>> {
+        if self.received {
+            self.release(memory);
+        }
+        self.update_ownership(memory);
+        self.received = self.owns;
+        self.owns.then(|| self.packets(memory))
+    }
+
+    /// Ends the call and returns the value of the outbox. A server returns packets that it owns; a client
+    /// keeps them, because an idle port belongs to the client.
+    pub fn close<M: Memory>(mut self, memory: &M) -> u32 {
+        if self.owns && self.side == Side::Server {
+            self.release(memory);
+        }
+        self.outbox
+    }
+
+    fn update_ownership<M: Memory>(&mut self, memory: &M) {
+        self.owns = self.owns
+            || self
+                .side
+                .owns(memory.inbox(self.side, self.port), self.outbox);
+    }
+
+    fn packets<'m, M: Memory>(&self, memory: &'m M) -> Packets<'m, M> {
+        Packets::new(memory, self.port, self.mask)
+    }
+
+    fn release<M: Memory>(&mut self, memory: &M) {
+        // Mailboxes are 0 or 1, as in LLVM.
+        self.outbox = u32::from(self.outbox == 0);
+        self.owns = false;
+        self.received = false;
+        memory.set_outbox(self.side, self.port, self.outbox);
+    }
+}

@@ -1,0 +1,43 @@
+//! Host services for GPU programs: a server for the RPC of LLVM's libc.
+//!
+//! A program on a GPU has no system calls. LLVM's libc for GPUs asks the host instead, through mailboxes
+//! in memory that both see: warps write packets and change a mailbox, and a server on the host does what
+//! they ask for. This crate is that server, for programs that bring their own GPU runtime: it needs only the
+//! memory. The layout of the memory, the order of accesses, and the numbers of services are those of LLVM's
+//! libc, so that programs linked with it are served as they are.
+//!
+//! - [`memory`]: the memory, which is never trusted: whatever a device writes there, the server lives.
+//! - [`server`]: finds calls of clients and answers them. Handlers are `async`: a call that waits keeps no
+//!   other one waiting.
+//! - [`opcode`]: the numbers of services.
+//! - `libc` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
+//! - [`client`]: the other side of the protocol, for threads of the host.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+// Unit tests that share a file with integration tests name public items through the crate.
+#[cfg(all(test, feature = "std"))]
+extern crate self as gpurpc;
+
+// Compiles the example of the README.
+#[cfg(all(doctest, feature = "files"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+pub mod client;
+mod error;
+pub mod handshake;
+mod layout;
+#[cfg(feature = "std")]
+pub mod libc;
+pub mod memory;
+pub mod opcode;
+mod packets;
+pub mod server;
+
+pub use error::Error;
+pub use layout::{
+    CLIENT_SIZE, HEADER_SIZE, Layout, MAX_PORTS, PACKET_SIZE, PACKET_WORDS, PortIndex,
+};
+pub use packets::{Lanes, Packets};

@@ -1,0 +1,249 @@
+//! Services of LLVM's libc.
+//!
+//! A program on a device gets only what the host allows: the standard streams of the process, or replacements
+//! for them; files below one directory, if any; memory, commands and functions of the host through functions
+//! registered here. The library never ends the process: the host decides what an exit does.
+//!
+//! ```
+//! use gpurpc::libc::Services;
+//! use gpurpc::server::Handlers;
+//!
+//! # fn main() -> Result<(), gpurpc::Error> {
+//! let mut handlers = Handlers::new();
+//! Services::new()
+//!     .on_exit(|status| println!("the program exited with {status}"))
+//!     .register(&mut handlers)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The program's `FILE *` is a handle chosen by the host, never a pointer: a closed or unknown handle behaves as
+//! a failed stream. Blocking work runs on threads other than the server's, one for each stream and one for each
+//! command or function: a program that waits for input keeps no other call waiting.
+
+#[cfg(feature = "files")]
+mod files;
+#[cfg(not(feature = "files"))]
+#[path = "libc/no_files.rs"]
+mod files;
+mod io;
+mod lanes;
+mod pool;
+mod print;
+pub mod printf;
+mod program;
+mod read_buffer;
+mod stream;
+mod streams;
+
+use std::ffi::CStr;
+use std::fmt;
+use std::io::{BufReader, Read, Write};
+#[cfg(feature = "files")]
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::opcode;
+use crate::server::Handlers;
+use files::Root;
+use io::Io;
+use pool::Pool;
+use program::{Allocator, HostCall, OnAbort, OnExit, System};
+use stream::Backing;
+use streams::Streams;
+
+/// Limits of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LibcLimits {
+    /// Maximum number of files that are open or being opened. Each has a thread.
+    pub files: usize,
+    /// Maximum number of bytes of one read of a lane. A larger read returns this many and sets the error
+    /// indicator of its stream; a longer line is returned in parts. The bytes count as messages
+    /// ([`Limits::memory`](crate::server::Limits::memory)).
+    pub read: usize,
+    /// Maximum number of bytes that all lanes of a warp print with one `printf`. A call that would print more
+    /// prints nothing and is dropped.
+    pub print: usize,
+    /// Maximum number of allocations that are not freed: the host remembers each address. Further allocations
+    /// return a null pointer.
+    pub allocations: usize,
+}
+
+impl Default for LibcLimits {
+    fn default() -> Self {
+        Self {
+            files: 64,
+            read: 16 << 20,
+            print: 1 << 20,
+            allocations: 1 << 20,
+        }
+    }
+}
+
+/// Services of LLVM's libc for one program.
+///
+/// Devices that share handlers share files, so a program whose files no other program may close needs its own
+/// services. Files that it leaves open are closed when the handlers are dropped.
+pub struct Services {
+    stdin: Backing,
+    stdout: Backing,
+    stderr: Backing,
+    root: Option<Arc<Root>>,
+    on_exit: Option<OnExit>,
+    on_abort: Option<OnAbort>,
+    memory: Option<Allocator>,
+    system: Option<System>,
+    host_call: Option<HostCall>,
+    limits: LibcLimits,
+}
+
+impl Services {
+    /// Services with the standard streams of the process and nothing else.
+    pub fn new() -> Self {
+        Self {
+            stdin: Backing::Stdin,
+            stdout: Backing::Writer(Box::new(std::io::stdout())),
+            stderr: Backing::Writer(Box::new(std::io::stderr())),
+            root: None,
+            on_exit: None,
+            on_abort: None,
+            memory: None,
+            system: None,
+            host_call: None,
+            limits: LibcLimits::default(),
+        }
+    }
+
+    /// Sets the source of the program's standard input.
+    pub fn stdin(mut self, from: impl Read + Send + 'static) -> Self {
+        self.stdin = Backing::Reader(Box::new(BufReader::new(from)));
+        self
+    }
+
+    /// Sets the destination of the program's standard output. It is flushed after each call.
+    pub fn stdout(mut self, to: impl Write + Send + 'static) -> Self {
+        self.stdout = Backing::Writer(Box::new(to));
+        self
+    }
+
+    /// Sets the destination of the program's standard error. It is flushed after each call.
+    pub fn stderr(mut self, to: impl Write + Send + 'static) -> Self {
+        self.stderr = Backing::Writer(Box::new(to));
+        self
+    }
+
+    /// Lets the program open, rename and remove files below a directory. Its paths are relative to the
+    /// directory; absolute paths, and paths that leave it through `..` or symlinks, do not exist for the program.
+    ///
+    /// Without a directory, `fopen` returns a null pointer, `remove` and `rename` return -1.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be opened.
+    #[cfg(feature = "files")]
+    pub fn files(mut self, root: impl AsRef<Path>) -> std::io::Result<Self> {
+        self.root = Some(Arc::new(Root::open(root.as_ref())?));
+        Ok(self)
+    }
+
+    /// Sets the function that is called with the status of an exit, which is that of the warp's first lane. Each
+    /// warp that exits calls it. It must not block, because a thread of the server calls it.
+    pub fn on_exit(mut self, act: impl Fn(i32) + Send + Sync + 'static) -> Self {
+        self.on_exit = Some(Arc::new(act));
+        self
+    }
+
+    /// Sets the function that is called for an abort. It must not block, because a thread of the server calls
+    /// it.
+    pub fn on_abort(mut self, act: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_abort = Some(Arc::new(act));
+        self
+    }
+
+    /// Sets the function that allocates bytes of the device's memory and returns their address, or 0, and the
+    /// function that frees them.
+    ///
+    /// One thread makes all these calls, in order. Only allocated addresses are freed, each once, whatever the
+    /// program passes. Memory that the program does not free stays allocated.
+    ///
+    /// Without them, `malloc` returns a null pointer.
+    pub fn memory(
+        mut self,
+        alloc: impl Fn(u64) -> u64 + Send + Sync + 'static,
+        free: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Self {
+        self.memory = Some(Allocator::new(alloc, free));
+        self
+    }
+
+    /// Sets the function that runs a command and returns its status. Any number of threads call it. The command
+    /// is untrusted.
+    ///
+    /// Without it, `system` returns -1.
+    pub fn system(mut self, run: impl Fn(&CStr) -> i32 + Send + Sync + 'static) -> Self {
+        self.system = Some(Arc::new(run));
+        self
+    }
+
+    /// Sets the function that calls a function of the host: its argument is the program's number for it, which
+    /// is untrusted, and an unaligned copy of the arguments. Any number of threads call it.
+    ///
+    /// Without it, a host call is dropped.
+    pub fn host_call(
+        mut self,
+        call: impl Fn(u64, &mut [u8]) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        self.host_call = Some(Arc::new(call));
+        self
+    }
+
+    /// Sets the limits of the program.
+    pub fn limits(mut self, limits: LibcLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Registers handlers for all these opcodes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateOpcode`] if one of them has a handler. Others may have been registered then.
+    pub fn register(self, handlers: &mut Handlers) -> Result<(), Error> {
+        let pool = Arc::new(Pool::default());
+        let files = self.limits.files;
+        let io = Arc::new(Io {
+            streams: Streams::new(self.stdin, self.stdout, self.stderr, files),
+            root: self.root,
+            pool: Arc::clone(&pool),
+            read: self.limits.read,
+            print: self.limits.print,
+        });
+        handlers.on_request(opcode::NOOP, |_| {})?;
+        program::register_exit(self.on_exit, self.on_abort, handlers)?;
+        program::register_memory(self.memory, self.limits.allocations, handlers)?;
+        program::register_calls(self.system, self.host_call, &pool, handlers)?;
+        print::register(&io, handlers)?;
+        io::register(&io, handlers)
+    }
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services")
+            .field("files", &self.root.is_some())
+            .field("on_exit", &self.on_exit.is_some())
+            .field("on_abort", &self.on_abort.is_some())
+            .field("memory", &self.memory.is_some())
+            .field("system", &self.system.is_some())
+            .field("host_call", &self.host_call.is_some())
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! Message exchange of a `printf` call.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::IntoIter;
+
+use super::budgeted_buffer::BudgetedBuffer;
+use super::format::{Format, until_nul};
+use crate::packets::Lanes;
+use crate::server::{Budget, Fault, Messages, Port};
+
+/// Formats, arguments and strings of all lanes of a call. Another thread may print them.
+///
+/// They count as messages ([`Limits::memory`](crate::server::Limits::memory)), as does the printed text.
+#[derive(Debug)]
+pub struct Received {
+    lanes: Lanes,
+    packed: bool,
+    formats: Messages,
+    arguments: Messages,
+    /// Concatenated strings of each lane, each with a NUL.
+    strings: BTreeMap<u32, BudgetedBuffer>,
+    budget: Arc<Budget>,
+}
+
+/// Receives formats, arguments and strings: all messages before [`finish`], except the stream, which the caller
+/// has received.
+///
+/// # Errors
+///
+/// If a format contains `%n`, or the strings of all lanes together have more than `limit` bytes; or as for
+/// [`Port::recv_n`]. The call cannot continue then.
+pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Received, Fault> {
+    let formats = port.recv_n().await?;
+    let mut sizes = BTreeMap::new();
+    for lane in port.lanes() {
+        let size = format(&formats, lane, packed)?.arguments_size();
+        sizes.insert(lane, size);
+    }
+    port.send(|packets| {
+        for (lane, size) in &sizes {
+            packets.set_word(*lane, 0, *size as u64);
+        }
+    })
+    .await;
+    let arguments = port.recv_n().await?;
+    let budget = port.budget();
+    let mut reserved = budget.empty_reservation();
+    let mut addresses = BTreeMap::new();
+    for lane in port.lanes() {
+        let bytes = arguments.get(lane).unwrap_or_default();
+        let format = format(&formats, lane, packed)?;
+        reserved.grow(size_of::<u64>() * format.max_strings(bytes))?;
+        addresses.insert(lane, format.strings(bytes).into_iter());
+    }
+    let strings = receive_strings(port, addresses, limit).await?;
+    Ok(Received {
+        lanes: port.lanes(),
+        packed,
+        formats,
+        arguments,
+        strings,
+        budget,
+    })
+}
+
+/// Requests the strings of each lane, one after the other. The device continues as long as any lane is requested
+/// for a string; the other lanes send nothing meanwhile.
+async fn receive_strings(
+    port: &mut Port,
+    mut addresses: BTreeMap<u32, IntoIter<u64>>,
+    limit: usize,
+) -> Result<BTreeMap<u32, BudgetedBuffer>, Fault> {
+    let budget = port.budget();
+    let mut strings = BTreeMap::new();
+    let mut left = limit;
+    loop {
+        let next = addresses
+            .iter_mut()
+            .filter_map(|(lane, rest)| Some((*lane, rest.next()?)));
+        let requested: BTreeMap<u32, u64> = next.collect();
+        if requested.is_empty() {
+            return Ok(strings);
+        }
+        port.send(|packets| {
+            for lane in packets.lanes() {
+                let address = requested.get(&lane).copied().unwrap_or(0);
+                packets.set_word(lane, 1, address);
+            }
+        })
+        .await;
+        let messages = port.recv_n().await?;
+        for lane in requested.into_keys() {
+            let string = messages.get(lane).unwrap_or_default();
+            let rest = left.checked_sub(string.len());
+            left = rest.ok_or(Fault::Other("printf: strings exceed the limit"))?;
+            let strings = strings
+                .entry(lane)
+                .or_insert_with(|| BudgetedBuffer::new(Some(budget.empty_reservation())));
+            strings.append(until_nul(string))?;
+            strings.append(&[0])?;
+        }
+    }
+}
+
+/// Ends the exchange: the `printf` of each lane returns its `result`.
+pub async fn finish(port: &mut Port, result: impl Fn(u32) -> i32) {
+    port.send(|packets| {
+        for lane in packets.lanes() {
+            packets.set_word(lane, 0, i64::from(result(lane)) as u64);
+            // No further string is requested.
+            packets.set_word(lane, 1, 0);
+        }
+    })
+    .await;
+}
+
+impl Received {
+    /// Prints the text of each lane.
+    ///
+    /// # Errors
+    ///
+    /// If arguments are missing, all texts together have more than `limit` bytes, or they exceed the memory
+    /// budget of the device.
+    pub fn texts(&self, limit: usize) -> Result<Texts, Fault> {
+        let mut texts = BTreeMap::new();
+        let mut left = limit;
+        for lane in self.lanes {
+            let format = format(&self.formats, lane, self.packed)?;
+            let arguments = self.arguments.get(lane).unwrap_or_default();
+            let strings = self
+                .strings
+                .get(&lane)
+                .map_or(&[][..], BudgetedBuffer::bytes);
+            let strings = strings.split_inclusive(|byte| *byte == 0);
+            let empty = BudgetedBuffer::new(Some(self.budget.empty_reservation()));
+            let text = format.print_to(empty, arguments, strings, left)?;
+            left -= text.bytes().len();
+            texts.insert(lane, text);
+        }
+        Ok(Texts(texts))
+    }
+}
+
+/// Printed texts by lane.
+#[derive(Debug)]
+pub struct Texts(BTreeMap<u32, BudgetedBuffer>);
+
+impl Texts {
+    /// The text of a lane, if it participates.
+    pub fn get(&self, lane: u32) -> Option<&[u8]> {
+        self.0.get(&lane).map(BudgetedBuffer::bytes)
+    }
+}
+
+fn format(formats: &Messages, lane: u32, packed: bool) -> Result<Format<'_>, Fault> {
+    Format::parse(formats.get(lane).unwrap_or_default(), packed)
+}

@@ -1,0 +1,118 @@
+//! Accesses to shared memory, and the sides of the protocol.
+
+use core::ops::Deref;
+
+use crate::layout::{Layout, PortIndex};
+
+/// Memory that the other side may write at any time: each word is read and written whole, and two reads of
+/// one word may differ.
+///
+/// Only accesses to mailboxes are ordered. A side that finds its inbox changed sees all that the other side
+/// wrote before the change. LLVM uses relaxed accesses and fences there; an acquire load and a release
+/// store order no less, and race detectors understand them.
+pub trait Memory {
+    /// Layout of the memory.
+    fn layout(&self) -> Layout;
+
+    /// Reads the mailbox of a port that the other side writes. Acquire load.
+    fn inbox(&self, side: Side, port: PortIndex) -> u32;
+
+    /// Reads the mailbox of a port that this side writes.
+    fn outbox(&self, side: Side, port: PortIndex) -> u32;
+
+    /// Writes the mailbox of a port. Release store.
+    fn set_outbox(&self, side: Side, port: PortIndex, value: u32);
+
+    /// Reads the lane mask of a header.
+    fn mask(&self, port: PortIndex) -> u64;
+
+    /// Reads the opcode of a header.
+    fn opcode(&self, port: PortIndex) -> u32;
+
+    /// Writes a header.
+    fn set_header(&self, port: PortIndex, mask: u64, opcode: u32);
+
+    /// Reads a word of the packet of a lane.
+    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64;
+
+    /// Writes a word of the packet of a lane.
+    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64);
+
+    /// Bit mask of those of 64 ports, starting at `first`, whose inbox at the server differs from
+    /// `expected`. Relaxed loads. Bits beyond the last port are zero.
+    fn changed_inboxes(&self, first: PortIndex, expected: &[u32; 64]) -> u64 {
+        let ports = first.get()..self.layout().ports().min(first.get() + 64);
+        ports.zip(expected).fold(0, |bits, (port, expected)| {
+            let changed = self.inbox(Side::Server, PortIndex::new(port)) != *expected;
+            bits | u64::from(changed) << (port - first.get())
+        })
+    }
+}
+
+/// Memory behind a pointer, such as a [`Region`](super::Region) or a reference.
+impl<P: Deref<Target: Memory>> Memory for P {
+    fn layout(&self) -> Layout {
+        (**self).layout()
+    }
+
+    fn inbox(&self, side: Side, port: PortIndex) -> u32 {
+        (**self).inbox(side, port)
+    }
+
+    fn outbox(&self, side: Side, port: PortIndex) -> u32 {
+        (**self).outbox(side, port)
+    }
+
+    fn set_outbox(&self, side: Side, port: PortIndex, value: u32) {
+        (**self).set_outbox(side, port, value);
+    }
+
+    fn mask(&self, port: PortIndex) -> u64 {
+        (**self).mask(port)
+    }
+
+    fn opcode(&self, port: PortIndex) -> u32 {
+        (**self).opcode(port)
+    }
+
+    fn set_header(&self, port: PortIndex, mask: u64, opcode: u32) {
+        (**self).set_header(port, mask, opcode);
+    }
+
+    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64 {
+        (**self).word(port, lane, word)
+    }
+
+    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64) {
+        (**self).set_word(port, lane, word, value);
+    }
+
+    fn changed_inboxes(&self, first: PortIndex, expected: &[u32; 64]) -> u64 {
+        (**self).changed_inboxes(first, expected)
+    }
+}
+
+/// A side of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Opens calls, each with a packet of its own first.
+    Client,
+    /// Answers calls.
+    Server,
+}
+
+impl Side {
+    /// The opposite side.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Whether a side owns the packets of a port and may touch them: the client while both mailboxes are
+    /// equal, as they are initially, and the server while they differ.
+    pub const fn owns(self, inbox: u32, outbox: u32) -> bool {
+        (inbox == outbox) == matches!(self, Self::Client)
+    }
+}

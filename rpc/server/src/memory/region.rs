@@ -1,0 +1,127 @@
+//! Memory that is released after its last use.
+
+use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+use super::shared::SharedMemory;
+use crate::error::Error;
+use crate::layout::Layout;
+
+/// Memory of a device, with the function that releases it. Clones share the memory, which is released after
+/// the last of them is dropped.
+///
+/// Calls of a device hold a clone, so the memory may outlive the device.
+pub struct Region {
+    /// Duplicate of the owner's, so that accesses need no indirection.
+    memory: SharedMemory,
+    owner: Arc<Owner>,
+}
+
+struct Owner {
+    memory: SharedMemory,
+    release: Option<Release>,
+}
+
+type Release = Box<dyn FnOnce(NonNull<u8>) + Send + Sync>;
+
+impl Region {
+    /// Memory, and the function that is called with its start address after the last use.
+    pub fn new(
+        memory: SharedMemory,
+        release: impl FnOnce(NonNull<u8>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            memory: memory.duplicate(),
+            owner: Arc::new(Owner {
+                memory,
+                release: Some(Box::new(release)),
+            }),
+        }
+    }
+
+    /// Zeroed memory of this process, for a client on the host or for a device that can access it.
+    ///
+    /// # Errors
+    ///
+    /// None for any valid layout.
+    pub fn zeroed(layout: Layout) -> Result<Self, Error> {
+        let size = layout.size();
+        // Aligned to a cache line, so that nothing else shares a line with mailboxes.
+        let block = core::alloc::Layout::from_size_align(size, 64);
+        let block = block.map_err(|_| Error::InvalidMemory(size))?;
+        // SAFETY: no layout is empty.
+        let start = unsafe { alloc_zeroed(block) };
+        let Some(start) = NonNull::new(start) else {
+            handle_alloc_error(block)
+        };
+        // SAFETY: the memory is valid until it is released below, and nothing else refers to it.
+        let memory = unsafe { SharedMemory::new(start, size, layout) }?;
+        // SAFETY: allocated above with the same layout, and no longer used.
+        let release = move |start: NonNull<u8>| unsafe { dealloc(start.as_ptr(), block) };
+        Ok(Self::new(memory, release))
+    }
+}
+
+impl Clone for Region {
+    fn clone(&self) -> Self {
+        Self {
+            memory: self.memory.duplicate(),
+            owner: Arc::clone(&self.owner),
+        }
+    }
+}
+
+impl Deref for Region {
+    type Target = SharedMemory;
+
+    fn deref(&self) -> &SharedMemory {
+        &self.memory
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(release) = self.release.take() {
+            release(self.memory.start());
+        }
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.memory.fmt(f)
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::layout::PortIndex;
+    use crate::memory::{Memory, Side};
+
+    #[test]
+    fn memory_is_given_back_with_its_last_user() -> Result<(), Error> {
+        let zeroed = Region::zeroed(Layout::new(1, 1)?)?;
+        let (release, released) = channel();
+        let region = Region::new(zeroed.duplicate(), move |start| {
+            drop(zeroed);
+            release
+                .send(start.as_ptr().addr())
+                .expect("it is waited for");
+        });
+        let start = region.start().as_ptr().addr();
+        let client = region.clone();
+        drop(region);
+        assert!(released.try_recv().is_err());
+        client.set_outbox(Side::Client, PortIndex::new(0), 1);
+        drop(client);
+        assert_eq!(released.try_recv(), Ok(start));
+        Ok(())
+    }
+}

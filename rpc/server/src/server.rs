@@ -1,0 +1,23 @@
+//! Server side of the protocol.
+
+mod budget;
+mod catch_panic;
+mod device;
+mod fault;
+mod handler;
+mod port;
+mod ready_set;
+#[cfg(feature = "std")]
+mod serial_executor;
+#[cfg(feature = "std")]
+mod serving;
+
+pub use budget::{Budget, Limits, Reservation};
+pub use device::{Device, Opcodes};
+pub use fault::Fault;
+pub use handler::{DroppedCall, HandlerFuture, Handlers};
+pub use port::{Messages, Port};
+#[cfg(feature = "std")]
+pub use serial_executor::{JobFuture, SerialExecutor};
+#[cfg(feature = "std")]
+pub use serving::{DeviceId, IdlePolicy, Server};

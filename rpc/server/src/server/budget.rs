@@ -1,0 +1,117 @@
+//! Memory budget of the calls of a device.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::fault::Fault;
+
+/// Limits of the calls of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Maximum size in bytes of one message of one lane.
+    pub message: usize,
+    /// Maximum number of bytes of all messages of all calls of a device, and of data derived from them. Each
+    /// call also uses some kilobytes, independent of the client, that are not counted.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 16 << 20,
+            memory: 256 << 20,
+        }
+    }
+}
+
+/// Remaining part of a device's [`Limits::memory`].
+#[derive(Debug)]
+pub struct Budget {
+    pub(crate) limits: Limits,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            used: AtomicUsize::new(0),
+        }
+    }
+
+    /// The limits that the budget started with.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Reserves a number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::OutOfMemory`] if fewer bytes remain.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Fault> {
+        self.try_use(bytes)?;
+        Ok(Reservation {
+            budget: Arc::clone(self),
+            bytes,
+        })
+    }
+
+    /// A reservation of no bytes, to be grown.
+    #[cfg(feature = "std")]
+    pub(crate) fn empty_reservation(self: &Arc<Self>) -> Reservation {
+        Reservation {
+            budget: Arc::clone(self),
+            bytes: 0,
+        }
+    }
+
+    fn try_use(&self, bytes: usize) -> Result<(), Fault> {
+        let limit = self.limits.memory;
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        // Relaxed: no other memory depends on the number.
+        let reserved = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let fault = Fault::OutOfMemory {
+            size: bytes as u64,
+            limit,
+        };
+        reserved.map(drop).map_err(|_| fault)
+    }
+}
+
+/// Bytes of a device's [`Limits::memory`], released when this is dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+#[cfg(feature = "std")]
+impl Reservation {
+    /// Number of reserved bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reserves `more` bytes in addition.
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Fault> {
+        self.budget.try_use(more)?;
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Releases all but `size` bytes.
+    pub(crate) fn shrink_to(&mut self, size: usize) {
+        let excess = self.bytes.saturating_sub(size);
+        self.budget.used.fetch_sub(excess, Ordering::Relaxed);
+        self.bytes -= excess;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,271 @@
+//! An open call, for its handler.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::future::poll_fn;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::task::Poll;
+
+use super::budget::{Budget, Reservation};
+use super::fault::Fault;
+use crate::handshake::Handshake;
+use crate::layout::{PACKET_SIZE, PortIndex};
+use crate::memory::{Region, SharedMemory};
+use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
+
+/// State of a device that its ports share.
+#[derive(Debug)]
+pub(crate) struct DeviceState {
+    pub memory: Region,
+    pub budget: Arc<Budget>,
+    /// [`PortState`] of each port.
+    ports: Vec<AtomicU32>,
+}
+
+impl DeviceState {
+    pub fn new(memory: Region, budget: Budget, ports: u32) -> Self {
+        Self {
+            memory,
+            budget: Arc::new(budget),
+            ports: (0..ports).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    /// State of the call on a port.
+    pub fn port(&self, port: PortIndex) -> PortState {
+        let bits = self.ports[port.slot()].load(Ordering::Relaxed);
+        PortState {
+            outbox: bits & 1,
+            owns: bits & 2 != 0,
+        }
+    }
+}
+
+/// State of a call, for the device that polls it.
+pub(crate) struct PortState {
+    /// Value that the server has written last.
+    pub outbox: u32,
+    /// Whether the server owns the packets.
+    pub owns: bool,
+}
+
+/// An open call of a client: packets that are received and sent in the order that client and handler agreed
+/// on. The first packet is the client's.
+///
+/// A handler waits only in these functions; meanwhile other calls are served.
+#[derive(Debug)]
+pub struct Port {
+    handshake: Handshake,
+    opcode: u32,
+    device: Arc<DeviceState>,
+}
+
+impl Port {
+    pub(crate) fn new(handshake: Handshake, opcode: u32, device: Arc<DeviceState>) -> Self {
+        let port = Self {
+            handshake,
+            opcode,
+            device,
+        };
+        port.publish_state();
+        port
+    }
+
+    /// Opcode of the call.
+    pub fn opcode(&self) -> u32 {
+        self.opcode
+    }
+
+    /// Index of the port.
+    pub fn index(&self) -> PortIndex {
+        self.handshake.port()
+    }
+
+    /// The participating lanes.
+    pub fn lanes(&self) -> Lanes {
+        Lanes::from_mask(self.handshake.mask())
+    }
+
+    /// Waits for packets and reads them. Buffer ownership returns to the client, with everything written
+    /// into the packets, on the next receive or at the end of the call.
+    pub async fn recv<T>(&mut self, read: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T) -> T {
+        let mut read = Some(read);
+        poll_fn(|_| {
+            let packets = self.handshake.poll_recv(&*self.device.memory);
+            let read = packets.and_then(|packets| Some((packets, read.take()?)));
+            let result = match read {
+                Some((mut packets, read)) => Poll::Ready(read(&mut packets)),
+                None => Poll::Pending,
+            };
+            self.publish_state();
+            result
+        })
+        .await
+    }
+
+    /// Waits for ownership of the packets, fills and sends them. Packets that were just received keep their
+    /// contents.
+    pub async fn send<T>(&mut self, fill: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T) -> T {
+        let mut fill = Some(fill);
+        poll_fn(|_| {
+            let packets = self.handshake.poll_send(&*self.device.memory);
+            let fill = packets.and_then(|packets| Some((packets, fill.take()?)));
+            let result = match fill {
+                Some((mut packets, fill)) => {
+                    let value = fill(&mut packets);
+                    self.handshake.finish_send(&*self.device.memory);
+                    Poll::Ready(value)
+                }
+                None => Poll::Pending,
+            };
+            self.publish_state();
+            result
+        })
+        .await
+    }
+
+    /// Waits for packets, changes them by `work`, and sends them back as the answer.
+    pub async fn recv_and_send<T>(
+        &mut self,
+        work: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T,
+    ) -> T {
+        let value = self.recv(work).await;
+        self.send(|_| {}).await;
+        value
+    }
+
+    /// Waits for a message of each lane.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::MessageTooLarge`] or [`Fault::OutOfMemory`] if the messages exceed the
+    /// [`Limits`](super::Limits). The call cannot continue then.
+    pub async fn recv_n(&mut self) -> Result<Messages, Fault> {
+        let budget = Arc::clone(&self.device.budget);
+        let mut messages = self
+            .recv(|packets| Messages::from_first_packets(packets, &budget))
+            .await?;
+        for offset in ChunkOffsets::after_first(messages.largest()) {
+            self.recv(|packets| messages.read_chunks(packets, offset as usize))
+                .await;
+        }
+        Ok(messages)
+    }
+
+    /// Sends a message to each lane.
+    pub async fn send_n<'a>(&mut self, message: impl Fn(u32) -> &'a [u8]) {
+        let largest = self.lanes().map(|lane| message(lane).len()).max();
+        self.send(|packets| {
+            for lane in packets.lanes() {
+                let bytes = message(lane);
+                packets.set_word(lane, 0, bytes.len() as u64);
+                packets.write(lane, 1, bytes);
+            }
+        })
+        .await;
+        for offset in ChunkOffsets::after_first(largest.unwrap_or(0) as u64) {
+            self.send(|packets| {
+                for lane in packets.lanes() {
+                    let rest = message(lane).get(offset as usize..).unwrap_or_default();
+                    packets.write(lane, 0, rest);
+                }
+            })
+            .await;
+        }
+    }
+
+    /// Memory budget of the device, for memory whose size is chosen by the client.
+    pub fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.device.budget)
+    }
+
+    /// Ends the call, returns the packets to the client, and returns the value of the outbox.
+    pub(crate) fn close(self) -> u32 {
+        self.handshake.close(&*self.device.memory)
+    }
+
+    /// Whether this is the given port of the given device.
+    pub(crate) fn is_port_of(&self, device: &Arc<DeviceState>, port: PortIndex) -> bool {
+        Arc::ptr_eq(&self.device, device) && self.index() == port
+    }
+
+    fn publish_state(&self) {
+        let bits = self.handshake.outbox() & 1 | u32::from(self.handshake.owns()) << 1;
+        let state = &self.device.ports[self.index().slot()];
+        state.store(bits, Ordering::Relaxed);
+    }
+}
+
+/// Messages of all participating lanes.
+#[derive(Debug)]
+pub struct Messages {
+    bytes: Vec<u8>,
+    /// Range of the message of each of 64 lanes; `None` for a lane that does not participate.
+    ranges: [Option<Range<usize>>; 64],
+    _reserved: Reservation,
+}
+
+impl Messages {
+    /// The message of a lane, if it participates.
+    pub fn get(&self, lane: u32) -> Option<&[u8]> {
+        self.bytes.get(self.range(lane)?)
+    }
+
+    /// The message of a lane, for changes in place.
+    pub fn get_mut(&mut self, lane: u32) -> Option<&mut [u8]> {
+        let range = self.range(lane)?;
+        self.bytes.get_mut(range)
+    }
+
+    fn range(&self, lane: u32) -> Option<Range<usize>> {
+        self.ranges.get(lane as usize)?.clone()
+    }
+
+    fn largest(&self) -> u64 {
+        let sizes = self.ranges.iter().flatten().map(Range::len);
+        sizes.max().unwrap_or(0) as u64
+    }
+
+    /// Allocates memory for all messages and reads the beginning of each.
+    fn from_first_packets(
+        packets: &Packets<'_, SharedMemory>,
+        budget: &Arc<Budget>,
+    ) -> Result<Self, Fault> {
+        let limit = budget.limits.message;
+        let (mut ranges, mut sum) = ([const { None }; 64], 0_usize);
+        for lane in packets.lanes() {
+            // Read once, because the client may change it.
+            let size = packets.word(lane, 0);
+            let bytes = usize::try_from(size).ok().filter(|bytes| *bytes <= limit);
+            let end = bytes.and_then(|bytes| sum.checked_add(bytes));
+            let end = end.ok_or(Fault::MessageTooLarge { size, limit })?;
+            ranges[lane as usize] = Some(sum..end);
+            sum = end;
+        }
+        let mut messages = Self {
+            _reserved: budget.reserve(sum)?,
+            bytes: vec![0; sum],
+            ranges,
+        };
+        for lane in packets.lanes() {
+            if let Some(message) = messages.get_mut(lane) {
+                let first = message.len().min(FIRST_CHUNK as usize);
+                packets.read(lane, 1, &mut message[..first]);
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Reads the chunk of each message that begins at `offset`.
+    fn read_chunks(&mut self, packets: &Packets<'_, SharedMemory>, offset: usize) {
+        for lane in packets.lanes() {
+            let message = self.get_mut(lane);
+            if let Some(rest) = message.and_then(|message| message.get_mut(offset..)) {
+                let size = rest.len().min(PACKET_SIZE);
+                packets.read(lane, 0, &mut rest[..size]);
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Threads that serve devices.
+
+use std::collections::BTreeMap;
+use std::iter;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::device::Device;
+use crate::error::Error;
+
+/// Policy of a serving thread while all devices are idle.
+///
+/// The thread spins for a while, as the next call usually follows soon; then it yields the processor between
+/// polls; then it sleeps, each time for an eighth of the time since its first sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdlePolicy {
+    /// Number of polls while spinning.
+    pub spin_count: u32,
+    /// Number of polls while yielding.
+    pub yield_count: u32,
+    /// Longest sleep between two polls, which bounds the added latency of the first call after a pause.
+    pub max_sleep: Duration,
+}
+
+impl Default for IdlePolicy {
+    fn default() -> Self {
+        Self {
+            spin_count: 2000,
+            yield_count: 200,
+            max_sleep: Duration::from_micros(250),
+        }
+    }
+}
+
+/// Identifies a device of a server. Returned by [`Server::add_device`] and never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DeviceId(usize);
+
+#[derive(Default)]
+struct Devices {
+    next: usize,
+    by_id: BTreeMap<DeviceId, Arc<Mutex<Device>>>,
+}
+
+/// Any number of devices, served by any number of threads.
+#[derive(Default)]
+pub struct Server {
+    devices: RwLock<Devices>,
+    draining: AtomicBool,
+    stopping: AtomicBool,
+    idle: IdlePolicy,
+}
+
+impl Server {
+    /// A server without devices.
+    pub fn new(idle: IdlePolicy) -> Self {
+        Self {
+            idle,
+            ..Self::default()
+        }
+    }
+
+    /// Serves a device from now on.
+    pub fn add_device(&self, device: Device) -> DeviceId {
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let id = DeviceId(devices.next);
+        devices.next += 1;
+        devices.by_id.insert(id, Arc::new(Mutex::new(device)));
+        id
+    }
+
+    /// Stops serving a device and drops its open calls. The memory is released after the last of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed before.
+    pub fn remove_device(&self, id: DeviceId) -> Result<(), Error> {
+        let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
+        let device = devices.by_id.remove(&id).ok_or(Error::NoDevice)?;
+        // The function that releases the memory may use the server.
+        drop(devices);
+        drop(device);
+        Ok(())
+    }
+
+    /// Polls once all devices that no other thread is serving. Returns whether any call was served.
+    pub fn poll(&self) -> bool {
+        let mut any = false;
+        for device in self.devices() {
+            match device.try_lock() {
+                Ok(mut device) => any |= device.poll(),
+                Err(TryLockError::Poisoned(device)) => any |= device.into_inner().poll(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        any
+    }
+
+    /// Serves on the calling thread until [`Self::drain`] or [`Self::stop`]. After `drain`, all calls that
+    /// clients had made before it are answered first.
+    pub fn serve(&self) {
+        let mut backoff = Backoff::new(self.idle);
+        while !self.stopping.load(Ordering::Acquire) {
+            // Read before the poll, which therefore sees all calls made before `drain`.
+            let draining = self.draining.load(Ordering::Acquire);
+            if self.poll() {
+                backoff = Backoff::new(self.idle);
+            } else if draining && self.poll_idle() {
+                return;
+            } else {
+                backoff.wait();
+            }
+        }
+    }
+
+    /// Makes [`Self::serve`] return, now and later, once no call is left to answer.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// Makes [`Self::serve`] return at once, now and later. Open calls stay open.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Number of calls on all devices that have begun and have neither ended nor been dropped. Waits until
+    /// other serving threads have finished their current poll.
+    pub fn open_calls(&self) -> usize {
+        self.map_devices(|device| device.open_calls()).sum()
+    }
+
+    /// Polls once, like [`Self::poll`], but also waits until other serving threads have finished their current
+    /// poll. Returns whether all calls that clients had made before are answered.
+    pub fn poll_idle(&self) -> bool {
+        // Polls every device, even if an earlier one is not idle.
+        let idle = self.map_devices(|device| !device.poll() && device.open_calls() == 0);
+        idle.fold(true, |all, idle| all & idle)
+    }
+
+    /// Calls `work` with each device, once no other thread is serving it.
+    fn map_devices<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
+        self.devices().map(move |device| {
+            let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut device)
+        })
+    }
+
+    /// All devices. The list is not locked while handlers run, because they may add devices.
+    fn devices(&self) -> impl Iterator<Item = Arc<Mutex<Device>>> {
+        let mut from = DeviceId(0);
+        iter::from_fn(move || {
+            let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+            let (id, device) = devices.by_id.range(from..).next()?;
+            from = DeviceId(id.0 + 1);
+            Some(Arc::clone(device))
+        })
+    }
+}
+
+/// Duration of the first sleep. Hosts round up to about 50 µs.
+const MIN_SLEEP: Duration = Duration::from_micros(1);
+
+/// Increasing pauses of a thread between polls.
+struct Backoff {
+    idle: IdlePolicy,
+    polls: u32,
+    /// Time of the first sleep.
+    since: Option<Instant>,
+}
+
+impl Backoff {
+    fn new(idle: IdlePolicy) -> Self {
+        Self {
+            idle,
+            polls: 0,
+            since: None,
+        }
+    }
+
+    fn wait(&mut self) {
+        let IdlePolicy {
+            spin_count,
+            yield_count,
+            max_sleep,
+        } = self.idle;
+        self.polls = self.polls.saturating_add(1);
+        if self.polls <= spin_count {
+            core::hint::spin_loop();
+        } else if self.polls <= spin_count.saturating_add(yield_count) {
+            thread::yield_now();
+        } else {
+            // No event can be waited for: a device writes memory, and has no means to wake a host thread.
+            // LLVM's offload runtime also sleeps here, for 250 µs at a time (`RPC.cpp`).
+            // The sleep is a fraction of the pause: after a short pause the first call is served soon, and a
+            // long pause costs as little as `max_sleep` allows.
+            let since = *self.since.get_or_insert_with(Instant::now);
+            let sleep = since.elapsed() / 8;
+            thread::sleep(sleep.clamp(MIN_SLEEP.min(max_sleep), max_sleep));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Client, HostLocks};
+    use crate::layout::{Layout, PortIndex};
+    use crate::memory::{Memory, Region, Side};
+    use crate::server::{Handlers, Limits, Opcodes};
+
+    /// Without a thread that serves: whoever asks whether all is answered answers it.
+    #[test]
+    fn what_is_asked_is_settled_or_open() -> Result<(), Error> {
+        let mut handlers = Handlers::new();
+        handlers.on_request(1, |_| {})?;
+        handlers.on_session(2, |mut port| async move {
+            port.recv(|_| {}).await;
+            port.recv(|_| {}).await;
+            Ok(port)
+        })?;
+        let handlers = Arc::new(handlers);
+        let server = Server::new(IdlePolicy::default());
+        assert!(server.poll_idle());
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let memory = Region::zeroed(Layout::new(2, 1)?)?;
+            clients.push(Client::new(memory.clone(), HostLocks::new()));
+            let device = Device::new(
+                memory,
+                Arc::clone(&handlers),
+                Limits::default(),
+                Opcodes::Wide,
+            );
+            server.add_device(device);
+        }
+        assert!(server.poll_idle());
+        for client in &clients {
+            let mut call = client.open(1, 1);
+            call.send(|_| {});
+            // There was something; then there is nothing.
+            assert_eq!((server.poll_idle(), server.poll_idle()), (false, true));
+            assert!(call.recv(|_| {}).is_some());
+        }
+        let mut calls: Vec<_> = clients.iter().map(|client| client.open(2, 1)).collect();
+        for (before, call) in calls.iter_mut().enumerate() {
+            call.send(|_| {});
+            assert_eq!((server.open_calls(), server.poll_idle()), (before, false));
+        }
+        assert_eq!((server.open_calls(), server.poll_idle()), (2, false));
+        for call in &mut calls {
+            call.send(|_| {});
+        }
+        assert_eq!(
+            (server.poll_idle(), server.poll_idle(), server.open_calls()),
+            (false, true, 0)
+        );
+        Ok(())
+    }
+
+    /// Of two calls, the second one gives back the port of the first one.
+    #[test]
+    fn a_handler_gives_back_its_own_port() -> Result<(), Error> {
+        let mut handlers = Handlers::new();
+        let first = Mutex::new(None);
+        handlers.on_session(1, move |port| {
+            let other = first.lock().expect("nobody panics").replace(port);
+            async move {
+                match other {
+                    Some(other) => Ok(other),
+                    None => std::future::pending().await,
+                }
+            }
+        })?;
+        let memory = Region::zeroed(Layout::new(2, 1)?)?;
+        let client = Client::new(memory.clone(), HostLocks::new());
+        let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
+        let mut device = Device::new(memory, Arc::new(handlers), limits, opcodes);
+        let mut calls = [client.open(1, 1), client.open(1, 1)];
+        for call in &mut calls {
+            call.send(|_| {});
+        }
+        device.poll();
+        // The first one is still under way, and was not answered.
+        assert_eq!((device.open_calls(), device.dropped_calls()), (1, 1));
+        let answered = |port| client.memory().inbox(Side::Client, PortIndex::new(port));
+        assert_eq!([0, 1].map(answered), [0, 0]);
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! What serves the driver's clients.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::script::{BUDGET, ECHO, Input, Setting};
+use gpurpc::Error;
+use gpurpc::libc::{LibcLimits, Services};
+use gpurpc::server::{Budget, Handlers, Limits};
+
+/// Where the budget of a device is put.
+pub type Kept = Arc<Mutex<Option<Arc<Budget>>>>;
+
+/// Gives nothing, and ends when the sender is gone.
+struct Silent(Receiver<()>);
+
+impl Read for Silent {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        let _ = self.0.recv();
+        Ok(0)
+    }
+}
+
+/// All services of the host. Gives what keeps the standard input open.
+pub fn services(
+    setting: Setting,
+    root: Option<&Path>,
+    limits: Limits,
+    handlers: &mut Handlers,
+) -> Result<Option<Sender<()>>, Error> {
+    let (open, silent) = channel();
+    let (allocated, freed) = (AtomicU64::new(1), AtomicU64::new(1));
+    let services = Services::new()
+        .stdout(io::sink())
+        .stderr(io::sink())
+        .on_exit(|_| ())
+        .on_abort(|| ())
+        .memory(
+            move |size| match size {
+                0..4096 => 64 * allocated.fetch_add(1, Ordering::Relaxed),
+                _ => 0,
+            },
+            move |_| {
+                freed.fetch_add(1, Ordering::Relaxed);
+            },
+        )
+        .system(|command| command.to_bytes().len() as i32)
+        .host_call(|function, arguments| {
+            arguments.reverse();
+            function
+        })
+        .limits(LibcLimits {
+            files: 4,
+            read: limits.message,
+            print: 4096,
+            allocations: 1000,
+        });
+    let services = match setting.input {
+        Input::Empty => services.stdin(io::empty()),
+        Input::Text => services.stdin(&b"some text\nand more\n\nof it"[..]),
+        Input::Silent => services.stdin(Silent(silent)),
+    };
+    #[cfg(feature = "files")]
+    let services = match root {
+        Some(root) => services.files(root).expect("the folder is there"),
+        None => services,
+    };
+    #[cfg(not(feature = "files"))]
+    let _ = root;
+    services.register(handlers)?;
+    Ok(Some(open))
+}
+
+/// The driver's own services, by their numbers for either kind of client. Gives where the budget is put.
+pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
+    let budget = Kept::default();
+    for narrow in [false, true] {
+        let number = |opcode: u32| match narrow {
+            true => 0x8000 | opcode & 0xffff,
+            false => opcode,
+        };
+        handlers.on_session(number(ECHO), |mut port| async move {
+            let messages = port.recv_n().await?;
+            port.send_n(|lane| messages.get(lane).unwrap_or_default())
+                .await;
+            Ok(port)
+        })?;
+        let place = Arc::clone(&budget);
+        handlers.on_session(number(BUDGET), move |mut port| {
+            let place = Arc::clone(&place);
+            async move {
+                port.recv(|_| ()).await;
+                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(port.budget());
+                Ok(port)
+            }
+        })?;
+    }
+    Ok(budget)
+}

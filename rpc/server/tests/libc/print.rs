@@ -1,0 +1,94 @@
+//! `printf`.
+
+use gpurpc::opcode;
+
+use crate::rig::{Of, Result, STDERR, STDOUT, Sink, masks, of, quiet, send_words, with};
+
+/// Where a lane's string would lie; no string for the others.
+const ADDRESS: u64 = 0x1000;
+
+fn name(lane: u32) -> Vec<u8> {
+    format!("{}\0", "x".repeat(lane as usize * 3)).into_bytes()
+}
+
+#[test]
+fn lanes_print_in_their_order() -> Result {
+    let format = b"%d is %s, %.2f\n\0";
+    for lanes in [1, 32, 64] {
+        let (out, error) = (Sink::default(), Sink::default());
+        let services = quiet().stdout(out.clone()).stderr(error.clone());
+        with(lanes, services, |program| {
+            for (opcode, packed) in [
+                (opcode::PRINTF_TO_STDOUT, false),
+                (opcode::PRINTF_TO_STDERR_PACKED, true),
+                (opcode::PRINTF_TO_STREAM, false),
+                (opcode::PRINTF_TO_STREAM_PACKED, true),
+            ] {
+                for mask in masks(lanes) {
+                    let mut call = program.open_call(opcode, mask);
+                    // Even lanes to one stream, odd ones to the other.
+                    let stream = |lane| if lane % 2 == 0 { STDOUT } else { STDERR };
+                    let to_stream = [opcode::PRINTF_TO_STREAM, opcode::PRINTF_TO_STREAM_PACKED]
+                        .contains(&opcode);
+                    if to_stream {
+                        send_words(&mut call, |lane| [stream(lane), 0, 0]);
+                    }
+                    call.send_n(|_| format);
+                    let arguments = of(mask, |lane| {
+                        let mut bytes = lane.to_ne_bytes().to_vec();
+                        if !packed {
+                            bytes.extend([0; 4]);
+                        }
+                        let address = if lane % 3 == 0 { 0 } else { ADDRESS };
+                        bytes.extend(address.to_ne_bytes());
+                        bytes.extend((f64::from(lane) / 4.0).to_ne_bytes());
+                        bytes
+                    });
+                    let sizes = call.recv(|packets| of(mask, |lane| packets.word(lane, 0)));
+                    let expected = of(mask, |lane| arguments[&lane].len() as u64);
+                    assert_eq!(sizes, Some(expected));
+                    call.send_n(|lane| arguments.get(&lane).map_or(&[][..], |bytes| bytes));
+                    let results = loop {
+                        let words = call
+                            .recv(|packets| {
+                                of(mask, |lane| [packets.word(lane, 0), packets.word(lane, 1)])
+                            })
+                            .unwrap_or_default();
+                        if words.values().all(|[_, address]| *address == 0) {
+                            break words;
+                        }
+                        let names = of(mask, |lane| match words[&lane][1] {
+                            0 => Vec::new(),
+                            _ => name(lane),
+                        });
+                        call.send_n(|lane| names.get(&lane).map_or(&[][..], |name| name));
+                    };
+                    drop(call);
+
+                    let texts: Of<String> = of(mask, |lane| {
+                        let name = match lane % 3 {
+                            0 => "(null)".to_owned(),
+                            _ => "x".repeat(lane as usize * 3),
+                        };
+                        format!("{lane} is {name}, {:.2}\n", f64::from(lane) / 4.0)
+                    });
+                    for (lane, [result, _]) in &results {
+                        assert_eq!(*result, texts[lane].len() as u64);
+                    }
+                    let of_stream = |wanted| -> String {
+                        let texts = texts.iter().filter(|(lane, _)| match opcode {
+                            _ if to_stream => stream(**lane) == wanted,
+                            opcode::PRINTF_TO_STDOUT => wanted == STDOUT,
+                            _ => wanted == STDERR,
+                        });
+                        texts.map(|(_, text)| text.as_str()).collect()
+                    };
+                    assert_eq!(out.take(), of_stream(STDOUT));
+                    assert_eq!(error.take(), of_stream(STDERR));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The protocol orders memory that is not atomic: what a side has written before it gave a port away is what
+//! the other one reads. Under ThreadSanitizer (`tests/sanitizer`) an order that is missing is a race, which it
+//! does not see in packets, as these are atomic.
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use gpurpc::client::{Client, HostLocks};
+use gpurpc::memory::Region;
+use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+use gpurpc::{Error, Layout, PortIndex};
+
+const ADD: u32 = 0x6700_0001;
+const REPLY: u32 = 0x6700_0002;
+
+/// A number for each port, which is its owner's.
+struct Numbers(Vec<UnsafeCell<u64>>);
+
+// SAFETY: each is touched by the side only that owns the port.
+unsafe impl Sync for Numbers {}
+
+impl Numbers {
+    fn get(&self, port: PortIndex) -> u64 {
+        // SAFETY: the caller owns the port.
+        unsafe { *self.0[port.get() as usize].get() }
+    }
+
+    fn set(&self, port: PortIndex, number: u64) {
+        // SAFETY: the caller owns the port.
+        unsafe { *self.0[port.get() as usize].get() = number }
+    }
+}
+
+#[test]
+fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
+    for ports in [1, 2, 65] {
+        let numbers = Arc::new(Numbers(
+            vec![0; ports].into_iter().map(UnsafeCell::new).collect(),
+        ));
+        let mut handlers = Handlers::new();
+        let theirs = Arc::clone(&numbers);
+        handlers.on_session(ADD, move |mut port| {
+            let numbers = Arc::clone(&theirs);
+            async move {
+                let at = port.index();
+                for more in 1..=2 {
+                    port.recv(|_| numbers.set(at, numbers.get(at) + more)).await;
+                    port.send(|_| ()).await;
+                }
+                Ok(port)
+            }
+        })?;
+        let theirs = Arc::clone(&numbers);
+        handlers.on_request(REPLY, move |packets| {
+            let at = PortIndex::new(packets.word(0, 0) as u32);
+            theirs.set(at, theirs.get(at) + 5);
+        })?;
+        let region = Region::zeroed(Layout::new(ports as u32, 1)?)?;
+        let client = Client::new(region.clone(), HostLocks::yielding());
+        let limits = Limits::default();
+        let mut device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
+        let (next, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+        let warp = || {
+            let thread = next.fetch_add(1, Ordering::Relaxed);
+            for n in 0..300 {
+                let number = thread << 32 | n << 8;
+                let mut call = client.open(ADD, 1);
+                let at = call.port();
+                call.send(|_| numbers.set(at, number));
+                call.recv(|_| assert_eq!(numbers.get(at), number + 1));
+                call.send(|_| numbers.set(at, number + 10));
+                call.recv(|_| assert_eq!(numbers.get(at), number + 12));
+                drop(call);
+                let mut call = client.open(REPLY, 1);
+                let at = call.port();
+                call.send(|packets| {
+                    numbers.set(at, number);
+                    packets.set_word(0, 0, at.get().into());
+                });
+                call.recv(|_| assert_eq!(numbers.get(at), number + 5));
+            }
+        };
+        thread::scope(|scope| {
+            let ended = &ended;
+            scope.spawn(move || {
+                while !ended.load(Ordering::Acquire) {
+                    if !device.poll() {
+                        thread::yield_now();
+                    }
+                }
+            });
+            thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(warp);
+                }
+            });
+            ended.store(true, Ordering::Release);
+        });
+    }
+    Ok(())
+}

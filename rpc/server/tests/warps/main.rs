@@ -1,0 +1,69 @@
+//! Threads of the host as warps of a device: masks of lanes, whole, partial and divergent, messages of which
+//! each lane has its own size, calls that nobody waits for, warps that stop in the middle. Each answer is
+//! checked; none is lost, none is given twice. What a warp does comes from a seed.
+#![cfg(feature = "std")]
+
+mod rig;
+mod warp;
+
+use std::env;
+
+use gpurpc::{Error, Layout};
+use rig::Bench;
+
+/// Where seeds begin, if not where they always do: to play again what failed.
+const SEED: &str = "GPUSTUB_TEST_SEED";
+
+#[allow(clippy::disallowed_methods, reason = "nothing is built here")]
+fn first_seed() -> u64 {
+    let given = env::var(SEED).ok();
+    given.map_or(0, |seed| seed.parse().expect("a seed is a number"))
+}
+
+/// Says how to play it again.
+struct Say(u64);
+
+impl Drop for Say {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("to play it again: {SEED}={}", self.0);
+        }
+    }
+}
+
+/// Warps of so many lanes; the fewer ports, the more wait for each.
+fn play(lanes: u32, seeds: u64, calls: u32) -> Result<(), Error> {
+    let first = first_seed();
+    for seed in first..first + seeds {
+        let _say = Say(seed);
+        let ports = [1, 3, 17, 64, 70, 200][seed as usize % 6];
+        // Those that stop keep their ports.
+        let mortal = ports > 32;
+        Bench::new(Layout::new(ports, lanes)?)?.run(16, seed, calls, mortal);
+    }
+    Ok(())
+}
+
+#[test]
+fn warps_of_1_lane() -> Result<(), Error> {
+    play(1, 6, 40)
+}
+
+#[test]
+fn warps_of_32_lanes() -> Result<(), Error> {
+    play(32, 6, 40)
+}
+
+#[test]
+fn warps_of_64_lanes() -> Result<(), Error> {
+    play(64, 6, 40)
+}
+
+#[test]
+#[ignore = "takes minutes: ./tests/run --all"]
+fn heavy_warps() -> Result<(), Error> {
+    for lanes in [1, 32, 64] {
+        play(lanes, 30, 500)?;
+    }
+    Ok(())
+}
