@@ -158,7 +158,7 @@ impl Stubs {
     pub fn write(dir: &Path, plan: &Plan, compiler: &str, flags: &[String]) -> Result<Self> {
         let sources = dir.join("gpustub");
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
-        gpustub_build::write_sources(&sources, &render(plan))?;
+        gpustub_engine::write_sources(&sources, &render(plan))?;
         let compiler = wrapper(dir, compiler, flags)?;
         let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
         Ok(Self { sources, tools })
