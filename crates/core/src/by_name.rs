@@ -1,5 +1,6 @@
 //! Values by name.
 
+use std::cmp::Ordering;
 use std::ops::Index;
 
 /// Values by name: sorted, each name once. A list, because a `BTreeMap` is compiled anew for
@@ -21,9 +22,11 @@ impl<T> ByName<T> {
     fn find(&self, name: &str) -> Result<usize, usize> {
         // Names mostly come sorted: then each belongs behind the last.
         match self.entries.last() {
-            Some((last, _)) if last.as_str() >= name => self
-                .entries
-                .binary_search_by(|(entry, _)| entry.as_str().cmp(name)),
+            Some((last, _)) if last.as_str() >= name => search(
+                self.entries.len(),
+                &|index| self.entries[index].0.as_str(),
+                name,
+            ),
             _ => Err(self.entries.len()),
         }
     }
@@ -76,6 +79,24 @@ impl<T> ByName<T> {
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
+}
+
+/// Binary search among sorted names. Compiled once, for lists of any type.
+pub(crate) fn search<'a>(
+    len: usize,
+    name_at: &dyn Fn(usize) -> &'a str,
+    name: &str,
+) -> Result<usize, usize> {
+    let (mut start, mut end) = (0, len);
+    while start < end {
+        let middle = start + (end - start) / 2;
+        match name_at(middle).cmp(name) {
+            Ordering::Less => start = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => end = middle,
+        }
+    }
+    Err(start)
 }
 
 impl<T> Default for ByName<T> {

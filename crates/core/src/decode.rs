@@ -41,7 +41,7 @@ impl Value<'_> {
         matches!(self.inner, Data::Table(_))
     }
 
-    #[cfg(any(feature = "archive", feature = "device-link"))]
+    #[cfg(feature = "archive")]
     pub fn is_boolean(&self) -> bool {
         matches!(self.inner, Data::Boolean(_))
     }

@@ -25,7 +25,8 @@ pub struct Code {
     pub id: &'static str,
     /// One line: what it means.
     pub summary: &'static str,
-    /// A paragraph: why it matters and how to mend it.
+    /// A paragraph: why it matters and how to fix it.
+    #[cfg(feature = "tools")]
     pub explanation: &'static str,
 }
 

@@ -2,6 +2,7 @@
 //! reference page all come from it.
 
 /// What a field takes.
+#[cfg(feature = "tools")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// A string.
@@ -43,12 +44,16 @@ pub struct Field {
     /// The key.
     pub name: &'static str,
     /// What it takes.
+    #[cfg(feature = "tools")]
     pub ty: Type,
     /// Whether its table must have it.
+    #[cfg(feature = "tools")]
     pub required: bool,
     /// What it means; the default is named.
+    #[cfg(feature = "tools")]
     pub doc: &'static str,
     /// An example value, as TOML.
+    #[cfg(feature = "tools")]
     pub example: &'static str,
 }
 
@@ -79,9 +84,13 @@ macro_rules! fields {
         pub const FIELDS: &[Field] = &[$($(Field {
             section: $section,
             name: $name,
+            #[cfg(feature = "tools")]
             ty: $ty,
+            #[cfg(feature = "tools")]
             required: $required,
+            #[cfg(feature = "tools")]
             doc: $doc,
+            #[cfg(feature = "tools")]
             example: $example,
         }),*),*];
     };

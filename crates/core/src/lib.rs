@@ -8,6 +8,7 @@
 #[cfg(feature = "device-link")]
 pub mod arch;
 pub mod by_name;
+#[cfg(feature = "tools")]
 pub mod date;
 mod decode;
 #[cfg(feature = "device-link")]
@@ -19,6 +20,7 @@ pub mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gates;
+#[cfg(feature = "tools")]
 pub mod imports;
 pub mod library;
 pub mod manifest;

@@ -5,11 +5,14 @@ pub(crate) mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
 mod parse;
+#[cfg(feature = "tools")]
+mod policy;
+#[cfg(feature = "tools")]
+mod toolkit;
 
 use std::ops::Range;
 
 use crate::by_name::ByName;
-use crate::date::Date;
 use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
@@ -18,6 +21,10 @@ use crate::version::{HeaderVersion, Version};
 pub use archive::{Archive, ArchiveLayer, ArchiveView, is_part_name};
 #[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
+#[cfg(feature = "tools")]
+pub use policy::{Allow, Policy, RuleLevel};
+#[cfg(feature = "tools")]
+pub use toolkit::Toolkit;
 
 /// A value and where it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,56 +146,6 @@ pub struct Custom {
     pub link_names: Vec<Spanned<String>>,
 }
 
-/// A `[policy]`, of a workspace or of a package, for `cargo gpustub check`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Policy {
-    /// The platform tag that wheels must keep.
-    pub platform_tag: Option<Spanned<String>>,
-    /// Levels by rule; the places are those of the names.
-    pub rules: ByName<Spanned<RuleLevel>>,
-    /// Accepted findings.
-    pub allow: Vec<Allow>,
-}
-
-/// How seriously `check` takes a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RuleLevel {
-    /// Not looked at.
-    Allow,
-    /// Told.
-    Warn,
-    /// Fails the check.
-    Deny,
-}
-
-/// A finding that is accepted: one `[[policy.allow]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allow {
-    /// The rule.
-    pub rule: Spanned<String>,
-    /// The file; none: everywhere.
-    pub path: Option<Spanned<String>>,
-    /// Why.
-    pub reason: String,
-    /// The last day on which it is accepted; none: for ever.
-    pub until: Option<Spanned<Date>>,
-}
-
-/// The `[toolkit]` of a workspace: what build scripts take for an installed toolkit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Toolkit {
-    /// Its folder, relative to `GpuStub.toml`.
-    pub path: String,
-    /// The CUDA release that it says it is.
-    pub cuda: Option<Spanned<Version>>,
-    /// The HIP release that it says it is.
-    pub hip: Option<Spanned<Version>>,
-    /// Whether it goes before what the environment names.
-    pub force: bool,
-    /// Crates whose build scripts are not run.
-    pub override_build_scripts: Vec<Spanned<String>>,
-}
-
 /// A decoded `GpuStub.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
@@ -206,9 +163,11 @@ pub struct Manifest {
     pub archives: Vec<Archive>,
     /// The names of all of them.
     pub archive_names: Vec<String>,
-    /// What `check` asks; the place is that of the key.
+    /// Settings of `check`; the span is that of the key.
+    #[cfg(feature = "tools")]
     pub policy: Option<Spanned<Policy>>,
-    /// What build scripts are shown; the place is that of the key. `None` after an error in it.
+    /// The toolkit directory; the span is that of the key. `None` after an error in it.
+    #[cfg(feature = "tools")]
     pub toolkit: Option<Spanned<Toolkit>>,
 }
 

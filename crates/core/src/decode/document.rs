@@ -14,6 +14,8 @@ use toml_parser::parser::{
 };
 use toml_parser::{Expected, ParseError, Source, Span};
 
+use crate::by_name::search;
+
 /// Maximum depth of nested values, each part of a dotted key counted, and of the parts of a header:
 /// neither reading nor dropping a tree may exhaust the stack, whatever the text.
 const MAX_DEPTH: usize = 80;
@@ -132,8 +134,11 @@ pub(crate) fn parse(text: &str) -> Read<Entries<'_>> {
 
 impl<'t> Entries<'t> {
     fn find(&self, key: &str) -> Result<usize, usize> {
-        self.entries
-            .binary_search_by(|(other, _)| other.text.as_ref().cmp(key))
+        search(
+            self.entries.len(),
+            &|index| self.entries[index].0.text.as_ref(),
+            key,
+        )
     }
 
     pub fn get(&self, key: &str) -> Option<&(Key<'t>, Node<'t>)> {

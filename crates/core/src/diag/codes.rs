@@ -6,7 +6,12 @@ macro_rules! codes {
     ($($konst:ident $id:literal: $summary:literal, $explanation:literal;)*) => {
         $(
             #[doc = concat!("`", $id, "`: ", $summary, ".")]
-            pub static $konst: Code = Code { id: $id, summary: $summary, explanation: $explanation };
+            pub static $konst: Code = Code {
+                id: $id,
+                summary: $summary,
+                #[cfg(feature = "tools")]
+                explanation: $explanation,
+            };
         )*
         /// All codes, sorted by id.
         pub static CODES: &[&Code] = &[$(&$konst),*];

@@ -4,13 +4,13 @@
 mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
+#[cfg(feature = "tools")]
+mod policy;
+#[cfg(feature = "tools")]
+mod toolkit;
 
-use super::{
-    Allow, Custom, LibraryType, Manifest, Policy, RequiredFeatures, RuleLevel, Spanned, Stub,
-    Toolkit,
-};
+use super::{Custom, LibraryType, Manifest, RequiredFeatures, Spanned, Stub};
 use crate::by_name::ByName;
-use crate::date::Date;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
@@ -21,18 +21,9 @@ const LIBRARY_TYPES: [(&str, LibraryType); 2] = [
     ("static", LibraryType::Static),
     ("shared", LibraryType::Shared),
 ];
-const LEVELS: [(&str, RuleLevel); 3] = [
-    ("allow", RuleLevel::Allow),
-    ("warn", RuleLevel::Warn),
-    ("deny", RuleLevel::Deny),
-];
 
 const LIST_HELP: &str =
     "the symbol list is a part of the package, such as \"symbols/acme.symbols\"";
-const TOOLKIT_HELP: &str = "the folder is a part of the workspace, such as \"third-party/toolkit\"";
-
-/// Where the toolkit lies if nothing is said.
-const TOOLKIT_PATH: &str = "gpustub-toolkit";
 
 pub(super) fn manifest(file: &str, text: &str) -> (Manifest, Vec<Diagnostic>) {
     let mut decoder = Decoder::new(file);
@@ -79,15 +70,17 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
             manifest.archives = archive::read(decoder, &archives);
         }
     }
+    #[cfg(feature = "tools")]
     if let Some(value) = top.get("policy") {
         manifest.policy = Some(Spanned {
-            value: policy(decoder, &value),
+            value: policy::policy(decoder, &value),
             span: value.key_span,
         });
     }
+    #[cfg(feature = "tools")]
     if let Some(value) = top.get("toolkit") {
         let before = decoder.count();
-        manifest.toolkit = toolkit(decoder, &value)
+        manifest.toolkit = toolkit::toolkit(decoder, &value)
             .filter(|_| decoder.count() == before)
             .map(|toolkit| Spanned {
                 value: toolkit,
@@ -307,76 +300,6 @@ fn is_below(path: &str) -> bool {
         && path.split('/').all(|part| part != "..")
 }
 
-fn toolkit(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Toolkit> {
-    let table = decoder.table(value, &fields::keys("toolkit"))?;
-    // A release is major and minor: build scripts compare both.
-    let release = |text: &str| Version::parse(text).filter(|_| text.contains('.'));
-    let takes = "a release such as \"12.8\"";
-    let path = table
-        .get("path")
-        .and_then(|value| path_below(decoder, &value, TOOLKIT_HELP));
-    let path = path.as_ref().map_or(TOOLKIT_PATH, |path| &path.value);
-    let force = table.get("force").and_then(|value| decoder.boolean(&value));
-    Some(Toolkit {
-        path: path.trim_end_matches('/').to_owned(),
-        cuda: version(decoder, &table, "cuda", takes, release),
-        hip: version(decoder, &table, "hip", takes, release),
-        force: force.unwrap_or(false),
-        override_build_scripts: checked_strings(decoder, &table, "override-build-scripts", |_| {
-            None
-        }),
-    })
-}
-
-fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
-    let mut policy = Policy::default();
-    let Some(table) = decoder.table(value, &fields::keys("policy")) else {
-        return policy;
-    };
-    policy.platform_tag = table
-        .get("platform-tag")
-        .and_then(|value| decoder.string(&value));
-    if let Some(rules) = table.get("rules").and_then(|value| decoder.map(&value)) {
-        for (rule, value) in rules.entries() {
-            if let Some(level) = decoder.one_of(&value, &LEVELS) {
-                let level = Spanned {
-                    value: level,
-                    span: value.key_span.clone(),
-                };
-                policy.rules.insert(rule, level);
-            }
-        }
-    }
-    if let Some(value) = table.get("allow") {
-        let list = decoder.list(&value, "a list of tables: [[policy.allow]]");
-        policy.allow = list
-            .iter()
-            .filter_map(|value| allow(decoder, value))
-            .collect();
-    }
-    policy
-}
-
-fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
-    let table = decoder.table(value, &fields::keys("policy.allow"))?;
-    let rule = decoder.required(&table, "rule", &value.span);
-    let reason = decoder.required(&table, "reason", &value.span);
-    let path = table.get("path").and_then(|value| decoder.string(&value));
-    let day = "a day such as \"2027-01-31\"";
-    let until = version(decoder, &table, "until", day, Date::parse);
-    let reason = decoder.string(&reason?)?;
-    if reason.value.trim().is_empty() {
-        let message = "`policy.allow.reason` is empty, and says nothing to those who read it later";
-        decoder.error(&INVALID_VALUE, reason.span, message);
-    }
-    Some(Allow {
-        rule: decoder.string(&rule?)?,
-        path,
-        reason: reason.value,
-        until,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,7 +309,7 @@ mod tests {
     fn names_agree_with_the_field_table() {
         assert_eq!(device_link::CUDARTS.map(|(name, _)| name), fields::CUDARTS);
         assert_eq!(LIBRARY_TYPES.map(|(name, _)| name), fields::LIBRARY_TYPES);
-        assert_eq!(LEVELS.map(|(name, _)| name), fields::LEVELS);
+        assert_eq!(policy::LEVELS.map(|(name, _)| name), fields::LEVELS);
     }
 
     /// A field whose example is not taken, or that nothing reads, would show here.

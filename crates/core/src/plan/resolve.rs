@@ -9,6 +9,7 @@ use crate::by_name::ByName;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
 };
+#[cfg(feature = "tools")]
 use crate::imports::wrong_header;
 use crate::library::{Codes, Library, LoadName, Role};
 use crate::manifest::{Custom, Spanned, Stub, values};
@@ -119,7 +120,8 @@ impl Planner<'_> {
         (!broken).then_some(list)
     }
 
-    /// Whether the declared headers have a function that the program requires.
+    /// Warns of a required function that the declared headers do not have.
+    #[cfg(feature = "tools")]
     fn check_header(&mut self, stub: &Stub, library: &Library, name: &Spanned<String>) {
         let Some(header) = stub.header_version.as_ref().map(|header| header.value) else {
             return;
@@ -141,6 +143,7 @@ impl Planner<'_> {
                 .any(|symbol| !symbol.kind.is_data());
             if callable {
                 required.push(name.value.clone());
+                #[cfg(feature = "tools")]
                 self.check_header(stub, library, name);
                 continue;
             }

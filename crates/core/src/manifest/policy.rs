@@ -1,0 +1,40 @@
+//! `[policy]`: the settings of `cargo gpustub check`.
+
+use super::Spanned;
+use crate::by_name::ByName;
+use crate::date::Date;
+
+/// A `[policy]`, of a workspace or of a package, for `cargo gpustub check`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// The platform tag that wheels must keep.
+    pub platform_tag: Option<Spanned<String>>,
+    /// Levels by rule; the places are those of the names.
+    pub rules: ByName<Spanned<RuleLevel>>,
+    /// Accepted findings.
+    pub allow: Vec<Allow>,
+}
+
+/// How seriously `check` takes a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleLevel {
+    /// Not looked at.
+    Allow,
+    /// Told.
+    Warn,
+    /// Fails the check.
+    Deny,
+}
+
+/// A finding that is accepted: one `[[policy.allow]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// The rule.
+    pub rule: Spanned<String>,
+    /// The file; none: everywhere.
+    pub path: Option<Spanned<String>>,
+    /// Why.
+    pub reason: String,
+    /// The last day on which it is accepted; none: for ever.
+    pub until: Option<Spanned<Date>>,
+}
