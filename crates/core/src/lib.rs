@@ -19,6 +19,7 @@ pub mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gates;
+pub mod ids;
 pub mod imports;
 pub mod library;
 pub mod manifest;
