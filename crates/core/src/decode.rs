@@ -10,7 +10,7 @@ use crate::diag::{
     self, Code, Diagnostic, INVALID_SCHEMA, INVALID_TOML, INVALID_VALUE, MISSING_KEY, UNKNOWN_KEY,
     UNSUPPORTED_FORMAT,
 };
-use crate::manifest::Spanned;
+use crate::spanned::Spanned;
 use crate::suggest::nearest;
 use document::{Data, Entries, Key, Node};
 
@@ -41,7 +41,7 @@ impl Value<'_> {
         matches!(self.inner, Data::Table(_))
     }
 
-    #[cfg(any(feature = "archive", feature = "device-link"))]
+    #[cfg(feature = "archive")]
     pub fn is_boolean(&self) -> bool {
         matches!(self.inner, Data::Boolean(_))
     }

@@ -25,6 +25,7 @@ pub mod library;
 pub mod manifest;
 pub mod plan;
 pub mod sources;
+mod spanned;
 pub mod suggest;
 pub mod symbols;
 pub mod target;

@@ -1,6 +1,7 @@
 //! `[archive.<name>]`: a super-archive.
 
-use super::{RequiredFeatures, Spanned};
+use super::features::RequiredFeatures;
+use crate::spanned::Spanned;
 
 /// One `[archive.<name>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,7 @@ mod archive;
 mod device_link;
 
 use super::{
-    Allow, Custom, LibraryType, Manifest, Policy, RequiredFeatures, RuleLevel, Spanned, Stub,
-    Toolkit,
+    Allow, Custom, LibraryType, Manifest, Policy, RequiredFeatures, RuleLevel, Stub, Toolkit,
 };
 use crate::by_name::ByName;
 use crate::date::Date;
@@ -15,6 +14,7 @@ use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
 use crate::library::{Codes, Out, is_id};
+use crate::spanned::Spanned;
 use crate::version::{HeaderVersion, Version};
 
 const LIBRARY_TYPES: [(&str, LibraryType); 2] = [

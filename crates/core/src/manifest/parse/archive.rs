@@ -7,7 +7,8 @@ use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_KEY, UNKNOWN_LAYER, UNUSED_
 use crate::fields;
 use crate::library::is_id;
 use crate::manifest::archive::{is_part_name, variable};
-use crate::manifest::{Archive, ArchiveLayer, ArchiveView, Spanned};
+use crate::manifest::{Archive, ArchiveLayer, ArchiveView};
+use crate::spanned::Spanned;
 use crate::suggest::nearest;
 
 const LAYERS_HELP: &str = "write layers = { common = [\"common.a\"] }";
