@@ -33,7 +33,7 @@ macro_rules! define_id {
 }
 
 /// A list that is indexed by an [`Id`] only.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexVec<I, T> {
     items: Vec<T>,
     id: PhantomData<fn(I)>,
@@ -88,6 +88,15 @@ impl<I, T> From<Vec<T>> for IndexVec<I, T> {
             items,
             id: PhantomData,
         }
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a IndexVec<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.iter()
     }
 }
 

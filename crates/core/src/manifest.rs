@@ -16,7 +16,7 @@ use crate::version::{HeaderVersion, Version};
 
 pub use crate::spanned::Spanned;
 #[cfg(feature = "archive")]
-pub use archive::{Archive, ArchiveLayer, ArchiveView, is_part_name};
+pub use archive::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId, is_part_name};
 #[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
 pub use features::{RequiredFeatures, is_same_feature};
