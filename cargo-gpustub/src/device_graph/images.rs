@@ -27,7 +27,7 @@ impl Builder<'_> {
         let mut node = self.image(&of, form, links);
         node.host = what == "proc-macro";
         if what == "dylib" {
-            node.sees = Some(self.seen(at, false));
+            node.visible = Some(self.seen(at, false));
         }
         self.add(of, node);
     }
@@ -128,7 +128,7 @@ impl Builder<'_> {
                 };
                 let mut node = self.image(&of, form, links);
                 node.host = host;
-                node.sees = (!host).then(|| self.seen(at, tests));
+                node.visible = (!host).then(|| self.seen(at, tests));
                 self.add(of, node);
             }
         }

@@ -201,7 +201,7 @@ fn a_shared_library_needs_shared_stubs() {
     ] {
         write(folder, path, &text);
         write(folder, "right/GpuStub.toml", &(right.clone() + provider));
-        let told = format!("error[invalid-value]: device-link.left has form = \"shared\"{told}");
+        let told = format!("error[invalid-value]: device-link.left has type = \"shared\"{told}");
         ends_with_or_without(folder, &told, !told.ends_with("\"shared\""));
     }
 }

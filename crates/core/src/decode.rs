@@ -10,7 +10,7 @@ use crate::diag::{
     self, Code, Diagnostic, INVALID_SCHEMA, INVALID_TOML, INVALID_VALUE, MISSING_KEY, UNKNOWN_KEY,
     UNSUPPORTED_FORMAT,
 };
-use crate::manifest::Spanned;
+use crate::spanned::Spanned;
 use crate::suggest::nearest;
 use document::{Data, Entries, Key, Node};
 

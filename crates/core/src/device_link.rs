@@ -16,6 +16,25 @@ mod render;
 mod runtime;
 mod walk;
 
-pub use graph::{Graph, Kind, Link, Node, NodeForm, Open};
-pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why, plan};
+use crate::diag::Diagnostic;
+use graph::ResolvedGraph;
+use walk::Walk;
+
+pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
+pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
 pub use runtime::{hidden_stubs, static_runtime};
+
+/// Plans a graph. With an error among the diagnostics nothing must be built; if the graph itself is
+/// invalid, the plan is empty.
+pub fn plan(graph: &Graph) -> (LinkPlan<'_>, Vec<Diagnostic>) {
+    let (graph, mut diagnostics) = match ResolvedGraph::new(graph) {
+        Ok(graph) => (graph, Vec::new()),
+        Err(errors) => (ResolvedGraph::empty(), errors),
+    };
+    let plan = LinkPlan {
+        walk: Walk::new(graph),
+    };
+    diagnostics.extend(check::check_nodes(&plan));
+    diagnostics.extend(process::check_processes(&plan));
+    (plan, diagnostics)
+}

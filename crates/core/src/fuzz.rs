@@ -72,8 +72,8 @@ pub fn device_link(text: &str) {
     let (plan, found) = device_link::plan(&graph);
     places_are_inside(text, &found);
     let _ = (plan.to_text(), plan.to_dot());
-    for at in 0..plan.nodes().len() {
-        let _ = plan.explain(at);
+    for planned in plan.all() {
+        let _ = plan.explain(planned.node);
     }
     if diagnostics.is_empty() {
         let (mut again, diagnostics) = Graph::parse("x", &graph.to_text());

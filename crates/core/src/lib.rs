@@ -20,12 +20,14 @@ pub mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gates;
+pub mod ids;
 #[cfg(feature = "tools")]
 pub mod imports;
 pub mod library;
 pub mod manifest;
 pub mod plan;
 pub mod sources;
+mod spanned;
 pub mod suggest;
 pub mod symbols;
 pub mod target;

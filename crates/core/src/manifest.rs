@@ -4,44 +4,30 @@
 pub(crate) mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
+mod features;
+mod library_type;
 mod parse;
 #[cfg(feature = "tools")]
 mod policy;
 #[cfg(feature = "tools")]
 mod toolkit;
 
-use std::ops::Range;
-
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::library::{Codes, LoadName, Out};
 use crate::version::{HeaderVersion, Version};
 
+pub use crate::spanned::Spanned;
 #[cfg(feature = "archive")]
-pub use archive::{Archive, ArchiveLayer, ArchiveView, is_part_name};
+pub use archive::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId, is_part_name};
 #[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
+pub use features::{RequiredFeatures, is_same_feature};
+pub use library_type::LibraryType;
 #[cfg(feature = "tools")]
 pub use policy::{Allow, Policy, RuleLevel};
 #[cfg(feature = "tools")]
 pub use toolkit::Toolkit;
-
-/// A value and where it stands in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spanned<T> {
-    /// The value.
-    pub value: T,
-    /// Its byte range.
-    pub span: Range<usize>,
-}
-
-/// The values without their places.
-pub(crate) fn values<T: Clone>(spanned: &[Spanned<T>]) -> Vec<T> {
-    spanned
-        .iter()
-        .map(|spanned| spanned.value.clone())
-        .collect()
-}
 
 /// Of the path of something that the build script itself makes, what follows `$OUT_DIR/`: it lies in the
 /// folder that cargo gives the script. Empty: that folder.
@@ -49,59 +35,6 @@ pub(crate) fn values<T: Clone>(spanned: &[Spanned<T>]) -> Vec<T> {
 pub fn in_out_dir(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("$OUT_DIR")?;
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
-}
-
-/// Library type, as in CMake: `static` (hidden symbols in an archive) or `shared` (exported symbols in a library).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LibraryType {
-    /// An archive; the default.
-    #[default]
-    Static,
-    /// A shared library.
-    Shared,
-}
-
-impl LibraryType {
-    /// The value of `type`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Static => "static",
-            Self::Shared => "shared",
-        }
-    }
-}
-
-/// Whether two names are one cargo feature for a build script, which sees features with `_` for `-` and
-/// in upper case.
-pub fn is_same_feature(a: &str, b: &str) -> bool {
-    let plain = |byte: u8| match byte.to_ascii_lowercase() {
-        b'_' => b'-',
-        byte => byte,
-    };
-    a.bytes().map(plain).eq(b.bytes().map(plain))
-}
-
-/// Cargo features of the package that must all be enabled for a table to take effect. Empty: the
-/// table is always in effect.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RequiredFeatures(pub Vec<Spanned<String>>);
-
-impl RequiredFeatures {
-    /// Whether all of them are among the `enabled` features. The names are compared by [`is_same_feature`].
-    pub fn are_enabled<'a>(&self, enabled: impl IntoIterator<Item = &'a str>) -> bool {
-        if self.0.is_empty() {
-            return true;
-        }
-        let enabled: Vec<&str> = enabled.into_iter().collect();
-        self.first_missing(|feature| enabled.iter().any(|other| is_same_feature(other, feature)))
-            .is_none()
-    }
-
-    /// The first feature that is not enabled.
-    pub fn first_missing(&self, is_enabled: impl Fn(&str) -> bool) -> Option<&str> {
-        let mut features = self.0.iter().map(|feature| feature.value.as_str());
-        features.find(|feature| !is_enabled(feature))
-    }
 }
 
 /// One `[stub.<id>]` table.

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::device_link::{
-    Graph, Kind, Link, LinkItem, LinkPlan, Node, NodeForm, Open, Planned, Role, plan,
+    Graph, Kind, Link, LinkItem, LinkPlan, Node, NodeForm, NodeId, Open, Planned, Role, plan,
 };
 use gpustub_core::diag::{Level, has_errors};
 use gpustub_core::fuzz;
+use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -91,16 +92,16 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
 /// What happens in a process, following the planned host links as a linker and loader would.
 #[derive(Default, Debug)]
 struct Process {
-    loaded: BTreeSet<(usize, bool)>,
+    loaded: BTreeSet<(NodeId, bool)>,
     /// Of each library: the images that hold its objects.
-    held: BTreeMap<usize, Vec<usize>>,
+    held: BTreeMap<NodeId, Vec<NodeId>>,
     /// And the device links over it.
-    linked: BTreeMap<usize, Vec<(usize, bool)>>,
+    linked: BTreeMap<NodeId, Vec<(NodeId, bool)>>,
 }
 
 impl Process {
     /// Loads an image, or the final of one.
-    fn load(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: usize, r#final: bool) {
+    fn load(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: NodeId, r#final: bool) {
         if !self.loaded.insert((image, r#final)) {
             return;
         }
@@ -111,7 +112,7 @@ impl Process {
             final_line,
             ..
         } = plan.planned(image);
-        let node = &graph.nodes[image];
+        let node = &graph[image];
         let line = if r#final { final_line } else { line };
         let own = matches!(role, Role::OwnLink(_) | Role::Prelinked);
         if r#final || own {
@@ -146,18 +147,18 @@ impl Process {
     }
 
     /// The images that a node's host code needs, and those that it opens.
-    fn hosts(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: usize, at: usize) {
-        for open in &graph.nodes[at].opens {
+    fn hosts(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: NodeId, at: NodeId) {
+        for open in &graph[at].opens {
             let to = graph.find(&open.to).unwrap();
             self.load(plan, graph, to, false);
             if open.r#final {
                 self.load(plan, graph, to, true);
             }
         }
-        for link in &graph.nodes[at].links {
+        for link in &graph[at].links {
             let to = graph.find(&link.to).unwrap();
-            let other = &graph.nodes[to];
-            let taken_in = closed(&graph.nodes[image]) && is_split(other);
+            let other = &graph[to];
+            let taken_in = closed(&graph[image]) && is_split(other);
             if other.form == NodeForm::Static || taken_in {
                 self.hosts(plan, graph, image, to);
             } else {
@@ -167,7 +168,7 @@ impl Process {
     }
 
     fn is_sound(&self, graph: &Graph) -> bool {
-        let libraries: BTreeSet<usize> = self
+        let libraries: BTreeSet<NodeId> = self
             .held
             .keys()
             .chain(self.linked.keys())
@@ -177,14 +178,14 @@ impl Process {
             let none = (Vec::new(), Vec::new());
             let held = self.held.get(library).unwrap_or(&none.0);
             let linked = self.linked.get(library).unwrap_or(&none.1);
-            let is_closed = |at: usize| closed(&graph.nodes[at]);
-            let open = |all: &[usize]| all.iter().filter(|&&at| !is_closed(at)).count();
-            let links: Vec<usize> = linked.iter().map(|(at, _)| *at).collect();
-            let shut = |all: &[usize]| {
+            let is_closed = |at: NodeId| closed(&graph[at]);
+            let open = |all: &[NodeId]| all.iter().filter(|&&at| !is_closed(at)).count();
+            let links: Vec<NodeId> = linked.iter().map(|(at, _)| *at).collect();
+            let shut = |all: &[NodeId]| {
                 all.iter()
                     .copied()
                     .filter(|&at| is_closed(at))
-                    .collect::<BTreeSet<usize>>()
+                    .collect::<BTreeSet<NodeId>>()
             };
             // One copy with one link among the open images, and in each closed one its own.
             open(held) <= 1 && open(held) == open(&links) && shut(held) == shut(&links)
@@ -196,10 +197,10 @@ fn closed(node: &Node) -> bool {
     node.closed || node.form == NodeForm::Cdylib
 }
 
-fn naive_closure(graph: &Graph, at: usize, into: &mut BTreeSet<usize>) {
-    for link in &graph.nodes[at].links {
+fn naive_closure(graph: &Graph, at: NodeId, into: &mut BTreeSet<NodeId>) {
+    for link in &graph[at].links {
         let to = graph.find(&link.to).unwrap();
-        if graph.nodes[to].kind == Kind::Rdc {
+        if graph[to].kind == Kind::Rdc {
             into.insert(to);
         }
         naive_closure(graph, to, into);
@@ -221,7 +222,8 @@ proptest! {
         }
         let mut sound = true;
         let mut told = String::new();
-        for (at, node) in graph.nodes.iter().enumerate() {
+        for at in graph.ids() {
+            let node = &graph[at];
             let alone = (closed(node) || node.form == NodeForm::Plugin)
                 && !led_to.contains(node.name.as_str());
             if node.form == NodeForm::Bin || alone {
@@ -246,7 +248,8 @@ proptest! {
     fn no_library_is_missed_and_dependents_come_first(seeds in seeds()) {
         let graph = graph(&seeds, false);
         let (plan, _) = plan(&graph);
-        for (at, planned) in plan.all().enumerate() {
+        for planned in plan.all() {
+            let at = planned.node;
             let linked = matches!(planned.role, Role::Split | Role::OwnLink(_));
             let mut closure = BTreeSet::new();
             naive_closure(&graph, at, &mut closure);
@@ -257,10 +260,10 @@ proptest! {
                 prop_assert_eq!(&planned.inputs, &Vec::new());
                 continue;
             }
-            if graph.nodes[at].kind == Kind::Rdc {
+            if graph[at].kind == Kind::Rdc {
                 closure.insert(at);
             }
-            let inputs: BTreeSet<usize> = planned.inputs.iter().copied().collect();
+            let inputs: BTreeSet<NodeId> = planned.inputs.iter().copied().collect();
             prop_assert_eq!(inputs.len(), planned.inputs.len(), "each once");
             prop_assert_eq!(&inputs, &closure);
             for (place, &input) in planned.inputs.iter().enumerate() {
@@ -281,10 +284,11 @@ proptest! {
         });
         let (one, found) = plan(&graph);
         let (two, again) = plan(&other);
-        let names = |graph: &Graph, nodes: &[usize]| -> Vec<String> {
-            nodes.iter().map(|&at| graph.nodes[at].name.clone()).collect()
+        let names = |graph: &Graph, nodes: &[NodeId]| -> Vec<String> {
+            nodes.iter().map(|&at| graph[at].name.clone()).collect()
         };
-        for (at, node) in graph.nodes.iter().enumerate() {
+        for at in graph.ids() {
+            let node = &graph[at];
             let moved = other.find(&node.name).unwrap();
             let (a, b) = (one.planned(at), two.planned(moved));
             prop_assert_eq!(names(&graph, &a.inputs), names(&other, &b.inputs));
@@ -304,7 +308,7 @@ proptest! {
         let mut graph = graph(&seeds, true);
         if let Some(node) = graph.nodes.last_mut() {
             node.cudart = [None, Some(Cudart::Static), Some(Cudart::None)][usize::from(more) % 3];
-            node.sees = (more & 1 == 0).then(|| vec!["n0".to_owned(); usize::from(more >> 1 & 1)]);
+            node.visible = (more & 1 == 0).then(|| vec!["n0".to_owned(); usize::from(more >> 1 & 1)]);
             node.host = more & 4 != 0;
             node.symbols = vec!["_Z1fv".to_owned(); usize::from(more >> 3 & 3)];
             node.version_of = (more & 32 != 0).then(|| "x".to_owned());
@@ -353,7 +357,7 @@ fn large_graphs_are_planned() {
             graph.nodes.push(program);
             let (plan, diagnostics) = plan(&graph);
             assert_eq!(diagnostics, []);
-            let planned = plan.planned(COUNT - 1);
+            let planned = plan.planned(NodeId::from_index(COUNT - 1));
             match planned.role {
                 Role::UseFinal(top) => assert_eq!(plan.inputs(top).len(), COUNT - 1),
                 _ => assert_eq!(planned.inputs.len(), COUNT - 1),

@@ -44,7 +44,7 @@ fn what_cannot_work_is_refused() -> Result<()> {
             "static",
             "base/GpuStub.toml",
             "cudart = \"static\"\n",
-            "has form = \"shared\" and cudart = \"static\"",
+            "has type = \"shared\" and cudart = \"static\"",
         ),
         (
             "name",

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{Diagnostic, has_errors};
-use gpustub_core::manifest::{Archive, is_part_name};
+use gpustub_core::ids::Id;
+use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::archive::{self, Inputs, LayerPaths};
 use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
@@ -97,7 +98,7 @@ impl Wanted {
             None => (one, Sources::new()),
             Some((declared, archive)) => {
                 let named = match view {
-                    Some(view) => &archive.views[view.0].name,
+                    Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                     None => &archive.name,
                 };
                 let one = one.at(&declared.shown, named.span.clone());
@@ -142,7 +143,7 @@ fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Opt
         Ok(found) => Ok(Some(Wanted {
             layers: found.layers,
             views: archive::request(&archive, Vec::new()).views,
-            default: archive.default_view.map(ViewId),
+            default: archive.default_view.map(|view| ViewId(view.index())),
             canonical: archive.canonical_bitcode,
             table: Some((declared, archive)),
         })),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::iter;
 
-use gpustub_core::manifest::{Archive, Manifest};
+use gpustub_core::manifest::{Archive, LayerId, Manifest};
 use serde::Serialize;
 
 use super::row;
@@ -67,7 +67,7 @@ struct LayerJson<'a> {
 impl<'a> Json<'a> {
     /// Of one.
     pub fn new(archive: &'a Archive) -> Self {
-        let layer = |at: &usize| archive.layers[*at].name.value.as_str();
+        let layer = |id: &LayerId| archive.layers[*id].name.value.as_str();
         let views = archive.views.iter().map(|view| ViewJson {
             name: &view.name.value,
             layers: view.layers.iter().map(layer).collect(),

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, Node, Planned, Role, plan};
+use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, NodeId, Planned, Role, plan};
 use gpustub_core::diag::has_errors;
+use gpustub_core::ids::Id;
 use gpustub_core::suggest::nearest;
 use serde::Serialize;
 
@@ -74,8 +75,8 @@ fn read(file: &Path) -> Result<(String, String)> {
 /// What is planned for one node, and why.
 pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
     let nodes = plan.nodes();
-    if let Some(at) = nodes.iter().position(|node| node.name == name) {
-        return Ok(plan.explain(at));
+    if let Some(node) = plan.find(name) {
+        return Ok(plan.explain(node));
     }
     let error = Error::new(format!("there is no node `{name}`"));
     let parts: Vec<&str> = nodes
@@ -111,7 +112,7 @@ impl<'a> Json<'a> {
     pub fn new(plan: &LinkPlan<'a>, cargo: Option<(&'a [Of], &'a Packages<'a>)>) -> Self {
         let nodes = plan.all().map(|planned| {
             let place = cargo.map(|(of, packages)| {
-                let of = &of[planned.node];
+                let of = &of[planned.node.index()];
                 let package = packages.packages[of.package];
                 Place {
                     package: package.name.as_str(),
@@ -120,7 +121,7 @@ impl<'a> Json<'a> {
                     target: of.target.as_deref(),
                 }
             });
-            NodeJson::new(plan.nodes(), &planned, place)
+            NodeJson::new(plan, &planned, place)
         });
         Self {
             nodes: nodes.collect(),
@@ -170,10 +171,10 @@ struct Item<'a> {
 }
 
 impl<'a> NodeJson<'a> {
-    fn new(nodes: &'a [Node], planned: &Planned, cargo: Option<Place<'a>>) -> Self {
-        let name = |at: usize| nodes[at].name.as_str();
-        let node = &nodes[planned.node];
-        let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(nodes, item)).collect();
+    fn new(plan: &LinkPlan<'a>, planned: &Planned, cargo: Option<Place<'a>>) -> Self {
+        let name = |node: NodeId| plan.node(node).name.as_str();
+        let node = plan.node(planned.node);
+        let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(plan, item)).collect();
         Self {
             name: &node.name,
             cargo,
@@ -203,7 +204,7 @@ impl<'a> NodeJson<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn new(nodes: &'a [Node], item: &LinkItem) -> Self {
+    fn new(plan: &LinkPlan<'a>, item: &LinkItem) -> Self {
         let (item, of) = match item {
             LinkItem::Objects => ("objects", None),
             LinkItem::LinkObject => ("device-link", None),
@@ -216,7 +217,7 @@ impl<'a> Item<'a> {
                 return Self { item: "cudart", of };
             }
         };
-        let of = of.map(|at| nodes[at].name.as_str());
+        let of = of.map(|node| plan.node(node).name.as_str());
         Self { item, of }
     }
 }

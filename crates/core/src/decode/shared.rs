@@ -5,7 +5,7 @@ use crate::by_name::ByName;
 use crate::diag::{INVALID_LOAD_NAME, INVALID_VALUE};
 use crate::fields::SYSTEMS;
 use crate::library::{LoadName, Out, OutKind};
-use crate::manifest::Spanned;
+use crate::spanned::Spanned;
 
 /// Far more arguments than any function of these libraries has.
 const LAST_ARGUMENT: i64 = 63;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::{Node, NodeForm};
+use super::graph::{Node, NodeForm, NodeId};
 use super::plan::{LinkPlan, Role};
 use crate::arch::Arch;
 use crate::diag::{
@@ -10,45 +10,46 @@ use crate::diag::{
     INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, OBJECT_LIBRARY, listing,
 };
 
-/// All nodes and device links of a plan.
-pub(super) fn nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
+/// Checks all nodes and device links of a plan.
+pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for node in plan.nodes() {
-        found.extend(forms(node));
+        found.extend(check_form(node));
     }
-    let mut links = Links::default();
-    for at in largest(plan) {
-        let node = &plan.nodes()[at];
+    let mut links = LinkFaults::default();
+    for at in maximal_links(plan) {
+        let node = plan.node(at);
         let inputs = match plan.role(at) {
             Role::UseFinal(top) => plan.inputs(top),
             _ => plan.inputs(at),
         };
-        found.extend(host(plan, at, &inputs));
+        found.extend(check_host(plan, at, &inputs));
         if node.prelinked.is_some() {
             continue;
         }
-        links.unseen(plan, at, &inputs);
-        links.archs(plan, at, &inputs);
-        links.duplicates(plan, &inputs);
+        links.check_visibility(plan, at, &inputs);
+        links.check_archs(plan, at, &inputs);
+        links.check_duplicates(plan, &inputs);
     }
-    found.extend(links.tell(plan));
+    found.extend(links.into_diagnostics(plan));
     found
 }
 
 /// The device links that hold all others: those of programs, and of libraries that nothing links.
-fn largest(plan: &LinkPlan<'_>) -> Vec<usize> {
-    let mut linked = vec![false; plan.nodes().len()];
-    for at in plan.walk.net.links.iter().flatten() {
+fn maximal_links(plan: &LinkPlan<'_>) -> Vec<NodeId> {
+    let graph = &plan.walk.graph;
+    let mut linked = graph.table(false);
+    for at in graph.links.iter().flatten() {
         linked[*at] = true;
     }
-    let wanted = |&at: &usize| {
-        let node = &plan.nodes()[at];
+    let wanted = |&at: &NodeId| {
+        let node = plan.node(at);
         node.is_terminal() || (node.is_split() && !linked[at])
     };
-    (0..plan.nodes().len()).filter(wanted).collect()
+    graph.ids().filter(wanted).collect()
 }
 
-fn forms(node: &Node) -> Option<Diagnostic> {
+fn check_form(node: &Node) -> Option<Diagnostic> {
     if !node.is_rdc() || node.is_image() {
         return None;
     }
@@ -69,114 +70,135 @@ fn forms(node: &Node) -> Option<Diagnostic> {
     } else {
         return None;
     };
-    Some(node.placed(Diagnostic::error(code, message).help(help)))
+    Some(node.with_origin(Diagnostic::error(code, message).help(help)))
 }
 
-fn host(plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) -> Option<Diagnostic> {
-    let node = &plan.nodes()[at];
+fn check_host(plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) -> Option<Diagnostic> {
+    let node = plan.node(at);
     if !node.host || inputs.is_empty() {
         return None;
     }
-    let reached = listing(&plan.walk.net.names(inputs));
+    let reached = listing(&plan.walk.graph.names(inputs));
     let message = format!(
         "`{}` is a build script or procedural macro and reaches relocatable code: {reached}",
         node.name
     );
     let help = "cargo passes no link arguments to them, so no device link can be added: depend on \
                 it in [dependencies], or run it as a program of its own";
-    Some(node.placed(Diagnostic::error(&DEVICE_CODE_IN_BUILD_SCRIPT, message).help(help)))
+    Some(node.with_origin(Diagnostic::error(&DEVICE_CODE_IN_BUILD_SCRIPT, message).help(help)))
 }
 
-/// What is wrong in device links, each thing told once for all links that have it.
+/// Faults of device links, each reported once for all links that have it.
 #[derive(Default)]
-struct Links {
-    /// By libraries: the nodes whose builds are not told of them.
-    unseen: BTreeMap<Vec<usize>, Vec<usize>>,
-    /// By library and what it lacks: the device links.
-    archs: BTreeMap<(usize, Vec<Arch>), Vec<usize>>,
+struct LinkFaults {
+    /// The nodes whose builds do not receive the metadata of these libraries.
+    invisible: BTreeMap<Vec<NodeId>, Vec<NodeId>>,
+    /// The device links that want code that a library lacks.
+    archs: BTreeMap<MissingArchs, Vec<NodeId>>,
     /// Device links without any machine code.
-    no_machine_code: Vec<usize>,
-    /// Two libraries of a device link, and what both define.
-    duplicates: BTreeMap<(usize, usize), Same>,
+    no_machine_code: Vec<NodeId>,
+    duplicates: BTreeMap<LibraryPair, SharedDefinition>,
 }
 
-enum Same {
+/// A library and the architectures that it has no code for.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct MissingArchs {
+    library: NodeId,
+    missing: Vec<Arch>,
+}
+
+/// Two libraries of one device link.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LibraryPair {
+    first: NodeId,
+    second: NodeId,
+}
+
+/// A definition that two libraries share.
+enum SharedDefinition {
     Symbol(String),
     Library(String),
 }
 
-impl Links {
-    fn unseen(&mut self, plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) {
-        let Some(sees) = &plan.walk.net.sees[at] else {
+impl LinkFaults {
+    fn check_visibility(&mut self, plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) {
+        let Some(visible) = &plan.walk.graph.visible[at] else {
             return;
         };
-        let unseen = |&&input: &&usize| input != at && !sees.contains(&input);
-        let missing: Vec<usize> = inputs.iter().filter(unseen).copied().collect();
+        let invisible = |&&input: &&NodeId| input != at && !visible.contains(&input);
+        let missing: Vec<NodeId> = inputs.iter().filter(invisible).copied().collect();
         if !missing.is_empty() {
-            self.unseen.entry(missing).or_default().push(at);
+            self.invisible.entry(missing).or_default().push(at);
         }
     }
 
-    fn archs(&mut self, plan: &LinkPlan<'_>, at: usize, inputs: &[usize]) {
+    fn check_archs(&mut self, plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) {
         let asked = plan.asked(at, inputs);
-        let known = |&&input: &&usize| !plan.nodes()[input].archs.is_empty();
+        let known = |&&input: &&NodeId| !plan.node(input).archs.is_empty();
         if asked.is_empty() && inputs.iter().any(|input| known(&input)) {
             self.no_machine_code.push(at);
         }
         for &input in inputs.iter().filter(known) {
-            let holds = &plan.nodes()[input].archs;
+            let holds = &plan.node(input).archs;
             let served = |wanted: &Arch| holds.iter().any(|arch| arch.serves(*wanted));
             let missing: Vec<Arch> = asked.iter().copied().filter(|a| !served(a)).collect();
             if !missing.is_empty() {
-                self.archs.entry((input, missing)).or_default().push(at);
+                let library = input;
+                let missing = MissingArchs { library, missing };
+                self.archs.entry(missing).or_default().push(at);
             }
         }
     }
 
-    fn duplicates(&mut self, plan: &LinkPlan<'_>, inputs: &[usize]) {
+    fn check_duplicates(&mut self, plan: &LinkPlan<'_>, inputs: &[NodeId]) {
         let (mut symbols, mut libraries) = (BTreeMap::new(), BTreeMap::new());
         for &input in inputs {
-            let node = &plan.nodes()[input];
+            let node = plan.node(input);
             for symbol in &node.symbols {
                 let first = *symbols.entry(symbol).or_insert(input);
-                if first != input {
-                    let same = || Same::Symbol(symbol.clone());
-                    self.duplicates.entry((first, input)).or_insert_with(same);
-                }
+                self.add_duplicate(first, input, || SharedDefinition::Symbol(symbol.clone()));
             }
             if let Some(library) = &node.version_of {
                 let first = *libraries.entry(library).or_insert(input);
-                if first != input {
-                    let same = || Same::Library(library.clone());
-                    self.duplicates.entry((first, input)).or_insert_with(same);
-                }
+                self.add_duplicate(first, input, || SharedDefinition::Library(library.clone()));
             }
         }
     }
 
-    fn tell(self, plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
-        let nodes = plan.nodes();
+    fn add_duplicate(
+        &mut self,
+        first: NodeId,
+        second: NodeId,
+        shared: impl Fn() -> SharedDefinition,
+    ) {
+        if first != second {
+            let pair = LibraryPair { first, second };
+            self.duplicates.entry(pair).or_insert_with(shared);
+        }
+    }
+
+    fn into_diagnostics(self, plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        for (missing, at) in self.unseen {
+        for (missing, at) in self.invisible {
             let message = format!(
                 "the device link of {} is not told of {}",
-                listing(&plan.walk.net.names(&at)),
-                listing(&plan.walk.net.names(&missing))
+                listing(&plan.walk.graph.names(&at)),
+                listing(&plan.walk.graph.names(&missing))
             );
             let help = "run `cargo gpustub sync`, which writes a crate that depends on each, or add \
                         direct dependencies on the packages that declare them";
             let error = Diagnostic::error(&INDIRECT_DEVICE_LIBRARY, message).help(help);
-            found.extend(at.first().map(|&first| nodes[first].placed(error)));
+            found.extend(at.first().map(|&first| plan.node(first).with_origin(error)));
         }
-        for ((first, second), same) in self.duplicates {
-            let (a, b) = (&nodes[first].name, &nodes[second].name);
-            let (message, help) = match same {
-                Same::Symbol(symbol) => (
+        for (LibraryPair { first, second }, shared) in self.duplicates {
+            let (a, b) = (&plan.node(first).name, &plan.node(second).name);
+            let (message, help) = match shared {
+                SharedDefinition::Symbol(symbol) => (
                     format!("`{a}` and `{b}` both define `{symbol}`"),
                     "rename one: in a device link, names of device functions and variables are \
                      unique",
                 ),
-                Same::Library(library) => (
+                SharedDefinition::Library(library) => (
                     format!(
                         "`{a}` and `{b}` are both `device-link.{library}`, which a process can have \
                          once"
@@ -186,14 +208,14 @@ impl Links {
                 ),
             };
             let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message).help(help);
-            found.push(nodes[second].placed(error));
+            found.push(plan.node(second).with_origin(error));
         }
-        let links = |at: &[usize]| {
+        let links = |at: &[NodeId]| {
             let names: Vec<String> = at.iter().map(|&at| plan.link_name(at)).collect();
             listing(&names)
         };
-        for ((library, missing), at) in self.archs {
-            let node = &nodes[library];
+        for (MissingArchs { library, missing }, at) in self.archs {
+            let node = plan.node(library);
             let message = format!(
                 "`{}` has {}; the device link of {} wants {} (nvlink only warns)",
                 node.name,
@@ -206,13 +228,16 @@ impl Links {
                 node.name,
                 words(&missing)
             );
-            found.push(node.placed(Diagnostic::error(&MISSING_ARCH, message).help(help)));
+            found.push(node.with_origin(Diagnostic::error(&MISSING_ARCH, message).help(help)));
         }
         for at in self.no_machine_code {
             let message = format!("the device link of {} makes no machine code", links(&[at]));
             let help = "add an `sm_` to `archs`: of PTX alone nothing is linked, and nvcc does not \
                         say so";
-            found.push(nodes[at].placed(Diagnostic::error(&MISSING_ARCH, message).help(help)));
+            found.push(
+                plan.node(at)
+                    .with_origin(Diagnostic::error(&MISSING_ARCH, message).help(help)),
+            );
         }
         found
     }

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-use super::graph::Kind;
+use super::graph::{Kind, NodeId};
 use super::plan::{LinkItem, LinkPlan, Role, Why};
+use crate::ids::IndexVec;
 
 impl LinkPlan<'_> {
     /// A few lines about one node: the rule, what it follows from, the inputs of its device link
     /// with the way each is reached, and its host link.
-    pub fn explain(&self, at: usize) -> String {
-        let node = &self.nodes()[at];
+    pub fn explain(&self, at: NodeId) -> String {
+        let node = self.node(at);
         let planned = self.planned(at);
         let code = match node.kind {
             Kind::Rdc => "with relocatable device code",
@@ -34,10 +35,10 @@ impl LinkPlan<'_> {
             text.push_str("reaches, dependents before dependencies:\n");
             let by = self.reached_by(at);
             for member in below {
-                let (name, form) = (&self.nodes()[member].name, self.nodes()[member].form.word());
+                let (name, form) = (self.walk.graph.name(member), self.node(member).form.word());
                 let from = by[member].filter(|&from| from != at);
                 let by = from.map_or(String::new(), |from| {
-                    format!(", through {}", self.walk.net.name(from))
+                    format!(", through {}", self.walk.graph.name(from))
                 });
                 let _ = writeln!(text, "  {name} ({form}){by}");
             }
@@ -54,7 +55,7 @@ impl LinkPlan<'_> {
         text
     }
 
-    fn because(&self, at: usize, role: &Role) -> String {
+    fn because(&self, at: NodeId, role: &Role) -> String {
         match role {
             Role::Archive => {
                 "an archive holds objects only; nvlink skips one with a device link in \
@@ -73,8 +74,8 @@ impl LinkPlan<'_> {
             Role::UseFinal(top) => format!(
                 "all that it reaches is shared, and {} reaches all the rest: the final of {} has \
                  the whole device link",
-                self.walk.net.name(*top),
-                self.walk.net.name(*top)
+                self.walk.graph.name(*top),
+                self.walk.graph.name(*top)
             ),
             Role::OwnLink(Why::Closed) => {
                 "closed: the device link over what lies inside it is its \
@@ -83,7 +84,7 @@ impl LinkPlan<'_> {
             }
             Role::OwnLink(Why::DeviceCode) => format!(
                 "no library's final is over the code of {} itself",
-                self.walk.net.name(at)
+                self.walk.graph.name(at)
             ),
             Role::OwnLink(why @ Why::MostDerived(_)) => format!(
                 "{}: they do not reach each other, so no final is over all of them, and two finals \
@@ -102,25 +103,25 @@ impl LinkPlan<'_> {
     }
 
     /// For each node that `root` reaches, the node that it is first reached from.
-    fn reached_by(&self, root: usize) -> Vec<Option<usize>> {
-        let mut by = vec![None; self.nodes().len()];
+    fn reached_by(&self, root: NodeId) -> IndexVec<NodeId, Option<NodeId>> {
+        let mut by = self.walk.graph.table(None);
         let reached = self.walk.reached(root);
         for &from in &reached {
-            for &to in &self.walk.net.links[from] {
+            for &to in &self.walk.graph.links[from] {
                 by[to] = by[to].or(Some(from));
             }
         }
         by
     }
 
-    fn item(&self, at: usize, item: &LinkItem) -> String {
-        let name = |node: &usize| self.walk.net.name(*node);
+    fn item(&self, at: NodeId, item: &LinkItem) -> String {
+        let name = |node: &NodeId| self.walk.graph.name(*node);
         match item {
             LinkItem::Objects => "its own objects".to_owned(),
             LinkItem::LinkObject => {
                 format!(
                     "the device link over {}",
-                    self.walk.net.names(&self.inputs(at)).join(" ")
+                    self.walk.graph.names(&self.inputs(at)).join(" ")
                 )
             }
             LinkItem::Final(of) => format!(

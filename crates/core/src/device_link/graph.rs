@@ -1,12 +1,19 @@
 //! The graph that is asked about, and what no graph may have.
 
-use std::ops::Range;
+use std::ops::{Index, Range};
 
 use crate::arch::Arch;
 use crate::by_name::ByName;
+use crate::define_id;
 use crate::diag::{Diagnostic, INVALID_GRAPH, Origin, REQUIRES_CYCLE, UNKNOWN_DEVICE_LIBRARY};
+use crate::ids::{Id, IndexVec};
 use crate::manifest::Cudart;
 use crate::suggest::nearest;
+
+define_id! {
+    /// Index of a node in its graph.
+    pub struct NodeId;
+}
 
 /// Whether a node has device code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +103,8 @@ pub struct Node {
     pub symbols: Vec<String>,
     /// The library of which it is one of several versions.
     pub version_of: Option<String>,
-    /// The libraries that its build gets to know of; `None`: all.
-    pub sees: Option<Vec<String>>,
+    /// The libraries whose metadata its build script receives; `None`: all.
+    pub visible: Option<Vec<String>>,
     /// What it is linked with, in the order of declaration.
     pub links: Vec<Link>,
     /// What it opens at run time.
@@ -119,7 +126,7 @@ impl Node {
             cudart: None,
             symbols: Vec::new(),
             version_of: None,
-            sees: None,
+            visible: None,
             links: Vec::new(),
             opens: Vec::new(),
         }
@@ -156,8 +163,8 @@ impl Node {
         self.is_image() && (self.is_closed() || self.prelinked.is_some())
     }
 
-    /// A diagnostic at the place where it is declared.
-    pub(super) fn placed(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+    /// A diagnostic with the node's origin.
+    pub(super) fn with_origin(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.origin.clone_from(&self.origin);
         diagnostic
     }
@@ -171,91 +178,131 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The index of the node of this name.
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.nodes.iter().position(|node| node.name == name)
+    /// The nodes' ids, in the order of declaration.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId::from_index)
+    }
+
+    /// The node of this name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        let index = self.nodes.iter().position(|node| node.name == name);
+        index.map(NodeId::from_index)
     }
 }
 
-/// A graph whose names are indices.
-pub(super) struct Net<'g> {
-    pub nodes: &'g [Node],
-    pub links: Vec<Vec<usize>>,
-    /// And whether the final is opened.
-    pub opens: Vec<Vec<(usize, bool)>>,
-    pub sees: Vec<Option<Vec<usize>>>,
-    pub prelinked: Vec<Option<Vec<usize>>>,
+impl Index<NodeId> for Graph {
+    type Output = Node;
+
+    fn index(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
 }
 
-impl<'g> Net<'g> {
-    /// Without nodes, for graphs that are wrong.
+/// A graph whose names are resolved to ids.
+pub(super) struct ResolvedGraph<'g> {
+    pub nodes: &'g [Node],
+    pub links: IndexVec<NodeId, Vec<NodeId>>,
+    pub opens: IndexVec<NodeId, Vec<ResolvedOpen>>,
+    /// [`Node::visible`].
+    pub visible: IndexVec<NodeId, Option<Vec<NodeId>>>,
+    pub prelinked: IndexVec<NodeId, Option<Vec<NodeId>>>,
+}
+
+/// [`Open`] with its name resolved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ResolvedOpen {
+    pub to: NodeId,
+    pub r#final: bool,
+}
+
+impl<'g> ResolvedGraph<'g> {
+    /// A graph without nodes, in place of an invalid one.
     pub fn empty() -> Self {
         Self {
             nodes: &[],
-            links: Vec::new(),
-            opens: Vec::new(),
-            sees: Vec::new(),
-            prelinked: Vec::new(),
+            links: IndexVec::new(),
+            opens: IndexVec::new(),
+            visible: IndexVec::new(),
+            prelinked: IndexVec::new(),
         }
     }
 
-    pub fn name(&self, node: usize) -> &'g str {
-        &self.nodes[node].name
+    pub fn node(&self, id: NodeId) -> &'g Node {
+        &self.nodes[id.index()]
     }
 
-    pub fn names(&self, nodes: &[usize]) -> Vec<&'g str> {
-        nodes.iter().map(|&node| self.name(node)).collect()
+    pub fn name(&self, id: NodeId) -> &'g str {
+        &self.node(id).name
     }
 
-    /// Finds all names; errors if the graph cannot be planned.
+    pub fn names(&self, ids: &[NodeId]) -> Vec<&'g str> {
+        ids.iter().map(|&id| self.name(id)).collect()
+    }
+
+    /// All nodes, in the order of declaration.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(NodeId::from_index)
+    }
+
+    /// A table with an entry for each node.
+    pub fn table<T: Clone>(&self, value: T) -> IndexVec<NodeId, T> {
+        IndexVec::filled(value, self.nodes.len())
+    }
+
+    /// Resolves all names; errors if the graph cannot be planned.
     pub fn new(graph: &'g Graph) -> Result<Self, Vec<Diagnostic>> {
-        let mut net = Self {
+        let mut resolved = Self {
             nodes: &graph.nodes,
             ..Self::empty()
         };
-        let (names, mut wrong) = index(&graph.nodes);
+        let (names, mut errors) = index_names(&resolved);
         for node in &graph.nodes {
             let mut find = |name: &str| {
                 let found = names.get(name).copied();
                 if found.is_none() {
-                    wrong.push(unknown(node, name, &names));
+                    errors.push(unknown_node(node, name, &names));
                 }
                 found
             };
-            let mut links: Vec<usize> = Vec::new();
+            let mut links: Vec<NodeId> = Vec::new();
             links.extend(node.links.iter().filter_map(|link| find(&link.to)));
-            let opens = node.opens.iter();
-            let opens = opens.filter_map(|open| Some((find(&open.to)?, open.r#final)));
-            net.opens.push(opens.collect());
+            let mut opens = Vec::new();
+            for open in &node.opens {
+                opens.extend(find(&open.to).map(|to| ResolvedOpen {
+                    to,
+                    r#final: open.r#final,
+                }));
+            }
+            resolved.opens.push(opens);
             let mut list = |names: &Option<Vec<String>>| {
                 let names = names.as_ref()?.iter();
                 Some(names.filter_map(|name| find(name)).collect())
             };
-            net.sees.push(list(&node.sees));
-            net.prelinked.push(list(&node.prelinked));
-            net.links.push(links);
+            resolved.visible.push(list(&node.visible));
+            resolved.prelinked.push(list(&node.prelinked));
+            resolved.links.push(links);
         }
-        for at in 0..graph.nodes.len() {
-            net.check_node(at, &mut wrong);
+        for id in resolved.ids() {
+            resolved.check_node(id, &mut errors);
         }
-        if wrong.is_empty() {
-            wrong.extend(net.cycle());
+        if errors.is_empty() {
+            errors.extend(resolved.cycle());
         }
-        if wrong.is_empty() {
-            Ok(net)
+        if errors.is_empty() {
+            Ok(resolved)
         } else {
-            Err(wrong)
+            Err(errors)
         }
     }
 
     /// Edges and marks that fit no node of this form.
-    fn check_node(&self, at: usize, wrong: &mut Vec<Diagnostic>) {
-        let node = &self.nodes[at];
+    fn check_node(&self, id: NodeId, errors: &mut Vec<Diagnostic>) {
+        let node = self.node(id);
         let mut bad = |message: String, help: &str| {
-            wrong.push(node.placed(Diagnostic::error(&INVALID_GRAPH, message).help(help)));
+            errors.push(node.with_origin(Diagnostic::error(&INVALID_GRAPH, message).help(help)));
         };
-        for &to in &self.links[at] {
-            let other = &self.nodes[to];
+        for &to in &self.links[id] {
+            let other = self.node(to);
             if matches!(other.form, NodeForm::Bin | NodeForm::Plugin) {
                 let word = other.form.word();
                 bad(
@@ -264,15 +311,15 @@ impl<'g> Net<'g> {
                 );
             }
         }
-        for &(to, r#final) in &self.opens[at] {
-            let other = &self.nodes[to];
+        for open in &self.opens[id] {
+            let other = self.node(open.to);
             if !other.is_image() || other.form == NodeForm::Bin {
                 let word = other.form.word();
                 bad(
                     format!("`{}` opens `{}`, a {word}", node.name, other.name),
                     "only shared libraries, plugins and cdylibs can be opened at run time",
                 );
-            } else if r#final && !other.is_split() {
+            } else if open.r#final && !other.is_split() {
                 bad(
                     format!(
                         "`{}` opens the final of `{}`, which has none",
@@ -299,16 +346,15 @@ impl<'g> Net<'g> {
 
     /// The first circle of links.
     fn cycle(&self) -> Option<Diagnostic> {
-        let (mut done, mut on_path) =
-            (vec![false; self.nodes.len()], vec![false; self.nodes.len()]);
-        for start in 0..self.nodes.len() {
-            // A path and, for each node on it, how many of its links were followed.
+        let (mut done, mut on_path) = (self.table(false), self.table(false));
+        for start in self.ids() {
+            // A path and, for each node on it, the number of its links that were followed.
             let mut path = vec![(start, 0)];
-            while let Some((at, followed)) = path.last_mut() {
-                let at = *at;
-                on_path[at] = true;
-                let Some(&next) = self.links[at].get(*followed).filter(|_| !done[at]) else {
-                    (done[at], on_path[at]) = (true, false);
+            while let Some((id, followed)) = path.last_mut() {
+                let id = *id;
+                on_path[id] = true;
+                let Some(&next) = self.links[id].get(*followed).filter(|_| !done[id]) else {
+                    (done[id], on_path[id]) = (true, false);
                     path.pop();
                     continue;
                 };
@@ -317,15 +363,15 @@ impl<'g> Net<'g> {
                     path.push((next, 0));
                     continue;
                 }
-                let from = path.iter().position(|(at, _)| *at == next).unwrap_or(0);
-                let circle: Vec<usize> = path[from..].iter().map(|(at, _)| *at).collect();
-                return Some(self.nodes[next].placed(self.circle(&circle)));
+                let from = path.iter().position(|(id, _)| *id == next).unwrap_or(0);
+                let circle: Vec<NodeId> = path[from..].iter().map(|(id, _)| *id).collect();
+                return Some(self.node(next).with_origin(self.circle(&circle)));
             }
         }
         None
     }
 
-    fn circle(&self, circle: &[usize]) -> Diagnostic {
+    fn circle(&self, circle: &[NodeId]) -> Diagnostic {
         const SHOWN: usize = 8;
         let mut names = self.names(&circle[..circle.len().min(SHOWN)]);
         names.extend((circle.len() > SHOWN).then_some("…"));
@@ -336,37 +382,39 @@ impl<'g> Net<'g> {
     }
 }
 
-/// Where each name is, and the names that several nodes have.
-fn index(nodes: &[Node]) -> (ByName<usize>, Vec<Diagnostic>) {
-    let mut wrong = Vec::new();
+/// The node of each name, and errors for names that several nodes have.
+fn index_names(graph: &ResolvedGraph<'_>) -> (ByName<NodeId>, Vec<Diagnostic>) {
+    let mut errors = Vec::new();
     // Sorted first: `ByName` takes names in order at no cost.
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by_key(|&at| &nodes[at].name);
+    let mut order: Vec<NodeId> = graph.ids().collect();
+    order.sort_by_key(|&id| graph.name(id));
     let mut names = ByName::new();
-    for at in order {
-        let node = &nodes[at];
+    for id in order {
+        let node = graph.node(id);
         if names.contains_key(&node.name) {
             let message = format!("there are two nodes `{}`", node.name);
             let error = Diagnostic::error(&INVALID_GRAPH, message);
-            wrong.push(node.placed(error.help("give each library and program a name of its own")));
+            errors.push(
+                node.with_origin(error.help("give each library and program a name of its own")),
+            );
         } else {
-            names.insert(&node.name, at);
+            names.insert(&node.name, id);
         }
     }
-    (names, wrong)
+    (names, errors)
 }
 
-fn unknown(node: &Node, name: &str, names: &ByName<usize>) -> Diagnostic {
+fn unknown_node(node: &Node, name: &str, names: &ByName<NodeId>) -> Diagnostic {
     let message = format!("`{}` names `{name}`, which is not there", node.name);
     let known = names.iter().map(|(known, _)| known.as_str());
     let help = match nearest(name, known) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "declare it, or remove the name".to_owned(),
     };
-    node.placed(Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help))
+    node.with_origin(Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help))
 }
 
-/// For [`Node::origin`].
+/// A value for [`Node::origin`].
 pub(super) fn origin(file: &str, span: Range<usize>) -> Option<Origin> {
     Some(Origin {
         file: file.to_owned(),

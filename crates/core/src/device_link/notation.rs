@@ -114,8 +114,8 @@ impl Graph {
                 node.version_of.iter().cloned(),
                 "+",
             );
-            if let Some(sees) = &node.sees {
-                let _ = write!(text, " sees={}", sees.join("+"));
+            if let Some(visible) = &node.visible {
+                let _ = write!(text, " sees={}", visible.join("+"));
             }
             text.push('\n');
         }
@@ -352,7 +352,7 @@ impl<'t> Reader<'t> {
             ("prelinked", _) if assigned != values.is_empty() => {
                 node.prelinked = Some(names().collect());
             }
-            ("sees", _) if assigned => node.sees = Some(names().collect()),
+            ("sees", _) if assigned => node.visible = Some(names().collect()),
             ("symbols", [_, ..]) => node.symbols = names().collect(),
             ("version-of", [_]) => node.version_of = names().next(),
             ("archs", [_, ..]) => {

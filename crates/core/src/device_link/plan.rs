@@ -1,14 +1,11 @@
 //! The rules: what is built of a node, and where its device link is.
 
-use super::check;
-use super::graph::{Graph, Kind, Net, Node, NodeForm};
-use super::process;
+use super::graph::{Kind, Node, NodeForm, NodeId};
 use super::walk::Walk;
 use crate::arch::{Arch, ArchKind};
-use crate::diag::Diagnostic;
 use crate::manifest::Cudart;
 
-/// What a node is in the plan. Numbers are indices of nodes in the graph.
+/// Role of a node in the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// K1: an archive of relocatable objects, never with a device link in it.
@@ -23,7 +20,7 @@ pub enum Role {
     /// K5: no relocatable code.
     Plain,
     /// K6: links the final of this library, and has no device link of its own.
-    UseFinal(usize),
+    UseFinal(NodeId),
     /// K7: has a device link of its own.
     OwnLink(Why),
     /// Device-linked by others, when it was built.
@@ -54,7 +51,7 @@ pub enum Why {
     /// It has device code itself, which is in no library's final.
     DeviceCode,
     /// Several libraries that do not reach each other: no final is over all of them.
-    MostDerived(Vec<usize>),
+    MostDerived(Vec<NodeId>),
     /// Code from archives, which lies in the image itself.
     StaticBelow,
 }
@@ -81,14 +78,14 @@ pub enum LinkItem {
     LinkObject,
     /// The final of a library, between `--push-state,--no-as-needed` and `--pop-state`: nothing
     /// calls it, and a linker that leaves it out leaves the kernels unregistered.
-    Final(usize),
+    Final(NodeId),
     /// The archive of a library. After a link object, which asks for each of its members.
-    Archive(usize),
+    Archive(NodeId),
     /// The same between `--whole-archive` and `--no-whole-archive`: where no link object asks for
     /// the members.
-    WholeArchive(usize),
+    WholeArchive(NodeId),
     /// The middle of a library.
-    Middle(usize),
+    Middle(NodeId),
     /// The runtime.
     Cudart(Cudart),
 }
@@ -96,8 +93,8 @@ pub enum LinkItem {
 /// What is planned for a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
-    /// Its index in the graph.
-    pub node: usize,
+    /// The node.
+    pub node: NodeId,
     /// The rule that applies.
     pub role: Role,
     /// What is built of its device code.
@@ -105,7 +102,7 @@ pub struct Planned {
     /// The libraries (for a program with device code: also itself) whose archives its device link
     /// is over, in order, each once. Empty: there is no device link. The link is stale when any of
     /// them changed.
-    pub inputs: Vec<usize>,
+    pub inputs: Vec<NodeId>,
     /// What the device link makes machine code for, ascending. Empty: no library says.
     pub archs: Vec<Arch>,
     /// Whether the device link needs `-dlto`: an input has code that is finished there.
@@ -122,35 +119,31 @@ pub struct LinkPlan<'g> {
     pub(super) walk: Walk<'g>,
 }
 
-/// Plans a graph. With an error among the diagnostics nothing must be built; if the graph itself is
-/// wrong, the plan is empty.
-pub fn plan(graph: &Graph) -> (LinkPlan<'_>, Vec<Diagnostic>) {
-    let (net, mut diagnostics) = match Net::new(graph) {
-        Ok(net) => (net, Vec::new()),
-        Err(wrong) => (Net::empty(), wrong),
-    };
-    let plan = LinkPlan {
-        walk: Walk::new(net),
-    };
-    diagnostics.extend(check::nodes(&plan));
-    diagnostics.extend(process::check(&plan));
-    (plan, diagnostics)
-}
-
 impl<'g> LinkPlan<'g> {
     /// The nodes of the graph; none if it was wrong.
     pub fn nodes(&self) -> &'g [Node] {
-        self.walk.net.nodes
+        self.walk.graph.nodes
     }
 
-    /// What is planned for each node, in the graph's order.
+    /// The node of this name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        let mut ids = self.walk.graph.ids();
+        ids.find(|&id| self.walk.graph.name(id) == name)
+    }
+
+    /// A node of the graph.
+    pub fn node(&self, id: NodeId) -> &'g Node {
+        self.walk.graph.node(id)
+    }
+
+    /// The plan of each node, in the graph's order.
     pub fn all(&self) -> impl Iterator<Item = Planned> {
-        (0..self.nodes().len()).map(|at| self.planned(at))
+        self.walk.graph.ids().map(|id| self.planned(id))
     }
 
     /// The rule that applies to a node.
-    pub fn role(&self, at: usize) -> Role {
-        let node = &self.nodes()[at];
+    pub fn role(&self, id: NodeId) -> Role {
+        let node = self.node(id);
         if node.is_image() && node.prelinked.is_some() {
             return Role::Prelinked;
         }
@@ -164,7 +157,7 @@ impl<'g> LinkPlan<'g> {
                 Role::Absorbed
             };
         }
-        let below = self.walk.below(at);
+        let below = self.walk.below(id);
         if !node.is_terminal() {
             return if below.is_empty() {
                 Role::Plain
@@ -180,8 +173,8 @@ impl<'g> LinkPlan<'g> {
         } else if node.is_rdc() {
             Why::DeviceCode
         } else {
-            match self.walk.most_derived(at, &below).as_slice() {
-                [top] if below.iter().all(|&at| self.nodes()[at].is_split()) => {
+            match self.walk.most_derived(id, &below).as_slice() {
+                [top] if below.iter().all(|&id| self.node(id).is_split()) => {
                     return Role::UseFinal(*top);
                 }
                 [_] => Why::StaticBelow,
@@ -192,34 +185,34 @@ impl<'g> LinkPlan<'g> {
     }
 
     /// What a device link for a node is over, if it has one or its final does.
-    pub fn inputs(&self, at: usize) -> Vec<usize> {
-        match self.role(at) {
-            Role::Split | Role::OwnLink(_) | Role::Prelinked => self.walk.members(at),
+    pub fn inputs(&self, id: NodeId) -> Vec<NodeId> {
+        match self.role(id) {
+            Role::Split | Role::OwnLink(_) | Role::Prelinked => self.walk.members(id),
             _ => Vec::new(),
         }
     }
 
     /// Everything planned for a node.
-    pub fn planned(&self, at: usize) -> Planned {
+    pub fn planned(&self, id: NodeId) -> Planned {
         use Artifact::{Final, Middle, Objects, Static};
-        let node = &self.nodes()[at];
-        let role = self.role(at);
+        let node = self.node(id);
+        let role = self.role(id);
         let (inputs, artifacts) = match role {
             Role::Archive => (Vec::new(), vec![Objects, Static]),
-            Role::Split => (self.walk.members(at), vec![Objects, Static, Middle, Final]),
-            Role::OwnLink(_) if node.is_rdc() => (self.walk.members(at), vec![Objects]),
-            Role::OwnLink(_) | Role::Prelinked => (self.walk.members(at), Vec::new()),
+            Role::Split => (self.walk.members(id), vec![Objects, Static, Middle, Final]),
+            Role::OwnLink(_) if node.is_rdc() => (self.walk.members(id), vec![Objects]),
+            Role::OwnLink(_) | Role::Prelinked => (self.walk.members(id), Vec::new()),
             _ => (Vec::new(), Vec::new()),
         };
         let (mut line, mut final_line) = (Vec::new(), Vec::new());
         if node.is_image() && role != Role::Prelinked && role != Role::Plain {
-            (line, final_line) = self.lines(at, &role);
+            (line, final_line) = self.lines(id, &role);
         }
         let has_link = role != Role::Prelinked && !inputs.is_empty();
         Planned {
-            node: at,
+            node: id,
             archs: if has_link {
-                self.asked(at, &inputs)
+                self.asked(id, &inputs)
             } else {
                 Vec::new()
             },
@@ -232,17 +225,17 @@ impl<'g> LinkPlan<'g> {
         }
     }
 
-    fn has_lto(&self, inputs: &[usize]) -> bool {
-        let mut archs = inputs.iter().flat_map(|&at| &self.nodes()[at].archs);
+    fn has_lto(&self, inputs: &[NodeId]) -> bool {
+        let mut archs = inputs.iter().flat_map(|&id| &self.node(id).archs);
         archs.any(|arch| arch.kind == ArchKind::Lto)
     }
 
     /// The machine code that a device link makes: what the program asks for, else what any of its
     /// inputs holds. PTX asks for nothing: nothing is linked of it without an `sm_`.
-    pub(super) fn asked(&self, at: usize, inputs: &[usize]) -> Vec<Arch> {
-        let node = &self.nodes()[at];
+    pub(super) fn asked(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
+        let node = self.node(id);
         let mut asked: Vec<Arch> = if node.kind == Kind::Rdc || node.archs.is_empty() {
-            let archs = inputs.iter().flat_map(|&input| &self.nodes()[input].archs);
+            let archs = inputs.iter().flat_map(|&input| &self.node(input).archs);
             archs.copied().collect()
         } else {
             node.archs.clone()
@@ -257,18 +250,18 @@ impl<'g> LinkPlan<'g> {
     }
 
     /// The host link of an image, and that of its final.
-    fn lines(&self, at: usize, role: &Role) -> (Vec<LinkItem>, Vec<LinkItem>) {
-        let node = &self.nodes()[at];
+    fn lines(&self, id: NodeId, role: &Role) -> (Vec<LinkItem>, Vec<LinkItem>) {
+        let node = self.node(id);
         let own_link = matches!(role, Role::OwnLink(_));
-        let owns = &self.walk.inside(at).owns;
+        let owns = &self.walk.inside(id).owns;
         let middles: Vec<LinkItem> = self
             .walk
-            .below(at)
+            .below(id)
             .into_iter()
-            .filter(|&lib| self.nodes()[lib].is_split() && !node.is_closed())
+            .filter(|&lib| self.node(lib).is_split() && !node.is_closed())
             .map(LinkItem::Middle)
             .collect();
-        let cudart = self.cudart(at).map(LinkItem::Cudart);
+        let cudart = self.cudart(id).map(LinkItem::Cudart);
         let mut line = Vec::new();
         line.extend(node.is_rdc().then_some(LinkItem::Objects));
         line.extend(own_link.then_some(LinkItem::LinkObject));
@@ -282,14 +275,14 @@ impl<'g> LinkPlan<'g> {
         };
         line.extend(
             owns.iter()
-                .filter(|&&lib| lib != at)
+                .filter(|&&lib| lib != id)
                 .map(|&lib| archive(lib)),
         );
         line.extend(&middles);
         line.extend(cudart);
         let mut final_line = Vec::new();
         if *role == Role::Split {
-            final_line.extend([LinkItem::LinkObject, LinkItem::Middle(at)]);
+            final_line.extend([LinkItem::LinkObject, LinkItem::Middle(id)]);
             final_line.extend(middles);
             final_line.extend(cudart);
         }
@@ -297,23 +290,23 @@ impl<'g> LinkPlan<'g> {
     }
 
     /// The runtime that an image is linked with: the one it says, else that of its libraries.
-    fn cudart(&self, at: usize) -> Option<Cudart> {
-        let own = self.nodes()[at].cudart;
+    fn cudart(&self, id: NodeId) -> Option<Cudart> {
+        let own = self.node(id).cudart;
         own.or_else(|| {
-            let mut members = self.walk.members(at).into_iter();
-            members.find_map(|member| self.nodes()[member].cudart)
+            let mut members = self.walk.members(id).into_iter();
+            members.find_map(|member| self.node(member).cudart)
         })
     }
 
     /// A node's name with what stands for its device link: `A_final`, or `exe`.
-    pub(super) fn link_name(&self, at: usize) -> String {
-        let node = &self.nodes()[at];
+    pub(super) fn link_name(&self, id: NodeId) -> String {
+        let node = self.node(id);
         let suffix = if node.is_split() { "_final" } else { "" };
         format!("{}{suffix}", node.name)
     }
 
     /// Whether a node can be opened, or started, by itself.
-    pub(super) fn is_root(&self, at: usize) -> bool {
-        self.nodes()[at].form == NodeForm::Bin
+    pub(super) fn is_root(&self, id: NodeId) -> bool {
+        self.node(id).form == NodeForm::Bin
     }
 }

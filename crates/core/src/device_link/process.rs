@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use super::graph::NodeId;
 use super::plan::{LinkPlan, Role};
 use crate::diag::{
     DUPLICATE_DEVICE_LINK, DUPLICATE_DEVICE_OBJECTS, Diagnostic, INCOMPLETE_DEVICE_LINK,
     MISSING_DEVICE_LINK, MIXED_CUDART, UNSHARED_DEVICE_GLOBALS, listing,
 };
+use crate::ids::IndexVec;
 use crate::manifest::Cudart;
 
-/// What is wrong with some libraries. Sorted as it is told.
+/// Kind of a fault, in report order.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 enum Fault {
     TwoLinks,
@@ -21,46 +23,61 @@ enum Fault {
     Isolated,
 }
 
-/// One thing that is wrong: what, in which images, of which libraries.
-type Finding = (Fault, Vec<usize>, Vec<usize>);
+/// A fault and the images that it concerns.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ImageFault {
+    fault: Fault,
+    images: Vec<NodeId>,
+}
 
-/// All processes of a plan; what is wrong in several is told once.
-pub(super) fn check(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
+impl ImageFault {
+    fn new(fault: Fault, images: Vec<NodeId>) -> Self {
+        Self { fault, images }
+    }
+}
+
+/// A fault of some images, and the libraries that have it there.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    at: ImageFault,
+    members: Vec<NodeId>,
+}
+
+/// Checks all processes of a plan; a fault that several have is reported once.
+pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
+    let graph = &plan.walk.graph;
     let mut processes = Processes {
         plan,
-        links: (0..plan.nodes().len())
-            .map(|at| link_of(plan, at))
-            .collect(),
-        members: vec![None; plan.nodes().len()],
-        visited: vec![false; plan.nodes().len()],
+        links: graph.ids().map(|id| link_of_image(plan, id)).collect(),
+        members: graph.table(None),
+        visited: graph.table(false),
         found: BTreeMap::new(),
     };
     // Programs first; then what nothing starts, links or opens: its program is not in the graph.
-    let count = plan.nodes().len();
-    let mut led_to = vec![false; count];
-    for at in 0..count {
-        let inside = plan.walk.inside(at);
-        let opened = inside.opened.iter().map(|(to, _)| to);
+    let mut led_to = graph.table(false);
+    for id in graph.ids() {
+        let inside = plan.walk.inside(id);
+        let opened = inside.opened.iter().map(|open| &open.to);
         inside
             .linked
             .iter()
             .chain(opened)
             .for_each(|&to| led_to[to] = true);
     }
-    let judge = |processes: &mut Processes<'_, '_>, wanted: &dyn Fn(usize) -> bool| {
-        // Asked of all before the first is judged: what is found must not depend on their order.
+    let check = |processes: &mut Processes<'_, '_>, wanted: &dyn Fn(NodeId) -> bool| {
+        // Selected before the first is checked: the findings must not depend on their order.
         let visited = processes.visited.clone();
-        let roots = (0..count).filter(|&at| !visited[at] && wanted(at));
-        roots.for_each(|at| processes.judge(at));
+        let roots = graph.ids().filter(|&id| !visited[id] && wanted(id));
+        roots.for_each(|id| processes.check(id));
     };
-    let ends = |at: usize| plan.nodes()[at].is_terminal();
-    judge(&mut processes, &|at| plan.is_root(at));
-    judge(&mut processes, &|at| ends(at) && !led_to[at]);
-    judge(&mut processes, &ends);
-    processes.tell()
+    let is_terminal = |id: NodeId| plan.node(id).is_terminal();
+    check(&mut processes, &|id| plan.is_root(id));
+    check(&mut processes, &|id| is_terminal(id) && !led_to[id]);
+    check(&mut processes, &is_terminal);
+    processes.into_diagnostics()
 }
 
-fn link_of(plan: &LinkPlan<'_>, image: usize) -> Option<usize> {
+fn link_of_image(plan: &LinkPlan<'_>, image: NodeId) -> Option<NodeId> {
     match plan.role(image) {
         Role::UseFinal(top) => Some(top),
         Role::OwnLink(_) | Role::Prelinked => Some(image),
@@ -68,34 +85,42 @@ fn link_of(plan: &LinkPlan<'_>, image: usize) -> Option<usize> {
     }
 }
 
-/// What stands with `key` in a sorted list, and all with it.
-fn of(pairs: &[(usize, usize)], key: usize) -> Vec<usize> {
-    let from = pairs.partition_point(|(other, _)| *other < key);
-    let same = pairs[from..].iter().take_while(|(other, _)| *other == key);
-    same.map(|(_, value)| *value).collect()
+/// A library in an image: in its device link, or among the objects that it holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Occurrence {
+    member: NodeId,
+    image: NodeId,
+}
+
+/// The images of a library, from a sorted list.
+fn images_with(occurrences: &[Occurrence], member: NodeId) -> Vec<NodeId> {
+    let from = occurrences.partition_point(|other| other.member < member);
+    let same = occurrences[from..].iter();
+    let same = same.take_while(|other| other.member == member);
+    same.map(|occurrence| occurrence.image).collect()
 }
 
 struct Processes<'p, 'g> {
     plan: &'p LinkPlan<'g>,
     /// The device link that comes with each image: its own, or the final that it uses.
-    links: Vec<Option<usize>>,
-    /// What the device links of libraries are over, once asked for.
-    members: Vec<Option<Vec<usize>>>,
-    visited: Vec<bool>,
-    /// And the programs that have it.
-    found: BTreeMap<Finding, Vec<usize>>,
+    links: IndexVec<NodeId, Option<NodeId>>,
+    /// The inputs of each library's device link, once they were needed.
+    members: IndexVec<NodeId, Option<Vec<NodeId>>>,
+    visited: IndexVec<NodeId, bool>,
+    /// The findings, and the programs that have each.
+    found: BTreeMap<Finding, Vec<NodeId>>,
 }
 
 /// The images of a process and its device links: images that have one, or whose final does.
 struct Process {
-    images: Vec<usize>,
-    links: Vec<usize>,
+    images: Vec<NodeId>,
+    links: Vec<NodeId>,
 }
 
 impl Processes<'_, '_> {
-    fn process(&mut self, root: usize) -> Process {
-        let count = self.plan.nodes().len();
-        let (mut seen, mut linked) = (vec![false; count], vec![false; count]);
+    fn process(&mut self, root: NodeId) -> Process {
+        let graph = &self.plan.walk.graph;
+        let (mut seen, mut linked) = (graph.table(false), graph.table(false));
         seen[root] = true;
         let (mut images, mut links) = (vec![root], Vec::new());
         let mut next = 0;
@@ -105,14 +130,14 @@ impl Processes<'_, '_> {
             let opened = inside.opened.iter();
             let finals = opened
                 .clone()
-                .filter(|(_, r#final)| *r#final)
-                .map(|(to, _)| *to);
+                .filter(|open| open.r#final)
+                .map(|open| open.to);
             for link in self.links[image].into_iter().chain(finals) {
                 if !std::mem::replace(&mut linked[link], true) {
                     links.push(link);
                 }
             }
-            for to in inside.linked.iter().chain(opened.map(|(to, _)| to)) {
+            for to in inside.linked.iter().chain(opened.map(|open| &open.to)) {
                 if !std::mem::replace(&mut seen[*to], true) {
                     images.push(*to);
                 }
@@ -124,121 +149,121 @@ impl Processes<'_, '_> {
         Process { images, links }
     }
 
-    fn judge(&mut self, root: usize) {
+    fn check(&mut self, root: NodeId) {
         let plan = self.plan;
         let process = self.process(root);
-        // Of each library: the device links over it, and the images that hold its objects.
+        // Each library in the device links over it, and in the images that hold its objects.
         let (mut linked, mut held) = (Vec::new(), Vec::new());
+        let occurrence = |member, image| Occurrence { member, image };
         for &link in &process.links {
             // A program's own link is of no use to another process.
             if plan.is_root(link) {
-                linked.extend(
-                    plan.walk
-                        .members(link)
-                        .into_iter()
-                        .map(|member| (member, link)),
-                );
+                let members = plan.walk.members(link).into_iter();
+                linked.extend(members.map(|member| occurrence(member, link)));
                 continue;
             }
             let members = self.members[link].get_or_insert_with(|| plan.walk.members(link));
-            linked.extend(members.iter().map(|&member| (member, link)));
+            linked.extend(members.iter().map(|&member| occurrence(member, link)));
         }
         for &image in &process.images {
             let owns = &plan.walk.inside(image).owns;
-            held.extend(owns.iter().map(|&member| (member, image)));
+            held.extend(owns.iter().map(|&member| occurrence(member, image)));
         }
         linked.sort_unstable();
         held.sort_unstable();
-        let mut faults: BTreeMap<(Fault, Vec<usize>), Vec<usize>> = BTreeMap::new();
-        for same in linked.chunk_by(|a, b| a.0 == b.0) {
-            let member = same[0].0;
-            for fault in self.linked(&of(same, member), &of(&held, member)) {
+        let mut faults: BTreeMap<ImageFault, Vec<NodeId>> = BTreeMap::new();
+        for same in linked.chunk_by(|a, b| a.member == b.member) {
+            let member = same[0].member;
+            for fault in self.check_links(&images_with(same, member), &images_with(&held, member)) {
                 faults.entry(fault).or_default().push(member);
             }
         }
-        for same in held.chunk_by(|a, b| a.0 == b.0) {
-            let member = same[0].0;
-            for fault in self.held(&of(same, member), &of(&linked, member)) {
+        for same in held.chunk_by(|a, b| a.member == b.member) {
+            let member = same[0].member;
+            for fault in
+                self.check_holders(&images_with(same, member), &images_with(&linked, member))
+            {
                 faults.entry(fault).or_default().push(member);
             }
         }
-        if let Some((fault, images)) = self.runtimes(&process) {
-            faults.insert((fault, images), Vec::new());
+        if let Some(fault) = self.check_runtimes(&process) {
+            faults.insert(fault, Vec::new());
         }
-        for ((fault, images), members) in faults {
-            let roots = self.found.entry((fault, images, members)).or_default();
+        for (at, members) in faults {
+            let roots = self.found.entry(Finding { at, members }).or_default();
             roots.push(root);
         }
     }
 
-    fn open(&self, images: &[usize]) -> Vec<usize> {
-        let open = |&&at: &&usize| !self.plan.nodes()[at].is_closed();
+    fn open_images(&self, images: &[NodeId]) -> Vec<NodeId> {
+        let open = |&&at: &&NodeId| !self.plan.node(at).is_closed();
         images.iter().filter(open).copied().collect()
     }
 
     /// What is wrong with the device links over a library, given the images that hold it.
-    fn linked(&self, links: &[usize], held: &[usize]) -> Vec<(Fault, Vec<usize>)> {
+    fn check_links(&self, links: &[NodeId], held: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
-        let open = self.open(links);
+        let open = self.open_images(links);
         // The symbols of a closed image meet no others: it is a world of its own.
         if open.len() > 1 {
-            faults.push((Fault::TwoLinks, open.clone()));
+            faults.push(ImageFault::new(Fault::TwoLinks, open.clone()));
         }
         if links.len() > open.len() && links.len() > 1 {
-            faults.push((Fault::Isolated, links.to_vec()));
+            faults.push(ImageFault::new(Fault::Isolated, links.to_vec()));
         }
-        let open_holds = !self.open(held).is_empty();
+        let open_holds = !self.open_images(held).is_empty();
         for &link in links {
-            let closed = self.plan.nodes()[link].is_closed();
+            let closed = self.plan.node(link).is_closed();
             if if closed {
                 held.binary_search(&link).is_err()
             } else {
                 !open_holds
             } {
-                faults.push((Fault::Ghost, vec![link]));
+                faults.push(ImageFault::new(Fault::Ghost, vec![link]));
             }
         }
         faults
     }
 
     /// What is wrong with the images that hold a library, given the device links over it.
-    fn held(&self, images: &[usize], links: &[usize]) -> Vec<(Fault, Vec<usize>)> {
+    fn check_holders(&self, images: &[NodeId], links: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
-        let (open, open_links) = (self.open(images), self.open(links));
-        // If all of them are linked too, it was told as two device links.
+        let (open, open_links) = (self.open_images(images), self.open_images(links));
+        // If all of them are linked too, two device links were reported.
         if open.len() > 1
             && !open
                 .iter()
                 .all(|image| open_links.binary_search(image).is_ok())
         {
-            faults.push((Fault::DuplicateObjects, open));
+            faults.push(ImageFault::new(Fault::DuplicateObjects, open));
         }
         for &image in images {
-            let closed = self.plan.nodes()[image].is_closed();
+            let closed = self.plan.node(image).is_closed();
             if if closed {
                 links.binary_search(&image).is_err()
             } else {
                 open_links.is_empty()
             } {
-                faults.push((Fault::NeverLinked, vec![image]));
+                faults.push(ImageFault::new(Fault::NeverLinked, vec![image]));
             }
         }
         faults
     }
 
     /// The first two nodes of the process with different runtimes.
-    fn runtimes(&self, process: &Process) -> Option<(Fault, Vec<usize>)> {
-        let mut first: Option<(usize, Cudart)> = None;
+    fn check_runtimes(&self, process: &Process) -> Option<ImageFault> {
+        let mut first: Option<(NodeId, Cudart)> = None;
         for &image in &process.images {
-            for &at in &self.plan.walk.inside(image).nodes {
-                let kind = self.plan.nodes()[at].cudart;
+            for &id in &self.plan.walk.inside(image).nodes {
+                let kind = self.plan.node(id).cudart;
                 let Some(kind) = kind.filter(|kind| *kind != Cudart::None) else {
                     continue;
                 };
                 match first {
-                    None => first = Some((at, kind)),
+                    None => first = Some((id, kind)),
                     Some((one, other)) if other != kind => {
-                        return Some((Fault::Runtime(other, kind), vec![one, at]));
+                        let fault = Fault::Runtime(other, kind);
+                        return Some(ImageFault::new(fault, vec![one, id]));
                     }
                     Some(_) => {}
                 }
@@ -247,23 +272,25 @@ impl Processes<'_, '_> {
         None
     }
 
-    fn tell(self) -> Vec<Diagnostic> {
+    fn into_diagnostics(self) -> Vec<Diagnostic> {
         let plan = self.plan;
         let found = self.found.into_iter();
         found
-            .map(|(finding, roots)| tell(plan, finding, &roots))
+            .map(|(finding, roots)| diagnostic(plan, finding, &roots))
             .collect()
     }
 }
 
-fn tell(plan: &LinkPlan<'_>, (fault, images, members): Finding, roots: &[usize]) -> Diagnostic {
-    let net = &plan.walk.net;
+fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagnostic {
+    let Finding { at, members } = finding;
+    let ImageFault { fault, images } = at;
+    let graph = &plan.walk.graph;
     let quoted = |names: Vec<&str>| {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         listing(&quoted)
     };
-    let (m, holders) = (quoted(net.names(&members)), quoted(net.names(&images)));
-    let (root, links) = (quoted(net.names(roots)), {
+    let (m, holders) = (quoted(graph.names(&members)), quoted(graph.names(&images)));
+    let (root, links) = (quoted(graph.names(roots)), {
         let names: Vec<String> = images.iter().map(|&at| plan.link_name(at)).collect();
         quoted(names.iter().map(String::as_str).collect())
     });
@@ -297,9 +324,9 @@ fn tell(plan: &LinkPlan<'_>, (fault, images, members): Finding, roots: &[usize])
             &MIXED_CUDART,
             format!(
                 "in {root}, `{}` uses the {} CUDA runtime, `{}` the {} one",
-                net.name(images[0]),
+                graph.name(images[0]),
                 one.word(),
-                net.name(images[1]),
+                graph.name(images[1]),
                 other.word()
             ),
         )
@@ -310,7 +337,7 @@ fn tell(plan: &LinkPlan<'_>, (fault, images, members): Finding, roots: &[usize])
         ),
     };
     match images.first() {
-        Some(&image) => plan.nodes()[image].placed(diagnostic),
+        Some(&image) => plan.node(image).with_origin(diagnostic),
         None => diagnostic,
     }
 }

@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 
-use super::graph::{Kind, NodeForm};
+use super::graph::{Kind, NodeForm, NodeId};
 use super::plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
+use crate::ids::Id;
 
 impl LinkPlan<'_> {
     /// The whole plan, a line a node.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for planned in self.all() {
-            let name = &self.nodes()[planned.node].name;
+            let name = self.walk.graph.name(planned.node);
             let _ = writeln!(text, "{name}: {}", self.summary(&planned));
         }
         text
@@ -18,11 +19,11 @@ impl LinkPlan<'_> {
 
     /// What is planned for one node, in one line.
     pub fn summary(&self, planned: &Planned) -> String {
-        let names = |nodes: &[usize]| self.walk.net.names(nodes).join(" ");
+        let names = |nodes: &[NodeId]| self.walk.graph.names(nodes).join(" ");
         let shared = || {
             let below = self.walk.below(planned.node).into_iter();
-            let shared = below.filter(|&at| self.nodes()[at].is_split());
-            shared.collect::<Vec<usize>>()
+            let shared = below.filter(|&at| self.node(at).is_split());
+            shared.collect::<Vec<NodeId>>()
         };
         let inputs = names(&planned.inputs);
         let mut text = match &planned.role {
@@ -52,7 +53,7 @@ impl LinkPlan<'_> {
                 let middles = names(&shared());
                 format!(
                     "USE-FINAL {}_final, then middles {middles}",
-                    self.nodes()[*top].name
+                    self.walk.graph.name(*top)
                 )
             }
             Role::OwnLink(why) => {
@@ -84,7 +85,7 @@ impl LinkPlan<'_> {
             Why::DeviceCode => "has RDC code".to_owned(),
             Why::StaticBelow => "static RDC below".to_owned(),
             Why::MostDerived(several) => {
-                let names = self.walk.net.names(several).join(" ");
+                let names = self.walk.graph.names(several).join(" ");
                 format!("{} most derived: {names}", several.len())
             }
         }
@@ -92,7 +93,7 @@ impl LinkPlan<'_> {
 
     /// The libraries of a host link, as file names.
     fn line_words(&self, line: &[LinkItem]) -> String {
-        let name = |at: &usize| self.walk.net.name(*at);
+        let name = |at: &NodeId| self.walk.graph.name(*at);
         let words = line.iter().filter_map(|item| match item {
             LinkItem::Archive(at) | LinkItem::WholeArchive(at) => Some(format!("{}.a", name(at))),
             LinkItem::Middle(at) => Some(format!("{}_middle", name(at))),
@@ -108,7 +109,7 @@ impl LinkPlan<'_> {
     pub fn to_dot(&self) -> String {
         let mut text = String::from("digraph device_link {\n  node [fontname=\"sans-serif\"];\n");
         for planned in self.all() {
-            let (at, node) = (planned.node, &self.nodes()[planned.node]);
+            let (at, node) = (planned.node.index(), self.node(planned.node));
             let shape = match node.form {
                 NodeForm::Static | NodeForm::Object if node.kind == Kind::Interface => "plaintext",
                 NodeForm::Static | NodeForm::Object => "box",
@@ -118,7 +119,7 @@ impl LinkPlan<'_> {
             };
             let mut label = format!("{}\n{}", node.name, planned.role.rule());
             if !planned.inputs.is_empty() {
-                let names = self.walk.net.names(&planned.inputs).join(" ");
+                let names = self.walk.graph.names(&planned.inputs).join(" ");
                 let _ = write!(label, "\ndlink[{names}]");
             }
             let own = matches!(
@@ -134,15 +135,17 @@ impl LinkPlan<'_> {
                 text,
                 "  n{at} [label={label} shape={shape} style=\"{style}\" fillcolor=\"#d9ead3\"];"
             );
-            for (link, to) in node.links.iter().zip(&self.walk.net.links[at]) {
+            for (link, to) in node.links.iter().zip(&self.walk.graph.links[planned.node]) {
                 let dashed = if link.private { " [style=dashed]" } else { "" };
-                let _ = writeln!(text, "  n{at} -> n{to}{dashed};");
+                let _ = writeln!(text, "  n{at} -> n{}{dashed};", to.index());
             }
-            for (to, r#final) in &self.walk.net.opens[at] {
-                let label = if *r#final { "opens final" } else { "opens" };
+            for open in &self.walk.graph.opens[planned.node] {
+                let to = open.to.index();
+                let label = if open.r#final { "opens final" } else { "opens" };
                 let _ = writeln!(text, "  n{at} -> n{to} [style=dotted label=\"{label}\"];");
             }
             if let Role::UseFinal(top) = planned.role {
+                let top = top.index();
                 let _ = writeln!(text, "  n{at} -> n{top} [style=bold label=\"final\"];");
             }
         }

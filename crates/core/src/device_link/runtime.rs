@@ -6,9 +6,9 @@ use crate::diag::{Diagnostic, INVALID_VALUE};
 /// A library with `type = "shared"` and a runtime of its own.
 #[must_use]
 pub fn static_runtime(library: &str) -> Diagnostic {
-    let message = format!("device-link.{library} has form = \"shared\" and cudart = \"static\"");
+    let message = format!("device-link.{library} has type = \"shared\" and cudart = \"static\"");
     let help = "a static CUDA runtime in each shared library knows only what that one registers: \
-                leave `cudart` out, or write form = \"static\"";
+                leave `cudart` out, or write type = \"static\"";
     Diagnostic::error(&INVALID_VALUE, message).help(help)
 }
 
@@ -16,10 +16,10 @@ pub fn static_runtime(library: &str) -> Diagnostic {
 #[must_use]
 pub fn hidden_stubs(library: &str) -> Diagnostic {
     let message = format!(
-        "device-link.{library} has form = \"shared\", and the stubs of the CUDA runtime are static: \
+        "device-link.{library} has type = \"shared\", and the stubs of the CUDA runtime are static: \
          they are hidden in the program, where the library cannot call them"
     );
-    let help = "write form = \"shared\" in the [stub.*] tables of this package, or of one that this \
+    let help = "write type = \"shared\" in the [stub.*] tables of this package, or of one that this \
                 package depends on and that provides them; or leave [stub.cudart] out, and the library \
                 needs the toolkit's libcudart.so";
     Diagnostic::error(&INVALID_VALUE, message).help(help)

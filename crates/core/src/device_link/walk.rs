@@ -1,42 +1,43 @@
 //! What is reached from a node, in which order, and what of it lies inside its image.
 
-use super::graph::Net;
+use super::graph::{NodeId, ResolvedGraph, ResolvedOpen};
+use crate::ids::IndexVec;
 
 /// What lies inside an image, and what it leads to.
 #[derive(Default)]
 pub(super) struct Inside {
     /// The relocatable code that it holds, its own first.
-    pub owns: Vec<usize>,
+    pub owns: Vec<NodeId>,
     /// All nodes that became a part of it, itself first.
-    pub nodes: Vec<usize>,
+    pub nodes: Vec<NodeId>,
     /// The images that it is linked with.
-    pub linked: Vec<usize>,
-    /// The images that its code opens; and whether the final is opened.
-    pub opened: Vec<(usize, bool)>,
+    pub linked: Vec<NodeId>,
+    /// The images that its code opens.
+    pub opened: Vec<ResolvedOpen>,
 }
 
 /// A depth-first walk, as a list: each node before all that it leads to, and where that leaves a
 /// choice, in the order of declaration. Without recursion: graphs may be deep.
 fn dependents_first<'a>(
-    count: usize,
-    start: usize,
-    next: impl Fn(usize) -> &'a [usize],
-    enters: impl Fn(usize) -> bool,
-) -> Vec<usize> {
-    let mut seen = vec![false; count];
+    graph: &ResolvedGraph<'_>,
+    start: NodeId,
+    next: impl Fn(NodeId) -> &'a [NodeId],
+    enters: impl Fn(NodeId) -> bool,
+) -> Vec<NodeId> {
+    let mut seen = graph.table(false);
     let mut order = Vec::new();
     // Followed from the last edge to the first: read backwards, the order of leaving a node is
     // then the wanted one.
     let mut path = vec![(start, next(start).len())];
     seen[start] = true;
-    while let Some((at, left)) = path.last_mut() {
+    while let Some((id, left)) = path.last_mut() {
         let Some(rest) = left.checked_sub(1) else {
-            order.push(*at);
+            order.push(*id);
             path.pop();
             continue;
         };
         *left = rest;
-        let to = next(*at)[rest];
+        let to = next(*id)[rest];
         if !seen[to] && enters(to) {
             seen[to] = true;
             path.push((to, next(to).len()));
@@ -48,109 +49,111 @@ fn dependents_first<'a>(
 
 /// A graph, with what lies inside each of its images.
 pub(super) struct Walk<'g> {
-    pub net: Net<'g>,
-    inside: Vec<Inside>,
+    pub graph: ResolvedGraph<'g>,
+    inside: IndexVec<NodeId, Inside>,
 }
 
 impl<'g> Walk<'g> {
-    pub fn new(net: Net<'g>) -> Self {
-        let inside = (0..net.nodes.len()).map(|at| inside(&net, at)).collect();
-        Self { net, inside }
+    pub fn new(graph: ResolvedGraph<'g>) -> Self {
+        let inside = graph.ids().map(|id| inside(&graph, id)).collect();
+        Self { graph, inside }
     }
 
     /// Of an image.
-    pub fn inside(&self, image: usize) -> &Inside {
+    pub fn inside(&self, image: NodeId) -> &Inside {
         &self.inside[image]
     }
 
-    /// Where the way to device code leads from `at`. What has its own device link hides what lies
+    /// Where the way to device code leads from `id`. What has its own device link hides what lies
     /// inside it, and leads on to what it is linked with.
-    fn next(&self, root: usize, at: usize) -> &[usize] {
-        if at != root && self.net.nodes[at].is_opaque() {
-            &self.inside[at].linked
+    fn next(&self, root: NodeId, id: NodeId) -> &[NodeId] {
+        if id != root && self.graph.node(id).is_opaque() {
+            &self.inside[id].linked
         } else {
-            &self.net.links[at]
+            &self.graph.links[id]
         }
     }
 
-    /// Whether the way from `root` to device code goes through `at`.
-    fn enters(&self, root: usize, at: usize) -> bool {
-        !self.net.nodes[root].is_closed() || absorbs(&self.net, root, at)
+    /// Whether the way from `root` to device code goes through `id`.
+    fn enters(&self, root: NodeId, id: NodeId) -> bool {
+        !self.graph.node(root).is_closed() || absorbs(&self.graph, root, id)
     }
 
     /// All nodes that `root` reaches, itself first, dependents before dependencies.
-    pub fn reached(&self, root: usize) -> Vec<usize> {
-        let next = |at| self.next(root, at);
-        dependents_first(self.net.nodes.len(), root, next, |at| self.enters(root, at))
+    pub fn reached(&self, root: NodeId) -> Vec<NodeId> {
+        let next = |id| self.next(root, id);
+        dependents_first(&self.graph, root, next, |id| self.enters(root, id))
     }
 
     /// R: the relocatable code that `root` reaches and that has no device link yet.
-    pub fn below(&self, root: usize) -> Vec<usize> {
+    pub fn below(&self, root: NodeId) -> Vec<NodeId> {
         let mut reached = self.reached(root);
-        let nodes = self.net.nodes;
-        reached.retain(|&at| at != root && nodes[at].is_rdc() && !nodes[at].is_opaque());
+        reached.retain(|&id| {
+            let node = self.graph.node(id);
+            id != root && node.is_rdc() && !node.is_opaque()
+        });
         reached
     }
 
     /// S: what a device link for `root` is over.
-    pub fn members(&self, root: usize) -> Vec<usize> {
-        match &self.net.prelinked[root] {
+    pub fn members(&self, root: NodeId) -> Vec<NodeId> {
+        match &self.graph.prelinked[root] {
             Some(named) if !named.is_empty() => return named.clone(),
-            Some(_) if self.net.nodes[root].is_image() => return self.inside[root].owns.clone(),
+            Some(_) if self.graph.node(root).is_image() => return self.inside[root].owns.clone(),
             _ => {}
         }
         let mut members = self.below(root);
-        if self.net.nodes[root].is_rdc() {
+        if self.graph.node(root).is_rdc() {
             members.insert(0, root);
         }
         members
     }
 
     /// Top: those of `below` that no other one of them reaches.
-    pub fn most_derived(&self, root: usize, below: &[usize]) -> Vec<usize> {
-        let mut reached = vec![false; self.net.nodes.len()];
-        let mut open: Vec<usize> = below.to_vec();
-        while let Some(at) = open.pop() {
-            for &to in self.next(root, at) {
+    pub fn most_derived(&self, root: NodeId, below: &[NodeId]) -> Vec<NodeId> {
+        let mut reached = self.graph.table(false);
+        let mut open: Vec<NodeId> = below.to_vec();
+        while let Some(id) = open.pop() {
+            for &to in self.next(root, id) {
                 if !reached[to] && self.enters(root, to) {
                     reached[to] = true;
                     open.push(to);
                 }
             }
         }
-        below.iter().copied().filter(|&at| !reached[at]).collect()
+        below.iter().copied().filter(|&id| !reached[id]).collect()
     }
 }
 
-/// Whether `at` becomes a part of the image that reaches it.
-fn absorbs(net: &Net<'_>, image: usize, at: usize) -> bool {
-    let node = &net.nodes[at];
-    !node.is_image() || (net.nodes[image].is_closed() && node.is_split())
+/// Whether `id` becomes a part of the image that reaches it.
+fn absorbs(graph: &ResolvedGraph<'_>, image: NodeId, id: NodeId) -> bool {
+    let node = graph.node(id);
+    !node.is_image() || (graph.node(image).is_closed() && node.is_split())
 }
 
-fn inside(net: &Net<'_>, image: usize) -> Inside {
-    if !net.nodes[image].is_image() {
+fn inside(graph: &ResolvedGraph<'_>, image: NodeId) -> Inside {
+    if !graph.node(image).is_image() {
         return Inside::default();
     }
-    let next = |at: usize| net.links[at].as_slice();
-    let nodes = dependents_first(net.nodes.len(), image, next, |at| absorbs(net, image, at));
+    let next = |id: NodeId| graph.links[id].as_slice();
+    let nodes = dependents_first(graph, image, next, |id| absorbs(graph, image, id));
     let mut inside = Inside {
         owns: nodes
             .iter()
             .copied()
-            .filter(|&at| net.nodes[at].is_rdc())
+            .filter(|&id| graph.node(id).is_rdc())
             .collect(),
         ..Inside::default()
     };
-    let mut seen = vec![false; net.nodes.len()];
-    for &at in &nodes {
-        for &to in &net.links[at] {
-            if !absorbs(net, image, to) && !seen[to] {
+    let mut seen = graph.table(false);
+    for &id in &nodes {
+        for &to in &graph.links[id] {
+            if !absorbs(graph, image, to) && !seen[to] {
                 seen[to] = true;
                 inside.linked.push(to);
             }
         }
-        for open in &net.opens[at] {
+        for open in &graph.opens[id] {
             if !inside.opened.contains(open) {
                 inside.opened.push(*open);
             }

@@ -10,7 +10,7 @@ use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
 use crate::gates::Gates;
-use crate::manifest::values;
+use crate::spanned::values;
 use crate::symbols::SymbolList;
 
 const KEYS: [&str; 18] = [

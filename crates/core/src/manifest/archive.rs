@@ -1,6 +1,19 @@
 //! `[archive.<name>]`: a super-archive.
 
-use super::{RequiredFeatures, Spanned};
+use super::features::RequiredFeatures;
+use crate::define_id;
+use crate::ids::IndexVec;
+use crate::spanned::Spanned;
+
+define_id! {
+    /// Index of a layer in its archive.
+    pub struct LayerId;
+}
+
+define_id! {
+    /// Index of a view in its archive.
+    pub struct ViewId;
+}
 
 /// One `[archive.<name>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,11 +21,11 @@ pub struct Archive {
     /// Its name: that of its file, without `.a`.
     pub name: Spanned<String>,
     /// The layers that views have, in the order in which these name them.
-    pub layers: Vec<ArchiveLayer>,
+    pub layers: IndexVec<LayerId, ArchiveLayer>,
     /// The views, in the order of the file.
-    pub views: Vec<ArchiveView>,
-    /// The index of the view that ordinary tools see.
-    pub default_view: Option<usize>,
+    pub views: IndexVec<ViewId, ArchiveView>,
+    /// The view that ordinary tools see.
+    pub default_view: Option<ViewId>,
     /// Whether modules of bitcode are written without the processor that they were made for.
     pub canonical_bitcode: bool,
     /// Cargo features that turn it on.
@@ -34,8 +47,8 @@ pub struct ArchiveLayer {
 pub struct ArchiveView {
     /// Its name.
     pub name: Spanned<String>,
-    /// Indices of layers, in the order in which they are searched.
-    pub layers: Vec<usize>,
+    /// Its layers, in the order in which they are searched.
+    pub layers: Vec<LayerId>,
 }
 
 impl Archive {

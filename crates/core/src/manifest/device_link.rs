@@ -1,8 +1,10 @@
 //! `[device-link.<name>]`: a library of relocatable CUDA code.
 
-use super::{LibraryType, RequiredFeatures, Spanned};
+use super::features::RequiredFeatures;
+use super::library_type::LibraryType;
 use crate::arch::Arch;
 use crate::by_name::ByName;
+use crate::spanned::Spanned;
 
 /// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` count for its own sources and
 /// for those of every library that requires it.

@@ -9,12 +9,13 @@ mod policy;
 #[cfg(feature = "tools")]
 mod toolkit;
 
-use super::{Custom, LibraryType, Manifest, RequiredFeatures, Spanned, Stub};
+use super::{Custom, LibraryType, Manifest, RequiredFeatures, Stub};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
 use crate::library::{Codes, Out, is_id};
+use crate::spanned::Spanned;
 use crate::version::{HeaderVersion, Version};
 
 const LIBRARY_TYPES: [(&str, LibraryType); 2] = [

@@ -11,7 +11,8 @@ use crate::diag::{
 };
 use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
-use crate::manifest::{LibraryType, Manifest, Stub, values};
+use crate::manifest::{LibraryType, Manifest, Stub};
+use crate::spanned::values;
 use crate::target::Target;
 
 pub(super) struct Planner<'a> {

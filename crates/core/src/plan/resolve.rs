@@ -12,7 +12,8 @@ use crate::diag::{
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
 use crate::library::{Codes, Library, LoadName, Role};
-use crate::manifest::{Custom, Spanned, Stub, values};
+use crate::manifest::{Custom, Stub};
+use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
 use crate::symbols::SymbolList;
 

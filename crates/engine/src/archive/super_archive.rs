@@ -8,7 +8,8 @@ use gpustub_core::diag::{
     Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NONCANONICAL_BITCODE,
 };
 use gpustub_core::directives::Directive;
-use gpustub_core::manifest::{Archive, in_out_dir};
+use gpustub_core::ids::Id;
+use gpustub_core::manifest::{self, Archive, in_out_dir};
 use gpustub_superarchive::{
     CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Plan, Request, View,
     ViewId, WriteError,
@@ -115,12 +116,16 @@ fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
 pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     let views = archive.views.iter().map(|view| View {
         name: view.name.value.clone(),
-        layers: view.layers.iter().copied().map(LayerId).collect(),
+        layers: view
+            .layers
+            .iter()
+            .map(|layer| LayerId(layer.index()))
+            .collect(),
     });
     Request {
         layers,
         views: views.collect(),
-        default: archive.default_view.map(ViewId),
+        default: archive.default_view.map(|view| ViewId(view.index())),
     }
 }
 
@@ -245,7 +250,7 @@ pub(crate) fn build(
     let plan = Plan::new(&request).map_err(|error| {
         let told = refused(&request, &error).into_iter().map(|(view, one)| {
             let named = match view {
-                Some(view) => &archive.views[view.0].name,
+                Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                 None => &archive.name,
             };
             one.at(file, named.span.clone())

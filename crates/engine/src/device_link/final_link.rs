@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::device_link::{LinkItem, Planned, Role, plan};
+use gpustub_core::device_link::{LinkItem, NodeId, Planned, Role, plan};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::directives::Directive;
+use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
@@ -57,7 +58,7 @@ pub(super) fn link(
         let text = warning.to_string();
         directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
     }
-    let link = plan.planned(closure.len());
+    let link = plan.planned(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
     let members = match link.role {
@@ -65,7 +66,7 @@ pub(super) fn link(
         Role::UseFinal(top) => plan.inputs(top),
         _ => return Ok(()),
     };
-    let members: Vec<&Library> = members.into_iter().map(|at| &closure[at]).collect();
+    let members: Vec<&Library> = members.into_iter().map(|at| &closure[at.index()]).collect();
     // Not those that this run has just made: they are newer than its start, which cargo compares with.
     let made = |member: &&&Library| member.archive.starts_with(context.out);
     for member in members.iter().filter(|member| !made(member)) {
@@ -139,8 +140,8 @@ fn parts(
     };
     let lib = parts.lib.clone();
     std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the folder", &lib, &e))?;
-    let shared = |at: usize, is_final: bool| {
-        let library = &closure[at];
+    let shared = |at: NodeId, is_final: bool| {
+        let library = &closure[at.index()];
         shared::link_into(library, &lib)?;
         let (file, name) = match is_final {
             true => (&library.r#final, format!("{}_final", library.name)),
@@ -153,7 +154,7 @@ fn parts(
         match *item {
             LinkItem::Objects | LinkItem::LinkObject => {}
             LinkItem::Archive(at) | LinkItem::WholeArchive(at) => {
-                parts.archives.push(closure[at].archive.clone());
+                parts.archives.push(closure[at.index()].archive.clone());
             }
             LinkItem::Final(at) => parts.shared.push(shared(at, true)?),
             LinkItem::Middle(at) => parts.shared.push(shared(at, false)?),
@@ -300,7 +301,7 @@ fn reachable(
         _ => return Ok(()),
     };
     Err(Error::new(&INVALID_VALUE, problem).help(
-        "let one package that all of them depend on provide [stub.cudart] with form = \"shared\", the \
+        "let one package that all of them depend on provide [stub.cudart] with type = \"shared\", the \
          others say `provide = false`; or use no stub of cudart here",
     ))
 }

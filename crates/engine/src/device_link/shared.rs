@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
+use gpustub_core::ids::Id;
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 
@@ -88,17 +89,21 @@ impl SharedBuild<'_> {
         objects: &[PathBuf],
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
-        let library = &self.all[planned.node];
+        let library = &self.all[planned.node.index()];
         let (Some(middle), Some(r#final)) = (&library.middle, &library.r#final) else {
             return Ok(());
         };
         let lib = self.dir.join("lib");
         for item in &planned.final_line {
             if let LinkItem::Middle(at) = item {
-                link_into(&self.all[*at], &lib)?;
+                link_into(&self.all[at.index()], &lib)?;
             }
         }
-        let members: Vec<&Library> = planned.inputs.iter().map(|&at| &self.all[at]).collect();
+        let members: Vec<&Library> = planned
+            .inputs
+            .iter()
+            .map(|&at| &self.all[at.index()])
+            .collect();
         let link_dir = self.dir.join("finals").join(&library.name);
         let object = link_dir.join("device_link.o");
         let said = nvlink::link(self.nvcc, planned, &members, &link_dir, &object)?;
@@ -127,18 +132,24 @@ impl SharedBuild<'_> {
             match *item {
                 LinkItem::Objects => objects.iter().for_each(|object| line.file(object)),
                 LinkItem::LinkObject => line.file(link_object),
-                LinkItem::Archive(at) => line.file(&self.all[at].archive),
+                LinkItem::Archive(at) => line.file(&self.all[at.index()].archive),
                 LinkItem::WholeArchive(at) => {
                     line.args.push("-Wl,--whole-archive".into());
-                    line.file(&self.all[at].archive);
+                    line.file(&self.all[at.index()].archive);
                     line.args.push("-Wl,--no-whole-archive".into());
                 }
                 LinkItem::Middle(at) => {
-                    let file = self.all[at].middle.as_deref().unwrap_or(Path::new(""));
+                    let file = self.all[at.index()]
+                        .middle
+                        .as_deref()
+                        .unwrap_or(Path::new(""));
                     line.library(&lib, file);
                 }
                 LinkItem::Final(at) => {
-                    let file = self.all[at].r#final.as_deref().unwrap_or(Path::new(""));
+                    let file = self.all[at.index()]
+                        .r#final
+                        .as_deref()
+                        .unwrap_or(Path::new(""));
                     line.library(&lib, file);
                 }
                 LinkItem::Cudart(kind) => self.runtime(planned, kind, &mut line, directives)?,
@@ -155,9 +166,9 @@ impl SharedBuild<'_> {
         line: &mut Line,
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
-        let name = &self.all[planned.node].name;
+        let name = &self.all[planned.node.index()].name;
         let of_others = || {
-            let members = planned.inputs.iter().map(|&at| &self.all[at]);
+            let members = planned.inputs.iter().map(|&at| &self.all[at.index()]);
             let mut all = members.chain(self.all);
             all.find_map(|library| match &library.stubs {
                 Stubs::Shared(path) => Some(path),

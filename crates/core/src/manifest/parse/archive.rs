@@ -5,9 +5,11 @@ use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_KEY, UNKNOWN_LAYER, UNUSED_LAYER};
 use crate::fields;
+use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
 use crate::manifest::archive::{is_part_name, variable};
-use crate::manifest::{Archive, ArchiveLayer, ArchiveView, Spanned};
+use crate::manifest::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId};
+use crate::spanned::Spanned;
 use crate::suggest::nearest;
 
 const LAYERS_HELP: &str = "write layers = { common = [\"common.a\"] }";
@@ -60,8 +62,8 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
     }
 
     let declared = parts(decoder, &table, "views", &value.key_span, VIEWS_HELP);
-    let (mut layers, mut views) = (Vec::new(), Vec::new());
-    let mut used: ByName<usize> = ByName::new();
+    let (mut layers, mut views) = (IndexVec::new(), IndexVec::new());
+    let mut used: ByName<LayerId> = ByName::new();
     for part in declared? {
         let before = decoder.errors();
         let names = checked_strings(decoder, &part.table, &part.key, |_| None);
@@ -72,14 +74,14 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         }
         let mut of = Vec::new();
         for name in names {
-            if let Some(at) = used.get(&name.value) {
-                of.push(*at);
+            if let Some(id) = used.get(&name.value) {
+                of.push(*id);
             } else if let Some(layer) = all.iter().find(|layer| layer.name.value == name.value) {
-                used.insert(&name.value, layers.len());
-                of.push(layers.len());
-                layers.push(layer.clone());
+                let id = layers.push(layer.clone());
+                used.insert(&name.value, id);
+                of.push(id);
             } else {
-                unknown(decoder, &part.value, &name, &all);
+                unknown_layer(decoder, &part.value, &name, &all);
             }
         }
         let name = part.name();
@@ -97,11 +99,11 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         }
     }
 
-    let default = match table.get("default-view") {
-        Some(named) => default(decoder, &named, &views)?,
-        None => Some(0),
+    let default_view = match table.get("default-view") {
+        Some(named) => default_view(decoder, &named, &views)?,
+        None => Some(ViewId::from_index(0)),
     };
-    let canonical = match table.get("canonical-bitcode") {
+    let canonical_bitcode = match table.get("canonical-bitcode") {
         Some(value) => decoder.boolean(&value)?,
         None => false,
     };
@@ -113,8 +115,8 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         },
         layers,
         views,
-        default_view: default,
-        canonical_bitcode: canonical,
+        default_view,
+        canonical_bitcode,
         required_features,
     })
 }
@@ -171,7 +173,7 @@ fn parts<'a>(
     Some(parts)
 }
 
-fn unknown(
+fn unknown_layer(
     decoder: &mut Decoder<'_>,
     view: &Value<'_>,
     name: &Spanned<String>,
@@ -188,11 +190,11 @@ fn unknown(
 }
 
 /// The outer `None` is an error.
-fn default(
+fn default_view(
     decoder: &mut Decoder<'_>,
     value: &Value<'_>,
-    views: &[ArchiveView],
-) -> Option<Option<usize>> {
+    views: &IndexVec<ViewId, ArchiveView>,
+) -> Option<Option<ViewId>> {
     if value.is_boolean() {
         if decoder.boolean(value)? {
             let message = format!("`{}` takes the name of a view, or false", value.name);
@@ -206,7 +208,7 @@ fn default(
         decoder.mismatch(value, "a string, the name of a view, or false");
         return None;
     }
-    let names = views.iter().zip(0..);
-    let names: Vec<(&str, usize)> = names.map(|(v, at)| (v.name.value.as_str(), at)).collect();
+    let names = views.iter().map(|view| view.name.value.as_str());
+    let names: Vec<(&str, ViewId)> = names.zip(views.ids()).collect();
     decoder.one_of(value, &names).map(Some)
 }

@@ -9,7 +9,8 @@ use crate::decode::{Decoder, Table, Value};
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
 use crate::library::is_id;
-use crate::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType, SharedFiles, Spanned};
+use crate::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType, SharedFiles};
+use crate::spanned::Spanned;
 
 pub(super) const CUDARTS: [(&str, Cudart); 3] = [
     ("shared", Cudart::Shared),

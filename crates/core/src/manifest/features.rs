@@ -1,0 +1,36 @@
+//! Cargo features that tables of `GpuStub.toml` require.
+
+use crate::spanned::Spanned;
+
+/// Whether two names are one cargo feature for a build script, which sees features with `_` for `-` and
+/// in upper case.
+pub fn is_same_feature(a: &str, b: &str) -> bool {
+    let plain = |byte: u8| match byte.to_ascii_lowercase() {
+        b'_' => b'-',
+        byte => byte,
+    };
+    a.bytes().map(plain).eq(b.bytes().map(plain))
+}
+
+/// Cargo features of the package that must all be enabled for a table to take effect. Empty: the
+/// table is always in effect.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequiredFeatures(pub Vec<Spanned<String>>);
+
+impl RequiredFeatures {
+    /// Whether all of them are among the `enabled` features. The names are compared by [`is_same_feature`].
+    pub fn are_enabled<'a>(&self, enabled: impl IntoIterator<Item = &'a str>) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let enabled: Vec<&str> = enabled.into_iter().collect();
+        self.first_missing(|feature| enabled.iter().any(|other| is_same_feature(other, feature)))
+            .is_none()
+    }
+
+    /// The first feature that is not enabled.
+    pub fn first_missing(&self, is_enabled: impl Fn(&str) -> bool) -> Option<&str> {
+        let mut features = self.0.iter().map(|feature| feature.value.as_str());
+        features.find(|feature| !is_enabled(feature))
+    }
+}

@@ -1,0 +1,144 @@
+//! No files of a crate import from each other in a circle.
+
+mod modules;
+mod scan;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_tests::cargo::cargo;
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, repository};
+use modules::{Modules, circles};
+use serde_json::Value;
+
+/// Circles that are still there, by one file of each.
+const KNOWN_CIRCLES: [&str; 14] = [
+    "cargo-gpustub/src/cli.rs",
+    "cargo-gpustub/src/cmd/check.rs",
+    "cargo-gpustub/src/finalizer/mod.rs",
+    "crates/archive/src/lib.rs",
+    "crates/check/src/read.rs",
+    "crates/check/src/rules/device_link.rs",
+    "crates/headers/src/compare.rs",
+    "crates/object/src/definitions/bitcode/mod.rs",
+    "crates/object/src/definitions/mod.rs",
+    "crates/object/src/device.rs",
+    "crates/object/src/superarchive/layers.rs",
+    "crates/rpc-c/src/block.rs",
+    "gpustub-build/src/device_link/mod.rs",
+    "gpustub-build/src/lib.rs",
+];
+
+/// Root files of all libraries and programs of the workspace. Integration tests and benches are left
+/// out: their parts use helpers of the root file.
+fn roots() -> Result<Vec<PathBuf>> {
+    let mut command = cargo(&repository());
+    command.args(["metadata", "--format-version=1", "--no-deps", "--offline"]);
+    let metadata: Value = serde_json::from_str(&succeed(&mut command)?.stdout)?;
+    let packages = metadata["packages"].as_array().ok_or("no packages")?;
+    let targets = packages
+        .iter()
+        .filter_map(|package| package["targets"].as_array())
+        .flatten();
+    let kinds = ["lib", "rlib", "staticlib", "cdylib", "bin"];
+    let shipped = targets.filter(|target| {
+        let kind = target["kind"].as_array().into_iter().flatten();
+        kind.filter_map(Value::as_str)
+            .any(|kind| kinds.contains(&kind))
+    });
+    let files = shipped.filter_map(|target| target["src_path"].as_str());
+    Ok(files.map(PathBuf::from).collect())
+}
+
+#[test]
+fn no_crate_has_an_import_circle() -> Result<()> {
+    let mut found = BTreeSet::new();
+    for root in roots()? {
+        found.extend(circles(&Modules::read(&root)?.imports()));
+    }
+    let known = |circle: &BTreeSet<PathBuf>| {
+        let known = KNOWN_CIRCLES.map(|file| repository().join(file));
+        known.iter().any(|file| circle.contains(file))
+    };
+    let new: Vec<_> = found.iter().filter(|circle| !known(circle)).collect();
+    assert!(new.is_empty(), "{} circles: {new:#?}", new.len());
+    for file in KNOWN_CIRCLES {
+        let path = repository().join(file);
+        let is_found = found.iter().any(|circle| circle.contains(&path));
+        assert!(is_found, "{file} is in no circle any more: remove it");
+    }
+    Ok(())
+}
+
+/// The circles of a crate with these files, by file names.
+fn circles_of(files: &[(&str, &str)]) -> Result<Vec<String>> {
+    let directory = tempfile::tempdir()?;
+    for (name, text) in files {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().ok_or("no directory")?)?;
+        fs::write(path, text)?;
+    }
+    let modules = Modules::read(&directory.path().join(files[0].0))?;
+    let name = |file: &PathBuf| -> Result<String> {
+        let name: &Path = file.strip_prefix(directory.path())?;
+        Ok(name.display().to_string())
+    };
+    let circles = circles(&modules.imports());
+    let names = circles.iter().map(|circle| {
+        let names: Result<Vec<String>> = circle.iter().map(name).collect();
+        Ok(names?.join(" "))
+    });
+    names.collect()
+}
+
+#[test]
+fn circles_are_found_through_imports_paths_and_reexports() -> Result<()> {
+    let root = ("lib.rs", "mod a;\nmod b;\nmod c;\n");
+    for (a, b) in [
+        ("use crate::b::B; struct A;", "use crate::a::A; struct B;"),
+        (
+            "fn a() { crate::b::f() }",
+            "use super::a; fn f() { a::a() }",
+        ),
+        ("use super::c::B;", "use super::a::*; struct B(A);"),
+        ("use crate::c::b::B;", "struct B(super::a::A);"),
+        ("macro_rules! m { () => {} } use crate::b::B;", "m!();"),
+        (
+            "use crate::b::{self, X as _}; type T = b::B;",
+            "type B = Vec<crate::a::T>;",
+        ),
+    ] {
+        let a = format!("{a} pub struct A;");
+        let files = [
+            root,
+            ("a.rs", &a),
+            ("b.rs", b),
+            ("c.rs", "pub use super::b::{self, B};"),
+        ];
+        assert_eq!(circles_of(&files)?, ["a.rs b.rs"], "{a} {b}");
+    }
+    Ok(())
+}
+
+#[test]
+fn declaring_calling_and_reexporting_a_child_is_no_import() -> Result<()> {
+    let child = ("a/b.rs", "use super::Shared; pub struct B(Shared);");
+    let parent = "mod b; pub use b::B; pub struct Shared;";
+    let root = ("lib.rs", "mod a;");
+    let none: [&str; 0] = [];
+    assert_eq!(circles_of(&[root, ("a.rs", parent), child])?, none);
+    let tests = format!("{parent} #[cfg(test)] mod tests {{ fn t() {{ super::b::f() }} }}");
+    assert_eq!(circles_of(&[root, ("a.rs", &tests), child])?, none);
+    let text = format!("{parent} // super::b::f()\nconst X: &str = \"crate::a::b::f()\";");
+    assert_eq!(circles_of(&[root, ("a.rs", &text), child])?, none);
+    let calls = format!("{parent} fn f() {{ b::f() }}");
+    assert_eq!(circles_of(&[root, ("a.rs", &calls), child])?, none);
+    let uses = format!("{parent} fn f(_: B) {{}}");
+    assert_eq!(
+        circles_of(&[root, ("a.rs", &uses), child])?,
+        ["a/b.rs a.rs"]
+    );
+    Ok(())
+}
