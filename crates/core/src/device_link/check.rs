@@ -159,7 +159,7 @@ impl Links {
         let mut found = Vec::new();
         for (missing, at) in self.unseen {
             let message = format!(
-                "the device link of {} is not told of {}",
+                "the device link of {} does not receive {}",
                 listing(&plan.walk.net.names(&at)),
                 listing(&plan.walk.net.names(&missing))
             );
@@ -210,8 +210,8 @@ impl Links {
         }
         for at in self.no_machine_code {
             let message = format!("the device link of {} makes no machine code", links(&[at]));
-            let help = "add an `sm_` to `archs`: of PTX alone nothing is linked, and nvcc does not \
-                        say so";
+            let help = "add an `sm_` to `archs`: with only PTX nothing is linked, and nvcc reports \
+                        nothing";
             found.push(nodes[at].placed(Diagnostic::error(&MISSING_ARCH, message).help(help)));
         }
         found
