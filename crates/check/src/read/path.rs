@@ -10,7 +10,7 @@ pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
     } else if name.contains(&0) {
         Some("NUL byte in the member name: some unpackers use only the part before it")
     } else if std::str::from_utf8(name).is_err() {
-        Some("its name is not UTF-8 text")
+        Some("member name is not UTF-8")
     } else if name[0] == b'/' {
         Some("absolute member path")
     } else if name.split(|b| *b == b'/').any(|part| part == b"..") {
