@@ -200,9 +200,9 @@ fn unreadable() -> Result<()> {
     let printed = String::from_utf8(output.stderr)?;
     let printed: Vec<&str> = printed.lines().collect();
     let expected = [
-        "d/a.so: error[io-error]: cannot read it: Permission denied (os error 13)",
+        "d/a.so: error[io-error]: unreadable file or directory: Permission denied (os error 13)",
         "d/b.so: error[malformed-image]: the file is truncated: it ends before its ELF header",
-        "d/closed: error[io-error]: cannot read it: Permission denied (os error 13)",
+        "d/closed: error[io-error]: unreadable file or directory: Permission denied (os error 13)",
     ];
     if printed != expected || output.status.code() != Some(1) {
         return Err(format!("{} and printed {printed:#?}", output.status).into());

@@ -169,7 +169,7 @@ fn in_a_folder_whose_name_is_no_text_patterns_are_refused() {
     assert!(
         wrong[0]
             .message
-            .ends_with("a\\xFF\" cannot be told to cargo")
+            .ends_with("a\\xFF\" cannot be passed to cargo")
     );
 }
 

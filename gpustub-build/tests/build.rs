@@ -335,7 +335,7 @@ fn folders_that_cannot_be_used_are_named() {
     package.set("OUT_DIR", &file);
     let error = package.error();
     assert!(
-        error.contains("cannot create the folder") && error.contains("file/gpustub"),
+        error.contains("cannot create the directory") && error.contains("file/gpustub"),
         "{error}"
     );
 

@@ -161,8 +161,8 @@ fn folders_of_headers_have_to_be_there() {
     let package = package("folders", &manifest);
     fs::create_dir(package.dir.join("include")).unwrap();
     let start = format!(
-        "GpuStub.toml:5:28: error[io-error]: `include-dirs` of device-link.waves: there is no folder `incl`\n  \
-         help: it is relative to {};",
+        "GpuStub.toml:5:28: error[io-error]: `include-dirs` of device-link.waves: directory `incl` does not exist\n  \
+         help: the path is relative to {};",
         package.dir.display()
     );
     let error = package.error();
@@ -184,7 +184,7 @@ fn what_the_build_script_writes_is_compiled() {
         &package.error(),
         &[
             "GpuStub.toml:3:25: error[unmatched-sources]: `sources` of device-link.waves: `$OUT_DIR/cuda/*.cu` matches no file",
-            &format!("help: it is relative to {};", out.display()),
+            &format!("help: patterns are relative to {};", out.display()),
         ],
     );
     fs::create_dir_all(out.join("cuda")).unwrap();
@@ -214,7 +214,7 @@ fn what_the_build_script_writes_is_compiled() {
 #[test]
 fn of_what_is_required_and_off_the_feature_is_named() {
     let off = "[device-link.geometry]\ninclude-dirs = [\"cuda\"]\nrequired-features = [\"gpu\"]\n";
-    let says = "help: it follows the cargo feature `gpu` of its package, which is off";
+    let says = "help: the library requires the cargo feature `gpu` of its package, which is off";
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     expect(
         &package("off-here", &format!("{manifest}{off}")).error(),

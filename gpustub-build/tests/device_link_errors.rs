@@ -66,7 +66,7 @@ fn the_cause_comes_first_and_the_command_last() {
 fn of_a_header_the_library_is_named_that_has_it() {
     let says = "cuda/waves.cu:1:10: fatal error: geo/area.cuh: No such file or directory";
     let mut package = failing("header", MANIFEST, says);
-    let general = "help: `include-dirs = [\"…\"]` in [device-link.waves] (GpuStub.toml:2:14) names the folders";
+    let general = "help: `include-dirs = [\"…\"]` in [device-link.waves] (GpuStub.toml:2:14) names the directories";
     expect(&package.error(), &[says, general]);
 
     let dir = package.dir.clone();
@@ -162,8 +162,8 @@ fn names_that_nvcc_would_not_pass_on_are_refused() {
     for (name, said) in [
         (&b"a$(x).cu"[..], "cuda/a$(x).cu: `$` is in it"),
         (b"a`x`.cu", "cuda/a`x`.cu: ``` is in it"),
-        (b"a\xff.cu", "cuda/a\\xFF.cu\" cannot be told to cargo"),
-        (b"a\nb.cu", "cuda/a\\nb.cu\" cannot be told to cargo"),
+        (b"a\xff.cu", "cuda/a\\xFF.cu\" cannot be passed to cargo"),
+        (b"a\nb.cu", "cuda/a\\nb.cu\" cannot be passed to cargo"),
     ] {
         let path = cuda.join(OsStr::from_bytes(name));
         fs::write(&path, "").unwrap();

@@ -62,7 +62,7 @@ fn nothing_is_said_of_stripped_images_with_stubs() -> Result<()> {
     assert_eq!(
         check(&package)?,
         [
-            "app: error[stubs-in-static-executable]: it is linked statically, and its stubs cannot load the real libraries"
+            "app: error[stubs-in-static-executable]: stubs in a static executable cannot load the real libraries"
         ]
     );
     Ok(())
@@ -110,7 +110,7 @@ fn a_cudart_that_is_linked_in_is_found_in_stripped_images() -> Result<()> {
         link(dir.path(), &flags, &runtime, &package.join("_core.so"))?;
         assert_eq!(
             check(&package)?,
-            ["_core.so: warning[static-cudart]: a CUDA runtime is linked into it"],
+            ["_core.so: warning[static-cudart]: a static CUDA runtime is linked into this image"],
             "{version}"
         );
     }

@@ -139,33 +139,33 @@ const SETS: [(&str, &[&str]); 8] = [
     (
         "two-finals",
         &[
-            "liba_final.so: error[duplicate-device-link]: `b` is device-linked in it and in `libc_final.so`: a process registers one of them",
+            "liba_final.so: error[duplicate-device-link]: `b` is device-linked in this image and in `libc_final.so`; a process registers only one of the two",
         ],
     ),
     ("own-link", &[]),
     (
         "middles",
         &[
-            "liba.so: error[missing-device-link]: nothing that is loaded with it device-links `a`",
-            "libb.so: error[missing-device-link]: nothing that is loaded with it device-links `b`",
+            "liba.so: error[missing-device-link]: relocatable code of `a` has no device link in the process",
+            "libb.so: error[missing-device-link]: relocatable code of `b` has no device link in the process",
         ],
     ),
     (
         "wrong-arch",
         &[
-            "app: error[missing-arch]: it is device-linked for sm_90, without the code of `b`, which is for sm_80",
+            "app: error[missing-arch]: the device link for sm_90 lacks the code of `b`, which is compiled for sm_80",
         ],
     ),
     (
         "isolated",
         &[
-            "plugin_a.so: warning[unshared-device-globals]: `b` is in it and in `plugin_c.so`, a copy each: device variables are not shared",
+            "plugin_a.so: warning[unshared-device-globals]: `b` is linked into this image and into `plugin_c.so`; each copy has its own device globals",
         ],
     ),
     (
         "exporting",
         &[
-            "plugin_a.so: error[duplicate-device-link]: `b` is device-linked in it and in `plugin_c.so`: a process registers one of them",
+            "plugin_a.so: error[duplicate-device-link]: `b` is device-linked in this image and in `plugin_c.so`; a process registers only one of the two",
         ],
     ),
 ];
@@ -285,7 +285,10 @@ fn archives_that_hold_a_device_link_are_found() -> Result<()> {
         Ok(run(gpustub(&["check", "--message-format", "short"])?.arg(path))?.stderr)
     };
     assert_eq!(check(&good)?, "");
-    assert!(check(&bad)?.contains("libbad.a: warning[device-linked-archive]: it holds 1 object"));
+    assert!(
+        check(&bad)?
+            .contains("libbad.a: warning[device-linked-archive]: the archive contains 1 object")
+    );
     // What nvlink makes of each: nothing says that the second is left out.
     for (library, registers) in [("libgood.a", 1), ("libbad.a", 0)] {
         let link = work.device_link(&[library], "-arch=sm_80", "again.o")?;

@@ -43,7 +43,7 @@ fn arrows_go_down_only() -> Result<()> {
     allowed.insert("gpustub-manifests", vec![]);
     allowed.insert("gpustub-templates", vec![]);
     allowed.insert("gpustub", vec![]);
-    allowed.insert("gpustub-headers", vec![]);
+    allowed.insert("gpustub-cdecl", vec![]);
     allowed.insert("gpustub-core", core.to_vec());
     allowed.insert("gpustub-archive", vec![]);
     allowed.insert("gpustub-archive-c", vec!["gpustub-archive"]);
@@ -63,7 +63,7 @@ fn arrows_go_down_only() -> Result<()> {
         "gpustub-archive",
         "gpustub-check",
         "gpustub-engine",
-        "gpustub-headers",
+        "gpustub-cdecl",
         "gpustub-image",
         "gpustub-superarchive",
         "gpustub-core",

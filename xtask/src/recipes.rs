@@ -65,7 +65,7 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
     let mut recipes: BTreeMap<String, Recipe> = toml::from_str(include_str!("../recipes.toml"))
         .map_err(|e| format!("recipes.toml: {e}"))?;
     for (id, recipe) in &mut recipes {
-        if let Some(known) = gpustub_headers::Headers::of(id) {
+        if let Some(known) = gpustub_cdecl::Headers::of_library(id) {
             let default = |own: &mut Vec<Vec<String>>, known: &[Vec<String>]| {
                 if own.is_empty() {
                     *own = known.to_vec();
@@ -199,7 +199,7 @@ mod tests {
         let ids: Vec<_> = recipes.keys().map(String::as_str).collect();
         let shipped: Vec<_> = gpustub_core::library::Library::builtin_ids().collect();
         assert_eq!(ids, shipped);
-        let known = gpustub_headers::Headers::all().keys();
+        let known = gpustub_cdecl::Headers::all().keys();
         assert!(known.into_iter().all(|id| recipes.contains_key(id)));
         for (id, recipe) in &recipes {
             let sorted = recipe.exports.is_sorted_by(|a, b| a.version < b.version);

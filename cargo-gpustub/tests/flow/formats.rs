@@ -146,8 +146,7 @@ fn the_last_line_is_for_people() {
     assert_eq!(err, "     Checked 1 file: nothing found\n");
     // What was named is meant to be looked at.
     let (_, err) = ends(0, folder, &["check", "other/text"]);
-    let skipped =
-        "     Skipped other/text: it is no ELF file, wheel, crate, zip or tar.gz archive\n";
+    let skipped = "     Skipped other/text: not an ELF file, wheel, crate, zip or tar.gz archive\n";
     assert_eq!(
         err,
         format!("{skipped}     Checked 1 file: nothing found\n")
@@ -166,7 +165,7 @@ fn the_last_line_is_for_people() {
         .unwrap();
     }
     let (_, err) = ends(0, folder, &["check", "other"]);
-    let skipped = "other/a.dylib and 1 more: programs and libraries of macOS are not judged";
+    let skipped = "other/a.dylib and 1 more: programs and libraries of macOS are not checked";
     assert!(
         err.starts_with(&format!("     Skipped {skipped}\n")),
         "{err}"

@@ -228,7 +228,7 @@ fn allowances_end() {
     ends(0, folder, &on("2027-01-31"));
     let (_, err) = ends(1, folder, &on("2027-02-01"));
     assert!(
-        err.contains("its allowance in a/GpuStub.toml ended on 2027-01-31"),
+        err.contains("`[[policy.allow]]` in a/GpuStub.toml expired on 2027-01-31"),
         "{err}"
     );
     assert!(!err.contains("unused-allow"), "{err}");

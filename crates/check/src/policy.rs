@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
             RuleLevel::Deny => Level::Error,
         };
         if let Some((until, file)) = ended {
-            let note = format!("its allowance in {file} ended on {until}");
+            let note = format!("`[[policy.allow]]` in {file} expired on {until}");
             finding.help = Some(match finding.help {
                 Some(help) => format!("{help}; {note}"),
                 None => note,

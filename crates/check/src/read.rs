@@ -66,7 +66,7 @@ pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
         reader.add(package);
     } else if !kind.is_file() {
         // A pipe may never end, nor a device.
-        return Err(io::Error::other("it is neither a file nor a directory"));
+        return Err(io::Error::other("neither a file nor a directory"));
     } else {
         reader.named(File::open(path)?, path, name)?;
     }
@@ -140,7 +140,7 @@ fn foreign(head: &[u8]) -> Option<&'static str> {
         // IMAGE_DOS_HEADER has the place of the header proper at 60 (e_lfanew).
         [b'M', b'Z', ..] => {
             let at = usize::try_from(u32::from_le_bytes(four(60)?)).ok()?;
-            (four(at)? == *b"PE\0\0").then_some("programs and libraries of Windows are not judged")
+            (four(at)? == *b"PE\0\0").then_some("programs and libraries of Windows are not checked")
         }
         // mach-o/loader.h: MH_MAGIC and MH_MAGIC_64, in either order of bytes.
         [0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe] => Some(MACOS),
@@ -151,7 +151,7 @@ fn foreign(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-const MACOS: &str = "programs and libraries of macOS are not judged";
+const MACOS: &str = "programs and libraries of macOS are not checked";
 
 /// Where reading stands.
 struct Reader {
@@ -212,7 +212,7 @@ impl Reader {
                 let mut package = Package::new(name, Kind::File);
                 package.size = source.size();
                 if what == Format::Other {
-                    let message = "it is no ELF file, wheel, crate, zip or tar.gz archive";
+                    let message = "not an ELF file, wheel, crate, zip or tar.gz archive";
                     package.flaw("", FlawKind::Skipped, message.into());
                 }
                 self.member(&mut package, file.to_owned(), source)?;
@@ -290,7 +290,7 @@ impl Reader {
                     false => package.flaw(
                         &path,
                         FlawKind::Archive,
-                        "it lies in too many archives in archives, and was not looked at".into(),
+                        "skipped: too many archives inside each other".into(),
                     ),
                 }
                 Content::Other
@@ -312,8 +312,9 @@ impl Reader {
         package: &mut Package,
     ) -> io::Result<Content> {
         if source.size() > most.min(self.left.text) {
-            let message = "it is longer than any file of its name, and was not looked at";
-            package.flaw(path, FlawKind::Archive, message.into());
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let message = format!("skipped: larger than the limit for `{name}`");
+            package.flaw(path, FlawKind::Archive, message);
             return Ok(Content::Other);
         }
         let mut bytes = Vec::new();
@@ -391,7 +392,7 @@ impl Reader {
 }
 
 /// Why reading of an archive stopped.
-const TOO_MANY: &str = "it has more members than are looked at";
+const TOO_MANY: &str = "too many members: the rest was skipped";
 
 /// What is in an ELF file of this name; other bytes are of no interest.
 fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {

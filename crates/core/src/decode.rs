@@ -192,15 +192,13 @@ impl<'f> Decoder<'f> {
             self.error_with_help(
                 &UNSUPPORTED_FORMAT,
                 schema.span,
-                format!(
-                    "this file was written for a newer gpustub: schema {number}, this one reads 1"
-                ),
+                format!("unsupported schema {number}: this gpustub reads schema 1"),
                 "use a newer gpustub (in a build script: `cargo update -p gpustub-build`)",
             );
             return false;
         }
         if number != SCHEMA_VERSION {
-            let message = format!("there is no schema {number}");
+            let message = format!("unknown schema {number}");
             self.error_with_help(&INVALID_SCHEMA, schema.span, message, "write `schema = 1`");
         } else if top
             .inner

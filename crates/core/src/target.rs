@@ -41,7 +41,7 @@ impl Target {
             return Some(
                 Diagnostic::error(
                     &UNSUPPORTED_TARGET,
-                    format!("there are no trampolines for the target {}", self.triple),
+                    format!("unsupported target {}: no trampolines", self.triple),
                 )
                 .help(format!("supported are {}", SUPPORTED.join(", "))),
             );

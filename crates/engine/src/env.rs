@@ -99,7 +99,7 @@ impl Env {
         };
         value.into_string().map_err(|value| {
             Error::new(&IO_ERROR, format!("{name} is not valid UTF-8: {}", value.to_string_lossy()))
-                .help("cargo reads a build script's lines as UTF-8: move the folder, or set CARGO_TARGET_DIR to another")
+                .help("cargo reads a build script's lines as UTF-8: move the directory, or set CARGO_TARGET_DIR to another")
         })
     }
 

@@ -22,7 +22,7 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir).map_err(|e| Error::io("create the folder", dir, &e))?;
+        fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, &e))?;
     }
     let new = beside(path);
     fs::write(&new, bytes).map_err(|e| Error::io("write", &new, &e))?;
@@ -85,7 +85,7 @@ pub(crate) fn matching(
         true => pattern.to_owned(),
         false => format!("{escaped}/{pattern}"),
     };
-    let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is no pattern: {e}")))?;
+    let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is not a pattern: {e}")))?;
     let mut found = Vec::new();
     for path in paths {
         let path = path.map_err(|e| unread(e.path(), e.error()))?;
@@ -104,7 +104,7 @@ pub(crate) fn matching(
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn pattern_help(root: &Path) -> String {
     let root = root.display();
-    format!("it is relative to {root}; `*` stays within a folder, `**` goes into all below it")
+    format!("patterns are relative to {root}; `*` matches within a directory, `**` also below it")
 }
 
 #[cfg(any(feature = "archive", feature = "device-link"))]
@@ -132,8 +132,9 @@ pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
     match path.to_str().filter(|text| !text.contains('\n')) {
         Some(text) => Ok(text.to_owned()),
         None => {
-            let message = format!("{path:?} cannot be told to cargo");
-            let help = "use names of files and folders that are valid UTF-8 and have no line break";
+            let message = format!("{path:?} cannot be passed to cargo");
+            let help =
+                "use names of files and directories that are valid UTF-8 and have no line break";
             Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
         }
     }

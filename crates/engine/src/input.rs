@@ -40,7 +40,7 @@ impl Input {
         });
         let text = text.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
-                Error::new(&IO_ERROR, format!("there is no {}", path.display())).help(
+                Error::new(&IO_ERROR, format!("{} does not exist", path.display())).help(
                     "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
                 )
             }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_cdecl::{self as headers, Declared, same, takes_null};
 use gpustub_core::gates::MOST_ARGUMENTS;
 use gpustub_core::version::Version;
-use gpustub_headers::{self as headers, Declared, same, takes_null};
 
 use super::reviewed::Reviewed;
 use super::text::{Gates, Group, Meaning};
@@ -245,7 +245,7 @@ fn source_changes(
 
 #[cfg(test)]
 mod tests {
-    use gpustub_headers::{Clang, functions};
+    use gpustub_cdecl::{Clang, functions};
 
     use super::super::reviewed::NONE;
     use super::*;

@@ -29,9 +29,9 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use gpustub_cdecl::{self as headers, Declared, Headers};
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
-use gpustub_headers::{self as headers, Declared, Headers};
 
 use super::history::{Evidence, declarations, history};
 use super::recipes::{RECIPES, Recipe, STAND_INS};

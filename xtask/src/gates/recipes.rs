@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gpustub_cdecl::{self as headers, Clang, Headers};
 use gpustub_core::version::Version;
-use gpustub_headers::{self as headers, Clang, Headers};
 
 use super::history::{Evidence, History, history};
 use super::reviewed::{self, Reviewed};
@@ -126,7 +126,7 @@ pub const RECIPES: &[Recipe] = &[
 impl Recipe {
     /// What is included, and under which macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
-        Headers::of(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
+        Headers::of_library(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
     }
 
     /// Reads headers below a folder.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_headers::output;
+use gpustub_cdecl::output;
 
 /// The names of all functions, sorted. The header maps names to newer ones by macros
 /// (`cuCtxCreate` to `cuCtxCreate_v4`), so it is read after them: once for each set of macros

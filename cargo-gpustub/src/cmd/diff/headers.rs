@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use gpustub_cdecl::{Clang, Headers, Version, same};
 use gpustub_core::library::Library;
-use gpustub_headers::{Clang, Headers, Version, same};
 
 use super::{Change, Side};
 use crate::cli::DiffHeaders;
@@ -30,7 +30,7 @@ pub fn compare(options: &DiffHeaders, old: &Side, new: &Side) -> Result<Option<C
     }
     let known = match (library(old), library(new)) {
         (Some(a), Some(b)) if a.id != b.id => None,
-        (a, b) => a.or(b).and_then(|library| Headers::of(&library.id)),
+        (a, b) => a.or(b).and_then(|library| Headers::of_library(&library.id)),
     };
     let names = |side: &Side| -> BTreeSet<String> {
         let names = side.functions.iter();
@@ -117,8 +117,8 @@ fn read(
     headers.read(&clang, wanted).map_err(|e| failed(e, &shown))
 }
 
-fn failed(error: gpustub_headers::Error, shown: &str) -> Error {
-    use gpustub_headers::Error as Why;
+fn failed(error: gpustub_cdecl::Error, shown: &str) -> Error {
+    use gpustub_cdecl::Error as Why;
     match error {
         Why::Missing { program, cause } => {
             Error::new(format!("cannot run `{program}`: {cause}")).help(

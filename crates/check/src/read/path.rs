@@ -6,21 +6,21 @@ use crate::package::Kind;
 pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
     let unix = kind == Kind::Archive;
     if name.is_empty() {
-        Some("its name is empty")
+        Some("empty member name")
     } else if name.contains(&0) {
-        Some("its name has a NUL byte in it: some unpackers take only what is before it")
+        Some("NUL byte in the member name: some unpackers use only the part before it")
     } else if std::str::from_utf8(name).is_err() {
-        Some("its name is not UTF-8 text")
+        Some("member name is not UTF-8")
     } else if name[0] == b'/' {
-        Some("its path is absolute")
+        Some("absolute member path")
     } else if name.split(|b| *b == b'/').any(|part| part == b"..") {
-        Some("its path leads out of the package, with `..`")
+        Some("member path leaves the package through `..`")
     } else if name.iter().any(u8::is_ascii_control) {
-        Some("its name has control characters in it")
+        Some("control characters in the member name")
     } else if !unix && name.contains(&b'\\') {
-        Some("its path has `\\` in it, which separates folders on Windows")
+        Some("`\\` in the member path, which separates directories on Windows")
     } else if !unix && name.get(1) == Some(&b':') {
-        Some("its path names a drive of Windows")
+        Some("Windows drive in the member path")
     } else {
         None
     }

@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
     pub(super) fn read(&mut self, left: &mut Limits) -> io::Result<Box<dyn Read + '_>> {
         if let From::Stream(_) = self.from {
             if self.size > left.member || self.size > left.inflated {
-                let message = format!("it inflates to more than is looked at: {} bytes", self.size);
+                let message = format!("inflated size exceeds the limit: {} bytes", self.size);
                 return Err(io::Error::other(message));
             }
             left.inflated -= self.size;
@@ -186,7 +186,7 @@ fn exact(found: u64, told: u64) -> io::Result<()> {
     match found == told {
         true => Ok(()),
         false => Err(io::Error::other(
-            "it does not have the size that the archive says",
+            "size differs from the size in the archive's header",
         )),
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn read<'a>(
     let damaged = |error: io::Error| match error.get_ref() {
         // Ours.
         Some(inner) if inner.is::<TooLong>() => error,
-        _ => io::Error::other(format!("it is damaged or cut off: {error}")),
+        _ => io::Error::other(format!("damaged or truncated archive: {error}")),
     };
     let mut names = Names::new(package);
     let mut top: Option<String> = None;
@@ -50,7 +50,7 @@ pub(super) fn read<'a>(
         let (size, kind) = (entry.size(), entry.header().entry_type());
         if kind.is_gnu_sparse() {
             return Err(io::Error::other(
-                "it holds a sparse file, and was not looked at from there on",
+                "sparse file in the archive: it and all members after it were skipped",
             ));
         }
         // Even what is skipped has to be inflated.
@@ -96,7 +96,7 @@ fn folder(path: &str, top: &mut Option<String>, package: &mut Package) {
     let first = path.split('/').next().unwrap_or_default();
     let top = top.get_or_insert_with(|| first.to_owned());
     if top != first {
-        let message = format!("it is not in the folder `{top}`, and cargo unpacks no other");
+        let message = format!("member outside of `{top}`, the only directory that cargo unpacks");
         package.flaw(path, FlawKind::Path, message);
     }
 }
@@ -111,8 +111,8 @@ fn link<R: Read>(entry: &Entry<'_, R>, name: &[u8], kind: Kind) -> Option<&'stat
         _ => return None,
     };
     match kind {
-        Kind::Crate => Some("it is a link, which cargo never packs"),
-        _ if path::leads_out(from, &target) => Some("it is a link that leads out of the package"),
+        Kind::Crate => Some("link in a crate: cargo never packs links"),
+        _ if path::leads_out(from, &target) => Some("link leads out of the package"),
         _ => None,
     }
 }
@@ -142,7 +142,7 @@ struct TooLong;
 
 impl std::fmt::Display for TooLong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("it inflates to more than is looked at, or has very long names")
+        f.write_str("inflated size or member names exceed the limit")
     }
 }
 

@@ -64,7 +64,7 @@ impl Zip {
 
 fn opened<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
     ZipArchive::from_slice(bytes)
-        .map_err(|e| io::Error::other(format!("it is no zip archive, or is cut off: {e}")))
+        .map_err(|e| io::Error::other(format!("not a zip archive, or truncated: {e}")))
 }
 
 /// An entry that can be looked at.
@@ -85,7 +85,7 @@ pub(super) fn read(
     let archive = opened(bytes)?;
     let mut entries = directory(reader, &archive, package);
     if archive.end_offset() != bytes.len() as u64 {
-        let message = "it has more bytes after its end, which may be another archive";
+        let message = "bytes after the end of the archive, which may be another archive";
         package.flaw("", FlawKind::Archive, message.into());
     }
     // In the order in which they lie in the file. One that shares bytes with another is not read:
@@ -95,13 +95,13 @@ pub(super) fn read(
     let mut end = 0;
     for entry in &entries {
         if start(entry) < end {
-            let message = "it lies within another member of the archive";
+            let message = "member overlaps another member of the archive";
             package.flaw(&entry.path, FlawKind::Archive, message.into());
             continue;
         }
         end = entry.body.compressed_data_range().1;
         if end > archive.directory_offset() {
-            let message = "it lies within the archive's directory";
+            let message = "member overlaps the central directory";
             package.flaw(&entry.path, FlawKind::Archive, message.into());
             continue;
         }
@@ -126,7 +126,7 @@ fn directory<'a>(
         let header = match header {
             Ok(header) => header,
             Err(error) => {
-                let message = format!("its directory is damaged: {error}");
+                let message = format!("malformed central directory: {error}");
                 package.flaw("", FlawKind::Archive, message);
                 return found;
             }
@@ -142,7 +142,8 @@ fn directory<'a>(
         let body = match archive.get_entry(header.wayfinder()) {
             Ok(body) => body,
             Err(error) => {
-                let message = format!("the archive does not hold it: {error}");
+                let message =
+                    format!("member of the central directory is missing in the archive: {error}");
                 package.flaw(&path, FlawKind::Archive, message);
                 continue;
             }
@@ -156,7 +157,7 @@ fn directory<'a>(
     }
     if count != archive.entries_hint() {
         let message = format!(
-            "it says that it has {} members, and its directory has {count}",
+            "end record counts {} members, but the central directory has {count}",
             archive.entries_hint()
         );
         package.flaw("", FlawKind::Archive, message);
@@ -173,11 +174,11 @@ fn disagreement(
     let local = body.local_header();
     let sizes = (local.compressed_size_hint(), local.uncompressed_size_hint());
     if local.file_path().as_bytes() != header.file_path().as_bytes() {
-        Some("it has another name in its own header than in the archive's directory")
+        Some("name differs between local header and central directory")
     } else if local.compression_method() != header.compression_method()
         || local.flags().is_encrypted() != header.flags().is_encrypted()
     {
-        Some("it is packed in another way by its own header than by the archive's directory")
+        Some("compression or encryption differs between local header and central directory")
     } else if !local.flags().has_data_descriptor()
         && sizes
             != (
@@ -185,7 +186,7 @@ fn disagreement(
                 header.uncompressed_size_hint(),
             )
     {
-        Some("it has another size in its own header than in the archive's directory")
+        Some("size differs between local header and central directory")
     } else {
         None
     }
@@ -244,11 +245,11 @@ fn unpacked<'a>(
     let data = body.data();
     let flags = header.flags();
     if flags.is_encrypted() || flags.has_strong_encryption() {
-        return Err(io::Error::other("it is encrypted, and was not looked at"));
+        return Err(io::Error::other("unsupported encryption"));
     }
     match header.compression_method() {
         CompressionMethod::STORE if data.len() as u64 != header.uncompressed_size_hint() => {
-            Err(io::Error::other("it is stored with two different sizes"))
+            Err(io::Error::other("stored member has two different sizes"))
         }
         CompressionMethod::STORE => Ok(Box::new(body.verifying_reader(data))),
         CompressionMethod::DEFLATE => {
@@ -261,9 +262,9 @@ fn unpacked<'a>(
             Ok(Box::new(body.verifying_reader(DeflateDecoder::new(once))))
         }
         other => {
-            let number = || format!("method {}", other.as_u16());
+            let number = || other.as_u16().to_string();
             let method = other.name().map_or_else(number, str::to_ascii_lowercase);
-            let message = format!("it is packed with {method}, and was not looked at");
+            let message = format!("unsupported compression method `{method}`");
             Err(io::Error::other(message))
         }
     }
@@ -276,7 +277,9 @@ fn stored(reader: &mut Reader, entry: &Entry<'_>, package: &mut Package) -> io::
     reader.member(package, entry.path.clone(), &mut source)?;
     match rawzip::crc32(data) == entry.header.crc32() {
         true => Ok(()),
-        false => Err(io::Error::other("its bytes do not have its checksum")),
+        false => Err(io::Error::other(
+            "checksum mismatch: contents differ from the recorded CRC-32",
+        )),
     }
 }
 
@@ -290,11 +293,9 @@ fn link(
     let mut target = Vec::new();
     stream.take(4096).read_to_end(&mut target)?;
     let message = match package.kind {
-        Kind::Wheel => {
-            "it is a symbolic link; pip writes a file with the target's name in its place"
-        }
+        Kind::Wheel => "symbolic link in a wheel: pip writes a file with the target's name instead",
         _ if path::leads_out(header.file_path().as_bytes(), &target) => {
-            "it is a symbolic link that leads out of the package"
+            "symbolic link leads out of the package"
         }
         _ => return Ok(()),
     };
@@ -330,7 +331,7 @@ impl Names {
         }
         let name = name.strip_suffix(b"/").unwrap_or(name);
         if !self.seen.insert(name.to_vec()) {
-            let message = "it is there more than once";
+            let message = "duplicate member name";
             // A tar archive is appended to; the last one counts.
             if package.kind != Kind::Archive || package.name.ends_with(".zip") {
                 package.flaw(path, FlawKind::Archive, message.into());
@@ -341,7 +342,7 @@ impl Names {
             return;
         };
         if let Some(other) = folded.insert(path.to_lowercase(), path.to_owned()) {
-            let message = format!("it is the same file as `{other}` where capitals do not count");
+            let message = format!("member name differs from `{other}` only in case");
             package.flaw(path, FlawKind::Path, message);
         }
     }

@@ -10,7 +10,7 @@ use crate::package::{Content, FlawKind, Package};
 pub static MALFORMED_ARCHIVE: Rule = Rule {
     code: Code {
         id: "malformed-archive",
-        summary: "an archive that is damaged, contradicts itself, or cannot be looked at",
+        summary: "malformed, contradictory or unreadable archive",
         explanation: "\
 An archive that is cut off cannot be installed. One that says a thing twice, and not alike, is
 another package to each tool that unpacks it; the Python index has refused such wheels since 2025
@@ -28,7 +28,7 @@ be said of it. Build the package again, with the usual tools.
 pub static UNSAFE_PATH: Rule = Rule {
     code: Code {
         id: "unsafe-path",
-        summary: "a name in an archive that leads out of it, or is not the same file everywhere",
+        summary: "unsafe or nonportable member path",
         explanation: "\
 A member named `../x` or `/etc/x`, or a link that leads there, writes where nobody expects it when
 it is unpacked (https://github.com/rust-lang/cargo/security/advisories/GHSA-rfj2-q3h3-hm5j). Names
@@ -44,7 +44,7 @@ other systems. Build the package without them.
 pub static MALFORMED_IMAGE: Rule = Rule {
     code: Code {
         id: "malformed-image",
-        summary: "a program, library or object file that cannot be read",
+        summary: "malformed program, library or object file",
         explanation: "\
 The file begins like an ELF file and then ends too early, or its tables contradict each other. The
 loader refuses it too, or crashes. The cause is mostly a copy that was interrupted, or a tool that
@@ -62,14 +62,17 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
         let message = flaw.message.clone();
         match flaw.kind {
             FlawKind::Archive => {
-                let help = "build the package again, or look at it unpacked";
+                let help = "build the package again, or check the unpacked files";
                 findings.at(&MALFORMED_ARCHIVE, shown, message, help);
             }
             // No rule that a policy could allow: the file was not looked at.
             FlawKind::Unreadable => findings.0.push(
-                Diagnostic::error(&IO_ERROR, format!("cannot read it: {message}"))
-                    .at(shown, 0..0)
-                    .help("check the permissions"),
+                Diagnostic::error(
+                    &IO_ERROR,
+                    format!("unreadable file or directory: {message}"),
+                )
+                .at(shown, 0..0)
+                .help("check the permissions"),
             ),
             FlawKind::Path | FlawKind::Skipped => {}
         }

@@ -72,9 +72,9 @@ fn missing_device_link(package: &Package, findings: &mut Findings) {
     for (image, holder, ids) in Processes::of(package).unmatched(objects, links) {
         let which = listed(&ids);
         let message = match holder.member == image.member {
-            true => format!("nothing that is loaded with it device-links {which}"),
+            true => format!("relocatable code of {which} has no device link in the process"),
             false => format!(
-                "nothing that is loaded with it device-links {which} of `{}`",
+                "relocatable code of {which} in `{}` has no device link in the process",
                 holder.member.path
             ),
         };
@@ -88,14 +88,14 @@ fn incomplete_device_link(package: &Package, findings: &mut Findings) {
         let which = listed(&ids);
         let message = match holder.member == image.member {
             true => format!(
-                "its device link waits for {which}, which is in nothing that is loaded with it"
+                "the device link expects {which}, which no loaded image contains; none of its kernels is registered"
             ),
             false => format!(
-                "the device link in `{}` waits for {which}, which is in nothing that is loaded with it",
+                "the device link in `{}` expects {which}, which no loaded image contains; none of its kernels is registered",
                 holder.member.path
             ),
         };
-        let help = "device-link the objects that are shipped, and no others";
+        let help = "repeat the device link over exactly the objects that are shipped";
         findings.of(&INCOMPLETE_DEVICE_LINK, &image, message, help);
     }
 }
@@ -106,7 +106,7 @@ fn duplicate_device_link(package: &Package, findings: &mut Findings) {
             &DUPLICATE_DEVICE_LINK,
             &image,
             format!(
-                "{} is device-linked in it and in `{}`: a process registers one of them",
+                "{} is device-linked in this image and in `{}`; a process registers only one of the two",
                 listed(&ids),
                 other.member.path
             ),
@@ -121,7 +121,7 @@ fn unshared_device_globals(package: &Package, findings: &mut Findings) {
             &UNSHARED_DEVICE_GLOBALS,
             &image,
             format!(
-                "{} is in it and in `{}`, a copy each: device variables are not shared",
+                "{} is linked into this image and into `{}`; each copy has its own device globals",
                 listed(&ids),
                 other.member.path
             ),
@@ -156,7 +156,7 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
                 &MISSING_ARCH,
                 image,
                 format!(
-                    "it is device-linked for {arch}, without the code of {}, which is for {}",
+                    "the device link for {arch} lacks the code of {}, which is compiled for {}",
                     listed(&ids),
                     archs(&first.archs)
                 ),
@@ -190,8 +190,8 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
             findings.at(
                 &DEVICE_LINKED_ARCHIVE,
                 package.shown_path(path),
-                format!("it holds {objects} objects of relocatable device code and a device link"),
-                "leave the device link out: who links a program makes it, over all its archives",
+                format!("the archive contains {objects} objects of relocatable device code and a device link"),
+                "remove the device link: the program makes its own over all its archives",
             );
         }
     }
@@ -211,7 +211,7 @@ fn mixed_cudart(package: &Package, findings: &mut Findings) {
             &MIXED_CUDART,
             &image,
             format!(
-                "it registers {} with {first}, and `{}` launches with {second}",
+                "this image registers {} with {first}, but `{}` launches with {second}",
                 listed(&ids),
                 holder.member.path
             ),
@@ -220,7 +220,7 @@ fn mixed_cudart(package: &Package, findings: &mut Findings) {
     }
 }
 
-const OWN: &str = "a CUDA runtime of its own";
+const OWN: &str = "its own static CUDA runtime";
 
 /// The CUDA runtime that an image calls, if that can be told.
 fn runtime(image: &Image<'_>) -> Option<&'static str> {

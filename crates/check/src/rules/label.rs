@@ -15,7 +15,7 @@ use crate::wheel::Wheel;
 pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
     code: Code {
         id: "toolkit-label-mismatch",
-        summary: "a wheel is labelled for another toolkit than its images need",
+        summary: "wheel label that contradicts the toolkit of its images",
         explanation: "\
 People choose a wheel by the `cu126` or `rocm6.2` in its name or version, and so do installers that
 look at the driver. Where the images need another major, or GPU libraries in spite of `cpu`, it
@@ -45,8 +45,8 @@ fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
                 None => true,
             };
             if !fits {
-                let message = format!("the wheel is labelled `{}`, it needs `{name}`", label.text);
-                let help = "build it with the toolkit of the label, or change the label";
+                let message = format!("wheel label `{}`, but the image needs `{name}`", label.text);
+                let help = "build with the toolkit of the label, or change the label";
                 findings.of(&TOOLKIT_LABEL_MISMATCH, &image, message, help);
                 break;
             }

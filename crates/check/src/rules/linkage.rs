@@ -12,7 +12,7 @@ use crate::package::Image;
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: Code {
         id: "needed-toolkit",
-        summary: "a program or library that does not start without one major of a GPU toolkit",
+        summary: "direct dependency on one major of a GPU toolkit",
         explanation: "\
 The loader looks for what is needed before any code runs. A library of CUDA or ROCm carries its
 major in its name, so that the image starts on machines with just that major: not with another
@@ -29,7 +29,7 @@ gpustub instead, which find whatever major is there at the first call.
 pub static NEEDED_DRIVER: Rule = Rule {
     code: Code {
         id: "needed-driver",
-        summary: "a program or library that does not start without a GPU driver",
+        summary: "direct dependency on a GPU driver",
         explanation: "\
 libcuda, libnvidia-ml and the like come with the kernel driver, and libOpenCL and libamdhip64 are
 where somebody installed them. An image that needs one does not start on machines for the CPU
@@ -78,19 +78,19 @@ fn missing(
         .filter(|name| gpu_file(name).is_some_and(|gpu| of_rule(&gpu)) && !carried(name))
         .map(|name| format!("`{name}`"))
         .collect();
-    let (are, stead) = match missing.len() {
+    let are = match missing.len() {
         0 => return,
-        1 => ("is", "its"),
-        _ => ("are", "their"),
+        1 => "is",
+        _ => "are",
     };
     findings.of(
         rule,
         image,
         format!(
-            "it starts only where {} {are} installed",
+            "fails to start where {} {are} missing (DT_NEEDED)",
             missing.join(", ")
         ),
-        &format!("link the stubs of gpustub in {stead} stead"),
+        "link the gpustub stubs instead",
     );
 }
 

@@ -12,7 +12,7 @@ use crate::package::Image;
 pub static UNVERSIONED_DLOPEN_NAME: Rule = Rule {
     code: Code {
         id: "unversioned-dlopen-name",
-        summary: "a driver's library that is opened by its unversioned name alone",
+        summary: "driver library opened only by its unversioned name",
         explanation: "\
 `libcuda.so` without a number comes with packages for development. Machines that only run programs
 have `libcuda.so.1`, and on some the unversioned name leads to another file
@@ -29,7 +29,7 @@ puts together another one.
 pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
     code: Code {
         id: "unknown-dlopen-name",
-        summary: "a GPU library that is opened by a name that it never had",
+        summary: "GPU library opened by a name that no release has",
         explanation: "\
 The numbers after `.so` are not always the toolkit's major: every CUDA 11 has `libcudart.so.11.0`,
 and a program that opens `libcudart.so.11` finds nothing anywhere
@@ -54,8 +54,8 @@ fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
             findings.of(
                 &UNVERSIONED_DLOPEN_NAME,
                 image,
-                format!("it opens `{text}`, and nowhere `{soname}`"),
-                &format!("ask for `{soname}` first: the other name is there for linking only"),
+                format!("opens `{text}` but never the soname `{soname}`"),
+                &format!("open `{soname}` first: the unversioned name exists only for linking"),
             );
         }
     }
@@ -66,14 +66,15 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
         let Some((_, version)) = text.split_once(".so.") else {
             continue;
         };
+        let id = &library.id;
         // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. Who tries that too has one more
         // that finds nothing.
         if let Some(real) = going_on(library, text) {
             findings.of(
                 &UNKNOWN_DLOPEN_NAME,
                 image,
-                format!("it opens `{text}`, which no version of the library is called"),
-                &format!("version {version} is called `{real}`"),
+                format!("opens `{text}`, a name that no release of {id} has"),
+                &format!("{id} {version} has `{real}`"),
             );
         }
     }

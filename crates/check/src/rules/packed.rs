@@ -16,7 +16,7 @@ use crate::wheel::Wheel;
 pub static BUNDLED_DRIVER: Rule = Rule {
     code: Code {
         id: "bundled-driver",
-        summary: "a package carries a library of the driver",
+        summary: "driver library bundled in a package",
         explanation: "\
 libcuda, libnvidia-ml and the like belong to the kernel driver and work with just that one. Packed,
 as tools do that bundle whatever an image needs, they hide the system's on every other machine
@@ -34,7 +34,7 @@ A folder `stubs` may have them: it is for linkers.",
 pub static MISSING_NVRTC_BUILTINS: Rule = Rule {
     code: Code {
         id: "missing-nvrtc-builtins",
-        summary: "a package carries a compiler library without the file that it opens",
+        summary: "libnvrtc bundled without libnvrtc-builtins",
         explanation: "\
 libnvrtc opens libnvrtc-builtins by its own name at the first compilation; DT_NEEDED does not say
 so, and tools that bundle libraries forget it, or put a hash into its name
@@ -50,7 +50,7 @@ so, and tools that bundle libraries forget it, or put a hash into its name
 pub static MISSING_REQUIRES_DIST: Rule = Rule {
     code: Code {
         id: "missing-requires-dist",
-        summary: "a wheel looks for libraries in another one that it does not require",
+        summary: "wheel without `Requires-Dist` for the wheel that its runpath names",
         explanation: "\
 GPU libraries are too large for most wheels, so they use the vendor's: `nvidia-cublas-cu12` puts
 libcublas into `nvidia/cublas/lib` beside them. The installer brings it only if METADATA asks for it
@@ -65,7 +65,7 @@ libcublas into `nvidia/cublas/lib` beside them. The installer brings it only if 
 pub static OVERSIZED_FILE: Rule = Rule {
     code: Code {
         id: "oversized-file",
-        summary: "a file is larger than an index accepts",
+        summary: "file larger than the limit of its index",
         explanation: "\
 The Python index refuses files over 100 MB, and the crate registry over 10 MB, unless a project has
 asked for more (https://github.com/pypi/support/issues/5336). Leave the vendor's libraries to the
@@ -97,11 +97,8 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
         };
         let is_installed = may_be_system && is_installed(&image);
         if gpu.role == Role::Driver && !gpu.is_portable() && !is_stub && !is_installed {
-            let message = format!(
-                "it is the driver's lib{}, which no package carries",
-                gpu.stem
-            );
-            let help = "leave it out: the machine's driver has it";
+            let message = format!("lib{} of the driver is bundled", gpu.stem);
+            let help = "exclude the library: the machine's driver provides it";
             findings.of(&BUNDLED_DRIVER, &image, message, help);
         }
     }
@@ -132,8 +129,9 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
                 named.map(Member::folder).collect()
             });
             if !having.contains(image.member.folder()) {
-                let message = format!("it opens {prefix}*, which is not beside it");
-                let help = "carry that, too, under its own name; or require the vendor's wheel";
+                let message =
+                    format!("`{prefix}*`, opened at run time, is missing beside this library");
+                let help = "bundle the file under its own name, or require the vendor's wheel";
                 findings.of(&MISSING_NVRTC_BUILTINS, &image, message, help);
             }
         }
@@ -177,7 +175,7 @@ fn missing_requires_dist(package: &Package, findings: &mut Findings) {
         };
         if !names.is_empty() {
             let message = format!(
-                "it looks for {} in `{entry}`, and METADATA requires no wheel that has it",
+                "METADATA has no `Requires-Dist` for {}, searched in `{entry}`",
                 listing(&names)
             );
             let help = "add Requires-Dist for the vendor's wheels";
@@ -189,18 +187,17 @@ fn missing_requires_dist(package: &Package, findings: &mut Findings) {
 /// The default limits of the indexes, in units of 1024 x 1024 bytes: 100 for wheels
 /// (pypi/support#2580), 10 for crates.
 const LIMITS: &[(&str, u64, &str)] = &[
-    (".whl", 100 << 20, "100 MiB, the limit of the Python index"),
-    (
-        ".crate",
-        10 << 20,
-        "10 MiB, the limit of the crate registry",
-    ),
+    (".whl", 100 << 20, "the Python index limit of 100 MiB"),
+    (".crate", 10 << 20, "the crate registry limit of 10 MiB"),
 ];
 
 fn oversized_file(package: &Package, findings: &mut Findings) {
-    for (ending, limit, told) in LIMITS {
+    for (ending, limit, limit_of_index) in LIMITS {
         if package.name.ends_with(ending) && package.size > *limit {
-            let message = format!("it has {} MiB, over {told}", package.size >> 20);
+            let message = format!(
+                "file size {} MiB exceeds {limit_of_index}",
+                package.size >> 20
+            );
             let help = "leave out what others ship, or ask the index for more";
             findings.at(&OVERSIZED_FILE, package.name.clone(), message, help);
         }

@@ -15,7 +15,7 @@ use crate::related::Together;
 pub static STATIC_CUDART: Rule = Rule {
     code: Code {
         id: "static-cudart",
-        summary: "a CUDA runtime of its own in a program or library",
+        summary: "static CUDA runtime in a program or library",
         explanation: "\
 nvcc links libcudart_static unless told otherwise. The image then stays with that version of the
 runtime whatever the machine has, and shares none of its state (current device, errors, kernels)
@@ -31,7 +31,7 @@ the runtime is the machine's, and one for all.
 pub static MULTIPLE_CUDARTS: Rule = Rule {
     code: Code {
         id: "multiple-cudarts",
-        summary: "libraries of one process with CUDA runtimes of their own",
+        summary: "several CUDA runtimes in one process",
         explanation: "\
 Each CUDA runtime keeps its own current device, last error and table of kernels. What one library
 registers or sets, code of the other does not see (https://github.com/NVIDIA/thrust/issues/1737,
@@ -47,7 +47,7 @@ in together; NVIDIA's own libraries, which keep theirs to themselves, are not co
 pub static MULTIPLE_MAJORS: Rule = Rule {
     code: Code {
         id: "multiple-majors",
-        summary: "libraries of one process that need different majors of a toolkit",
+        summary: "several toolkit majors in one process",
         explanation: "\
 The loader brings in all that images need, and what they need in turn. Libraries of two toolkit
 majors in one process exchange handles and structs of different layouts
@@ -67,7 +67,7 @@ fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &STATIC_CUDART,
             image,
-            "a CUDA runtime is linked into it".into(),
+            "a static CUDA runtime is linked into this image".into(),
             "compile with `-cudart none`, and link the stubs of cudart",
         );
     }
@@ -79,7 +79,7 @@ fn multiple_cudarts(package: &Package, findings: &mut Findings) {
         findings.of(
             &MULTIPLE_CUDARTS,
             image,
-            format!("with it come two CUDA runtimes: {first}, and {second}"),
+            format!("two CUDA runtimes in one process: {first} and {second}"),
             "compile all with `-cudart none`, and link the stubs of cudart",
         );
     });
@@ -90,7 +90,7 @@ fn multiple_majors(package: &Package, findings: &mut Findings) {
         findings.of(
             &MULTIPLE_MAJORS,
             image,
-            format!("with it come two majors of a toolkit: {first}, and {second}"),
+            format!("two toolkit majors in one process: {first} and {second}"),
             "build all of it against one major, or link the stubs of gpustub",
         );
     });
@@ -105,7 +105,7 @@ fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
     let first = own.next()?;
     let own = own
         .next()
-        .map(|image| format!("the one in `{}`", image.member.path));
+        .map(|image| format!("a static copy in `{}`", image.member.path));
     let needed = || {
         together
             .iter()
@@ -113,10 +113,10 @@ fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
             .find_map(|image| {
                 let is_cudart = |n: &&String| gpu_file(n).is_some_and(|gpu| gpu.stem == "cudart");
                 let name = image.needed().iter().find(is_cudart)?;
-                Some(format!("`{name}`, which `{}` needs", image.member.path))
+                Some(format!("`{name}` (needed by `{}`)", image.member.path))
             })
     };
-    let first = format!("the one in `{}`", first.member.path);
+    let first = format!("a static copy in `{}`", first.member.path);
     Some((first, own.or_else(needed)?))
 }
 
@@ -130,7 +130,7 @@ pub(super) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
             if majors.is_empty() {
                 continue;
             }
-            let shown = format!("`{name}`, which `{}` needs", image.member.path);
+            let shown = format!("`{name}` (needed by `{}`)", image.member.path);
             if let Some((_, other)) = seen.iter().find(|(m, _)| m.is_disjoint(&majors)) {
                 return Some((other.clone(), shown));
             }

@@ -16,7 +16,7 @@ use crate::wheel::Wheel;
 pub static RELATIVE_RUNPATH: Rule = Rule {
     code: Code {
         id: "relative-runpath",
-        summary: "a search path with an entry that depends on the current directory",
+        summary: "runpath entry relative to the current directory",
         explanation: "\
 The loader takes an entry that starts neither with `/` nor with `$ORIGIN` from the directory that
 the process happens to be in, and so it does an empty entry (ld.so(8)): the library is found in
@@ -33,7 +33,7 @@ shell took the `$ORIGIN` away.
 pub static DANGLING_RUNPATH: Rule = Rule {
     code: Code {
         id: "dangling-runpath",
-        summary: "a search path with an entry that leads to no directory of the package",
+        summary: "runpath entry without a directory in the package",
         explanation: "\
 An entry of a search path is a directory. What leads to a file, or to a directory that the package
 does not have, finds nothing: a tool that bundles libraries wrote a file's name there
@@ -50,7 +50,7 @@ wheels, beside a wheel's own, are not judged.
 pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
     code: Code {
         id: "orphan-version-needs",
-        summary: "an image asks for versions of a library that it does not need",
+        summary: "version needs of a library without a DT_NEEDED entry",
         explanation: "\
 The table of version needs names the library by its file. If a tool renamed the library in
 DT_NEEDED, or removed it there, and not in that table, the loader ends the program with an assertion
@@ -85,8 +85,8 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     entries.dedup();
     for entry in entries {
         let message = match entry {
-            "" => "its search path has an empty entry: the current directory".to_owned(),
-            entry => format!("its search path names `{entry}`, from the current directory"),
+            "" => "empty runpath entry, which means the current directory".to_owned(),
+            entry => format!("runpath entry `{entry}` is relative to the current directory"),
         };
         let help = "name directories of the package, from `$ORIGIN`";
         findings.of(&RELATIVE_RUNPATH, image, message, help);
@@ -111,8 +111,14 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
         entries.sort_unstable();
         entries.dedup();
         if !entries.is_empty() {
-            let message = format!("its search path leads to nothing: {}", listing(&entries));
-            let help = "drop it, or name a directory of the package";
+            let message = match entries[..] {
+                [entry] => format!("runpath entry `{entry}` names no directory of the package"),
+                _ => format!(
+                    "runpath entries name no directory of the package: {}",
+                    listing(&entries)
+                ),
+            };
+            let help = "remove the entry, or name a directory of the package";
             findings.of(&DANGLING_RUNPATH, &image, message, help);
         }
     }
@@ -123,7 +129,7 @@ fn orphan_version_needs(image: &Image<'_>, findings: &mut Findings) {
     for need in &image.facts.link.verneed {
         if !needed.contains(&need.file) {
             let message = format!(
-                "it asks for versions of `{}`, which it does not need",
+                "version needs reference `{}`, which has no DT_NEEDED entry",
                 need.file
             );
             let help = "rename libraries with a tool that renames them in both tables";

@@ -9,7 +9,7 @@ use crate::package::Image;
 pub static ABSOLUTE_RUNPATH: Rule = Rule {
     code: Code {
         id: "absolute-runpath",
-        summary: "a search path that names a directory of the machine that built it",
+        summary: "absolute directory in the runpath",
         explanation: "\
 An absolute directory in the search path is there on the build machine. Elsewhere it is missing,
 or somebody else's (https://github.com/pytorch/pytorch/issues/7214). Directories of a package are
@@ -24,7 +24,7 @@ named from the image's own, with `$ORIGIN`.
 pub static STUBS_IN_RUNPATH: Rule = Rule {
     code: Code {
         id: "stubs-in-runpath",
-        summary: "a search path that leads to a toolkit's link-time stubs",
+        summary: "link-time stubs of a toolkit in the runpath",
         explanation: "\
 A toolkit's `stubs` directory holds a libcuda that fails every call. It is for linking only: found
 at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/294).
@@ -39,7 +39,7 @@ at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/29
 pub static COMPAT_IN_RUNPATH: Rule = Rule {
     code: Code {
         id: "compat-in-runpath",
-        summary: "a search path that leads to a toolkit's compatibility driver",
+        summary: "compatibility driver of a toolkit in the runpath",
         explanation: "\
 A toolkit's `compat` directory holds a libcuda that works with some older kernel drivers on some
 cards. Whether it is to be used is for the machine's owner to say: found by accident it fails where
@@ -59,7 +59,7 @@ fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &ABSOLUTE_RUNPATH,
             image,
-            format!("its search path names {}", listing(&entries)),
+            format!("absolute runpath entries: {}", listing(&entries)),
             "name directories of the package, from `$ORIGIN`",
         );
     }
@@ -71,8 +71,8 @@ fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &STUBS_IN_RUNPATH,
             image,
-            format!("its search path names `{entry}`, where link-time stubs are"),
-            "drop the directory: stubs are for the linker",
+            format!("runpath entry `{entry}` is a directory of link-time stubs"),
+            "remove the entry: link-time stubs are for the linker only",
         );
     }
 }
@@ -89,8 +89,8 @@ fn compat_in_runpath(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &COMPAT_IN_RUNPATH,
             image,
-            format!("its search path names `{entry}`, where a compatibility driver is"),
-            "drop the directory: who wants that driver names it in LD_LIBRARY_PATH",
+            format!("runpath entry `{entry}` is a directory of a compatibility driver"),
+            "remove the entry: users who want that driver set LD_LIBRARY_PATH",
         );
     }
 }

@@ -12,7 +12,7 @@ use crate::package::Image;
 pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
     code: Code {
         id: "ambiguous-stub-name",
-        summary: "a library of stubs whose name is taken for the real library's",
+        summary: "stub library whose name matches the real library",
         explanation: "\
 Programs look for `libcudart` among the files that are loaded already, by a part of the name. They
 then find the stub, and miss in it what the real library has
@@ -28,7 +28,7 @@ loaded in its place.
 pub static ABORTING_STUBS: Rule = Rule {
     code: Code {
         id: "aborting-stubs",
-        summary: "stubs that end the program where the library is missing",
+        summary: "stubs that abort where the library is missing",
         explanation: "\
 Stubs that Implib.so generates call abort where the library or a function is missing. No caller
 can answer that, neither with a message nor with the CPU
@@ -43,7 +43,7 @@ can answer that, neither with a message nor with the CPU
 pub static STUBS_IN_STATIC_EXECUTABLE: Rule = Rule {
     code: Code {
         id: "stubs-in-static-executable",
-        summary: "stubs in a program that cannot load a library",
+        summary: "stubs in a static executable",
         explanation: "\
 A static program has no loader: with musl it never finds the real library, and with glibc only
 where just that glibc is installed (https://github.com/rusqlite/rusqlite/issues/990). Every call
@@ -69,8 +69,8 @@ fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &AMBIGUOUS_STUB_NAME,
             image,
-            format!("`{name}` is a library of stubs, and is found by who looks for `lib{real}`"),
-            &format!("call it `libstub_{real}.so`, file and soname"),
+            format!("stub library `{name}` matches a search for `lib{real}`"),
+            &format!("rename file and soname to `libstub_{real}.so`"),
         );
     }
 }
@@ -80,7 +80,9 @@ fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &ABORTING_STUBS,
             image,
-            format!("its stubs for `{library}` end the program where that is missing"),
+            format!(
+                "Implib.so stubs for `{library}` abort the program where the library is missing"
+            ),
             "declare the library in GpuStub.toml: its stubs return the API's own error",
         );
     }
@@ -91,7 +93,7 @@ fn stubs_in_static_executable(image: &Image<'_>, findings: &mut Findings) {
         findings.of(
             &STUBS_IN_STATIC_EXECUTABLE,
             image,
-            "it is linked statically, and its stubs cannot load the real libraries".into(),
+            "stubs in a static executable cannot load the real libraries".into(),
             "link the C library dynamically: `-C target-feature=-crt-static`",
         );
     }

@@ -13,7 +13,7 @@ use crate::package::{Image, Package};
 pub static UNRESOLVED_GPU_SYMBOL: Rule = Rule {
     code: Code {
         id: "unresolved-gpu-symbol",
-        summary: "a GPU function that nothing provides",
+        summary: "GPU function without a provider",
         explanation: "\
 The image calls a function of a GPU library, and none of the libraries that it needs can have it.
 Linkers accept that for shared libraries; the loader then refuses the image, or ends the program
@@ -30,7 +30,7 @@ tell of the next one. A plug-in that relies on its host for the function allows 
 pub static EXPORTED_GPU_SYMBOLS: Rule = Rule {
     code: Code {
         id: "exported-gpu-symbols",
-        summary: "GPU functions that other libraries in the process bind to by accident",
+        summary: "exported GPU functions that other libraries can bind to",
         explanation: "\
 The image exports functions under the names of a GPU library that it is not. Whatever is loaded
 after it may bind to them in the real ones' stead, with another version's structs
@@ -72,9 +72,8 @@ fn unresolved(package: &Package, findings: &mut Findings) {
                 &UNRESOLVED_GPU_SYMBOL,
                 &image,
                 format!(
-                    "it calls {} of lib{name}, and needs nothing that has {}",
+                    "undefined symbols of lib{name}: {}; no DT_NEEDED library provides them",
                     listed(&functions),
-                    if functions.len() == 1 { "it" } else { "them" },
                 ),
                 "declare the library in GpuStub.toml, so that its stubs are linked into the image",
             );
@@ -104,7 +103,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
             findings.of(
                 &EXPORTED_GPU_SYMBOLS,
                 &image,
-                format!("it exports {} of lib{name}", listed(&functions)),
+                format!("exported symbols of lib{name}: {}", listed(&functions)),
                 "hide them with a version script, or `-Wl,--exclude-libs,ALL`",
             );
         }

@@ -16,7 +16,7 @@ use crate::wheel::{Wheel, normal};
 pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
     code: Code {
         id: "tag-too-recent-symbol",
-        summary: "an image needs a newer system than its platform tag says",
+        summary: "symbol version newer than the platform tag",
         explanation: "\
 An installer takes a wheel by its tag: manylinux_2_28 runs where glibc is 2.28 or newer. Each
 function of glibc and libstdc++ has a version node, and an image that was built on a newer system
@@ -36,7 +36,7 @@ The tag is that of the file name, the oldest if there are several, or `[policy] 
 pub static TAG_EXTERNAL_LIBRARY: Rule = Rule {
     code: Code {
         id: "tag-external-library",
-        summary: "an image needs a library that its platform tag does not promise",
+        summary: "library that the platform tag does not guarantee",
         explanation: "\
 A tag promises few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
 wheel carries the others and finds them by `$ORIGIN`, or does without. That is what `auditwheel
@@ -57,7 +57,7 @@ can be allowed with that as the reason.",
 pub static TAG_DENIED_SYMBOL: Rule = Rule {
     code: Code {
         id: "tag-denied-symbol",
-        summary: "an image needs a symbol that only some systems of its platform tag have",
+        summary: "symbol that the platform tag does not guarantee",
         explanation: "\
 Some builds of a library export what is not part of its interface, and some distributions brought
 functions back to older ones. auditwheel knows a list of such names and refuses wheels that need
@@ -73,7 +73,7 @@ not there to be linked, or carry the library.
 pub static TAG_MACHINE_MISMATCH: Rule = Rule {
     code: Code {
         id: "tag-machine-mismatch",
-        summary: "an image is for another machine than its platform tag says",
+        summary: "image for another machine than the platform tag",
         explanation: "\
 The last part of a tag is the machine that the wheel is for, and `any` is for every one. Where an
 image is for another, or for a level of x86-64 that the tag does not name (x86-64-v3 is for
@@ -142,14 +142,14 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
         });
         let told: Vec<String> = told.collect();
         let base = tag.base();
-        let mut help = format!("build it in an image of {base}, or with cargo-zigbuild");
+        let mut help = format!("build in an image of {base}, or with cargo-zigbuild");
         if let Some(first) = tag.first_with(&nodes, machine) {
             help += &format!(
-                "; or name the wheel {}, the first that has them",
+                "; or name the wheel {}, the oldest tag that has them",
                 first.base()
             );
         }
-        let message = format!("{base} has not all that it needs: {}", listing(&told));
+        let message = format!("symbol versions newer than {base}: {}", listing(&told));
         findings.of(&TAG_TOO_RECENT_SYMBOL, &image, message, &help);
     }
 }
@@ -189,7 +189,11 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
         if names.is_empty() {
             continue;
         }
-        let message = format!("{} does not promise {}", tag.base(), listing(&names));
+        let message = format!(
+            "libraries that {} does not guarantee: {}",
+            tag.base(),
+            listing(&names)
+        );
         findings.of(
             &TAG_EXTERNAL_LIBRARY,
             &image,
@@ -212,21 +216,25 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
             .into();
     }
     if let Some(name) = names.iter().take(SHOWN).find(is_inside) {
-        return format!("{name} is in the package: let the search path lead there from `$ORIGIN`");
+        return format!(
+            "{name} is in the package: add its directory to the runpath, relative to `$ORIGIN`"
+        );
     }
     if let Some(required) = image
         .runpath()
         .take(SHOWN)
         .find_map(|entry| sibling(image, entry, wheel))
     {
-        return format!("if it comes with {required}, allow this with that as the reason");
+        return format!(
+            "if {required} provides the library, allow this finding with that as the reason"
+        );
     }
     if names.iter().all(|name| gpu_file(name).is_some()) {
-        return "link the stubs of gpustub in its stead".into();
+        return "link the gpustub stubs instead".into();
     }
-    let mut help = String::from("carry it in the wheel (`auditwheel repair` does)");
+    let mut help = String::from("bundle the library in the wheel (`auditwheel repair` does)");
     if !wheel.requires.is_empty() {
-        help += "; if a required wheel brings and loads it, allow this with that as the reason";
+        help += "; if a required wheel provides and loads it, allow this finding with that as the reason";
     }
     help
 }
@@ -269,8 +277,12 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
         found.sort_unstable();
         found.dedup();
         if !found.is_empty() {
-            let message = format!("not every system of {} has {}", tag.base(), listing(&found));
-            let help = "build it in an image of the tag, or carry the library";
+            let message = format!(
+                "symbols that {} does not guarantee: {}",
+                tag.base(),
+                listing(&found)
+            );
+            let help = "build in an image of the tag, or bundle the library";
             findings.of(&TAG_DENIED_SYMBOL, &image, message, help);
         }
     }
@@ -312,21 +324,24 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
         let is = tag_machine_mismatch(&image.facts.link.machine);
         let level = image.facts.x86_level;
         let message = if claimed == ["any"] {
-            format!("the tag is for any machine, it is for {is}")
+            format!("platform tag `any`, but the image is for {is}")
         } else if !claimed.contains(&is) {
             // What runs on a GPU or its processors is no business of the tag.
             if !MACHINES.contains(&is) {
                 continue;
             }
-            format!("the tag is for {}, it is for {is}", listing(&claimed))
+            format!(
+                "platform tag for {}, but the image is for {is}",
+                listing(&claimed)
+            )
         } else if level > 1 {
-            format!("the tag is for every x86_64, it needs x86-64-v{level}")
+            format!("platform tag for every x86_64, but the image needs x86-64-v{level}")
         } else {
             continue;
         };
         let help = match level > 1 {
-            true => "build it without -march, and choose faster code at run time",
-            false => "name the wheel after the machine that it is for",
+            true => "build without -march, and choose faster code at run time",
+            false => "use the platform tag of the image's machine",
         };
         findings.of(&TAG_MACHINE_MISMATCH, &image, message, help);
     }

@@ -86,7 +86,7 @@ impl Decoder<'_> {
             match outs.binary_search_by(|other| other.arg.cmp(&out.arg)) {
                 Err(index) => outs.insert(index, out),
                 Ok(_) => {
-                    let message = format!("argument {} stands in `{}` twice", out.arg, value.name);
+                    let message = format!("argument {} appears twice in `{}`", out.arg, value.name);
                     self.error(&INVALID_VALUE, element.span, message);
                 }
             }

@@ -181,7 +181,7 @@ impl LinkFaults {
         let mut found = Vec::new();
         for (missing, at) in self.invisible {
             let message = format!(
-                "the device link of {} is not told of {}",
+                "the device link of {} does not receive {}",
                 listing(&plan.walk.graph.names(&at)),
                 listing(&plan.walk.graph.names(&missing))
             );
@@ -232,8 +232,8 @@ impl LinkFaults {
         }
         for at in self.no_machine_code {
             let message = format!("the device link of {} makes no machine code", links(&[at]));
-            let help = "add an `sm_` to `archs`: of PTX alone nothing is linked, and nvcc does not \
-                        say so";
+            let help = "add an `sm_` to `archs`: with only PTX nothing is linked, and nvcc reports \
+                        nothing";
             found.push(
                 plan.node(at)
                     .with_origin(Diagnostic::error(&MISSING_ARCH, message).help(help)),

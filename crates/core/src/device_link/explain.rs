@@ -69,8 +69,8 @@ impl LinkPlan<'_> {
             Role::Passes => "shared and not closed: a device link here would keep its libraries \
                              from being linked with others"
                 .to_owned(),
-            Role::Absorbed => "it becomes a part of what links it".to_owned(),
-            Role::Plain => "it reaches no relocatable code that is still to be linked".to_owned(),
+            Role::Absorbed => "becomes a part of the image that links it".to_owned(),
+            Role::Plain => "reaches no relocatable code that is not yet device-linked".to_owned(),
             Role::UseFinal(top) => format!(
                 "all that it reaches is shared, and {} reaches all the rest: the final of {} has \
                  the whole device link",
@@ -95,9 +95,7 @@ impl LinkPlan<'_> {
                                                 objects are linked where they lie"
                 .to_owned(),
             Role::Prelinked => {
-                "it was device-linked when it was built; what it holds is not linked \
-                                again"
-                    .to_owned()
+                "already device-linked when built; its contents are not linked again".to_owned()
             }
         }
     }
@@ -117,7 +115,7 @@ impl LinkPlan<'_> {
     fn item(&self, at: NodeId, item: &LinkItem) -> String {
         let name = |node: &NodeId| self.walk.graph.name(*node);
         match item {
-            LinkItem::Objects => "its own objects".to_owned(),
+            LinkItem::Objects => "own objects".to_owned(),
             LinkItem::LinkObject => {
                 format!(
                     "the device link over {}",

@@ -330,16 +330,16 @@ impl<'g> ResolvedGraph<'g> {
             }
         }
         if node.closed && !node.is_image() {
-            let message = format!("`{}` is closed, and no image", node.name);
+            let message = format!("`{}` is closed, but not an image", node.name);
             bad(message, "only programs and shared libraries can be closed");
         }
         if node.kind == Kind::Interface && node.form != NodeForm::Static {
-            let message = format!("`{}` is an interface, and no archive", node.name);
+            let message = format!("`{}` is an interface, but not an archive", node.name);
             bad(message, "headers alone become nothing: leave the form out");
         }
         let plain = node.kind != Kind::Rdc;
         if plain && node.prelinked.is_some() && !node.is_image() {
-            let message = format!("`{}` is prelinked, and has no device code", node.name);
+            let message = format!("`{}` is prelinked, but has no device code", node.name);
             bad(message, "mark the node with the device code");
         }
     }
@@ -392,7 +392,7 @@ fn index_names(graph: &ResolvedGraph<'_>) -> (ByName<NodeId>, Vec<Diagnostic>) {
     for id in order {
         let node = graph.node(id);
         if names.contains_key(&node.name) {
-            let message = format!("there are two nodes `{}`", node.name);
+            let message = format!("duplicate node `{}`", node.name);
             let error = Diagnostic::error(&INVALID_GRAPH, message);
             errors.push(
                 node.with_origin(error.help("give each library and program a name of its own")),
@@ -405,11 +405,11 @@ fn index_names(graph: &ResolvedGraph<'_>) -> (ByName<NodeId>, Vec<Diagnostic>) {
 }
 
 fn unknown_node(node: &Node, name: &str, names: &ByName<NodeId>) -> Diagnostic {
-    let message = format!("`{}` names `{name}`, which is not there", node.name);
+    let message = format!("unknown device library `{name}` in `{}`", node.name);
     let known = names.iter().map(|(known, _)| known.as_str());
     let help = match nearest(name, known) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => "declare it, or remove the name".to_owned(),
+        None => "declare the library, or remove the name".to_owned(),
     };
     node.with_origin(Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help))
 }

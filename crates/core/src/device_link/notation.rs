@@ -250,7 +250,7 @@ impl<'t> Reader<'t> {
             None => format!("known are {}", known.join(", ")),
         };
         let word: String = word.chars().take(60).collect();
-        self.error(span, format!("there is no {what} `{word}`"), help)
+        self.error(span, format!("unknown {what} `{word}`"), help)
     }
 
     /// A node; `None` for an empty statement.
@@ -268,7 +268,7 @@ impl<'t> Reader<'t> {
             return self.no_such(word, at, "form", &FORMS.map(|(word, ..)| word));
         };
         if rdc && *kind == Kind::Interface {
-            let message = format!("`{name}` is headers alone, which are no relocatable code");
+            let message = format!("`{name}` has only headers, which are not relocatable code");
             return self.error(
                 at,
                 message,

@@ -319,7 +319,7 @@ fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagno
             &INCOMPLETE_DEVICE_LINK,
             format!("in {root}, {links} device-links {m}, which is not in the process"),
         )
-        .help("no kernel of that link is registered: link the library, or make the link anew"),
+        .help("no kernel of that device link is registered: link the library, or repeat the device link without it"),
         Fault::Runtime(one, other) => Diagnostic::error(
             &MIXED_CUDART,
             format!(

@@ -26,11 +26,10 @@ messages follow. The cause is mostly a compiler for another target than cargo's,
 
     export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
     cargo build --target aarch64-unknown-linux-gnu";
-    DATA_SYMBOL "data-symbol": "data in a list of functions to stub",
-        "A stub stands in for a function: it is code that finds the real one at its first call. Data
-(variables, tables, thread-local variables) has no call to wait for: the linker fixes its address
-before the program starts, so it can be had only by linking the library itself. If the program
-does not use it, remove the line from the symbol list.
+    DATA_SYMBOL "data-symbol": "data symbol in a symbol list",
+        "Only functions can be stubbed: a stub resolves the function at its first call. The address of data
+(variables, tables, thread-local variables) is fixed before the program starts, so it requires
+linking the library itself. If the program does not use it, remove the line.
 
     acmeTable kind=object size=64      # remove this line";
     DEVICE_CODE_IN_BUILD_SCRIPT "device-code-in-build-script": "relocatable code in a build script or procedural macro",
@@ -49,21 +48,20 @@ fewer architectures than the others.
     [device-link.physics]
     requires = [\"geometry\"]
     archs = [\"sm_80\", \"compute_90\"]";
-    DEVICE_LINKED_ARCHIVE "device-linked-archive": "an archive that already holds a device link",
-        "nvlink skips an archive with a device link in it, all of it and without a word: its kernels are
-never registered, and what calls them finds no definition. The cc crate makes such archives of CUDA
-code, and CMake does with CUDA_RESOLVE_DEVICE_SYMBOLS. Archive the objects alone. What is only for
-hosts' linkers, as a staticlib, may have one: allow it (https://github.com/llnl/blt/pull/134).
+    DEVICE_LINKED_ARCHIVE "device-linked-archive": "archive that contains a device link",
+        "nvlink silently skips the whole archive: its kernels are never registered, and references to them
+stay undefined. The cc crate creates such archives from CUDA code, as does CMake with
+CUDA_RESOLVE_DEVICE_SYMBOLS. Archive only the objects. An archive for host linkers alone, such as a
+staticlib, may contain a device link: allow the rule for it (https://github.com/llnl/blt/pull/134).
 
     [device-link.physics]
     sources = [\"cuda/*.cu\"]              # instead of cc::Build::new().cuda(true)";
-    DUPLICATE_DEVICE_LINK "duplicate-device-link": "two device links over one library in a process",
-        "A library's objects report to the first device link over them that the loader finds. A second one
-in the process never hears of them, so none of its kernels is registered: everything builds, and
-launches fail with \"invalid device function\". Let one device link be over all, or close an image:
-its device link is then its own, with its own copy of the device globals. In built images that is
-done by hiding `__cudaRegisterLinkedBinary*` and `__fatbinwrap*`
-(https://github.com/Alpine-DAV/ascent/issues/807).
+    DUPLICATE_DEVICE_LINK "duplicate-device-link": "library in two device links of one process",
+        "The objects of a library register with the first device link that the loader finds. A second device
+link waits for them forever and registers none of its kernels: the build succeeds, and launches fail
+with \"invalid device function\". Use one device link for all libraries, or close an image, which then
+has its own device link and its own copy of the device globals. In built images, hide
+`__cudaRegisterLinkedBinary*` and `__fatbinwrap*` (https://github.com/Alpine-DAV/ascent/issues/807).
 
     A*:shared -> B; C*:shared -> B
     p1:plugin -> A; p2:plugin -> C
@@ -96,7 +94,7 @@ the linker finds. Both must differ between all stubs of a package.
     link-names = [\"acme\"]
     [stub.acme-next]
     link-names = [\"acme\"]        # taken by stub.acme";
-    DUPLICATE_SYMBOL "duplicate-symbol": "a symbol that stands twice in a list",
+    DUPLICATE_SYMBOL "duplicate-symbol": "symbol listed twice",
         "Name and version node together say which symbol is meant, so each pair stands once. Two lines of
 one name with different nodes are fine. Remove one of the two.
 
@@ -125,19 +123,19 @@ all objects against the same headers.
 
     [stub.cuda]
     header-version = \"13.0\"";
-    INCOMPLETE_DEVICE_LINK "incomplete-device-link": "a device link over a library that is not in the process",
-        "A device link registers its kernels when all libraries that it was made over have reported. If one
-of them is missing from the process, that never happens, for any of them. Link the library too, or
-make the device link anew without it. In built images it is mostly one that is older than the
-libraries beside it (https://github.com/celeritas-project/celeritas/pull/856).
+    INCOMPLETE_DEVICE_LINK "incomplete-device-link": "device link over a library missing from the process",
+        "A device link registers its kernels once all of its libraries have registered. If one is missing
+from the process, no kernel of the device link is registered. Link the library, or repeat the device
+link without it. In built images the device link is usually older than the libraries beside it
+(https://github.com/celeritas-project/celeritas/pull/856).
 
     B*:shared
     old:shared prelinked=B     # and nothing links B
     exe:bin -> old";
-    INDIRECT_DEVICE_LIBRARY "indirect-device-library": "a device link whose build does not see all of its libraries",
-        "cargo tells a build script of its direct dependencies only. A program that makes its own device link
-and reaches a library through others does not get to know its archive. `cargo gpustub sync` writes a
-package that does, or depend on the library directly.
+    INDIRECT_DEVICE_LIBRARY "indirect-device-library": "device library that is only an indirect dependency",
+        "Cargo passes `links` metadata to direct dependents only, so the build script of a program does not
+receive the archive of an indirect dependency, which its device link needs. Run `cargo gpustub
+sync`, which adds a finalizer crate, or depend on the library directly.
 
     [dependencies]
     gpustub-final-app = { path = \"gpustub-final\" }";
@@ -188,10 +186,10 @@ takes. Versions are strings, because 12.10 as a number would be 12.1.
 beside their place and then renamed, so that an interrupted run leaves none half-written.
 
     error[io-error]: cannot write src/lib.rs: Permission denied";
-    LAYER_CONFLICT "layer-conflict": "a view of a super-archive that cannot be linked with",
-        "A member is needed for one symbol, and defines another that an earlier layer overrides: a program
-that uses both gets the second twice, and does not link. Put the two into members of their own
-(compile each function from a file of its own), override both, or make one definition weak.
+    LAYER_CONFLICT "layer-conflict": "conflicting definitions in a view",
+        "A member provides one symbol and also defines another that an earlier layer overrides. A program
+that uses both gets a duplicate definition and does not link. Compile each function from a file of
+its own, override both symbols, or make one definition weak.
 
     [archive.builtins]
     layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
@@ -211,9 +209,10 @@ another kind, cut off, or contradicts itself. A `libfoo.so` in a toolkit may be 
 a text that names the real file. Name that file instead.
 
     cargo gpustub symbols /usr/local/cuda/lib64/libcudart.so.13";
-    MALFORMED_SUPER_ARCHIVE "malformed-super-archive": "a file that is not a readable super-archive",
-        "A super-archive is read as it was written. Tools that write an archive anew (`ar r`, `ranlib`,
-`strip`) move its members, and some drop its views; do that to the inputs, and build it again.
+    MALFORMED_SUPER_ARCHIVE "malformed-super-archive": "malformed or modified super-archive",
+        "A super-archive must be byte for byte as it was written. Tools that rewrite an archive (`ar r`,
+`ranlib`, `strip`) move the members of a super-archive, and some drop its views. Apply them to the
+inputs and build the super-archive again.
 
     cargo gpustub archive verify all.a";
     MALFORMED_SYMBOL_LIST "malformed-symbol-list": "a symbol list that cannot be read",
@@ -224,11 +223,11 @@ be names only.
     @gpustub-symbols 1
     acmeClose
     acmeOpen";
-    MISSING_ARCH "missing-arch": "a device link for an architecture that a library has no code for",
-        "nvlink makes code for a GPU from machine code of the same major and no higher minor, or from PTX or
-LTO code that is not newer. If a library of the link has none of these it only warns, makes an
-empty image, and kernels fail at run time. Of PTX alone no machine code is made at all. Without
--arch a device link is for the oldest GPUs that nvlink knows
+    MISSING_ARCH "missing-arch": "no device code for a requested architecture",
+        "nvlink builds code for a GPU from machine code of the same major and an equal or lower minor, or
+from PTX or LTO code that is not newer. If a library has none, nvlink only warns and writes an empty
+image; kernels fail at run time. With only PTX in `archs`, nothing is linked, and nvcc reports
+nothing. Without `-arch`, nvlink links for the oldest GPU that it knows
 (https://github.com/deepseek-ai/DeepEP/pull/554).
 
     [device-link.physics]
@@ -240,7 +239,7 @@ sync` writes it.
 
     [build-dependencies]
     gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";
-    MISSING_COMPILER "missing-compiler": "there is no C compiler for the target",
+    MISSING_COMPILER "missing-compiler": "no C compiler for the target",
         "The stubs are C and assembly, so the build script needs a C compiler for the target. Install
 one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
 
@@ -269,7 +268,7 @@ starts there, and the library is never found: every call takes the fall-back.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
-    MISSING_NVCC "missing-nvcc": "there is no CUDA compiler",
+    MISSING_NVCC "missing-nvcc": "no CUDA compiler",
         "Device-link libraries are compiled by nvcc, found by NVCC, CUDA_HOME, CUDA_PATH, PATH, in
 /usr/local/cuda and /opt/cuda, and in the wheels of the active Python environment. With
 `optional = true` a library is left out where there is none; Rust code asks for it with
@@ -381,16 +380,16 @@ for part of a name, `**` for any folders. One that matches nothing is mostly a t
 
     [device-link.physics]
     sources = [\"cuda/*.cu\"]";
-    UNSHARED_DEVICE_GLOBALS "unshared-device-globals": "device code that is in a process more than once",
-        "Each closed image (such as a Rust cdylib) has its own copy of the libraries that it reaches. All of
-them work, but device globals and constants are not shared: what one image writes, another does not
-see. If that is not meant, make the library shared and the image open. If it is, allow it
-(https://github.com/NVIDIA/thrust/issues/1737).
+    UNSHARED_DEVICE_GLOBALS "unshared-device-globals": "device globals with a copy per image",
+        "Each closed image (such as a Rust cdylib) contains its own copy of its libraries. All copies work,
+but device globals and constants are not shared: one image does not see the writes of another. To
+share them, make the library shared and the image open. If separate copies are intended, allow the
+rule (https://github.com/NVIDIA/thrust/issues/1737).
 
     A*:static
     cdy:cdylib -> A
     bin:bin -> A opens cdy";
-    UNSUPPORTED_FORMAT "unsupported-format": "a file that was written for a newer gpustub",
+    UNSUPPORTED_FORMAT "unsupported-format": "file in a format newer than this gpustub",
         "The number at the head of the file is higher than this gpustub knows, and what it does not know
 it cannot honour. Use a newer gpustub; in a build script, update the build-dependency.
 

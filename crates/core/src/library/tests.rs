@@ -208,7 +208,7 @@ fn mistakes_are_named_with_their_place() {
         (
             "acmeSize = [1]",
             "acmeSize = [1, 1]",
-            "32:16 invalid-value argument 1 stands in",
+            "32:16 invalid-value argument 1 appears twice in",
         ),
         (
             "acmeSize = [1]",
@@ -233,7 +233,7 @@ fn mistakes_are_named_with_their_place() {
         (
             "schema = 1",
             "schema = 2",
-            "1:10 unsupported-format this file was written for a newer gpustub",
+            "1:10 unsupported-format unsupported schema 2",
         ),
     ] {
         let text = MANIFEST.replacen(from, to, 1);

@@ -93,7 +93,7 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
 fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> {
     if !is_id(id) {
         let message = format!(
-            "`{}` is no library id: lower-case letters, digits, `-` and `_`, at most 64",
+            "invalid library id `{}`: lower-case letters, digits, `-` and `_`, at most 64",
             id.escape_debug()
         );
         decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
@@ -228,7 +228,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
         link_names: checked_strings(decoder, table, "link-names", |name| {
             let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.+".contains(&b);
             let fine = !name.is_empty() && name.len() <= 200 && name.bytes().all(good);
-            (!fine).then_some("takes names as they stand after -l")
+            (!fine).then_some("takes names as they follow -l")
         }),
         ..Custom::default()
     };
@@ -278,7 +278,7 @@ fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Optio
             &INVALID_VALUE,
             path.span,
             format!(
-                "`{}` takes a path below this file's folder, with /",
+                "`{}` takes a path below this file's directory, with /",
                 value.name
             ),
             help,

@@ -255,8 +255,8 @@ impl Planner<'_> {
         for (kind, names) in [("data", data), ("thread-local data", thread_local)] {
             if !names.is_empty() {
                 let message = format!("`{id}` has {kind} in its list: {}", listing(names));
-                let help = "a stub stands in for functions only, data can be had only by linking \
-                            the library: remove these lines if the program does not use them";
+                let help = "only functions can be stubbed, data requires linking the library: \
+                            remove these lines if the program does not use them";
                 let found = Diagnostic {
                     level,
                     ..Diagnostic::error(&DATA_SYMBOL, message)
@@ -269,7 +269,10 @@ impl Planner<'_> {
                 .iter()
                 .map(|name| name.escape_debug().to_string())
                 .collect();
-            let message = format!("`{id}` has names that are no labels: {}", listing(&shown));
+            let message = format!(
+                "`{id}` has names that are not assembler labels: {}",
+                listing(&shown)
+            );
             let help = "a label has letters, digits, `_`, `$` and `.`: remove these lines";
             let found = Diagnostic {
                 level,

@@ -236,7 +236,7 @@ impl<'a> Planner<'a> {
             // Headers may be older than any library whose symbols were to be had.
             let known = library.majors(&self.target.os);
             if !known.is_empty() && !known.contains(&major) {
-                let message = format!("nothing is known of `{id}` {major}");
+                let message = format!("unknown major {major} of `{id}`");
                 let help = format!("known majors are {}", numbers(&known));
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
@@ -246,7 +246,7 @@ impl<'a> Planner<'a> {
         }
         if let Some(version) = &stub.min_version {
             if library.version.is_none() {
-                let message = format!("`{id}` has no function that tells its version");
+                let message = format!("`{id}` has no function that reports its version");
                 let help =
                     "use `required-functions` with a function that the wanted version brought";
                 self.add(

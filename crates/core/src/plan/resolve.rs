@@ -78,9 +78,9 @@ impl Planner<'_> {
                 let meant =
                     meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
                 let known = Library::builtin_ids().collect::<Vec<_>>().join(", ");
-                let message = format!("gpustub ships no manifest for a library `{id}`");
+                let message = format!("unknown library `{id}`");
                 let help = format!(
-                    "{meant}known are {known}; a library of your own needs `load-names` and `symbols`"
+                    "{meant}known libraries are {known}; a user-defined library needs `load-names` and `symbols`"
                 );
                 self.add(
                     Diagnostic::error(&UNKNOWN_LIBRARY, message).help(help),
@@ -92,7 +92,7 @@ impl Planner<'_> {
             (false, true) => format!("symbols = \"symbols/{id}.symbols\""),
         };
         let key = example.split(' ').next().unwrap_or_default();
-        let message = format!("`{id}` is a library of your own and has no `{key}`");
+        let message = format!("user-defined library `{id}` has no `{key}`");
         let help = format!("add a line such as {example}");
         self.add(
             Diagnostic::error(&MISSING_KEY, message).help(help),
@@ -106,7 +106,7 @@ impl Planner<'_> {
             let id = &stub.id.value;
             let error = Diagnostic::error(
                 &MISSING_SYMBOL_LIST,
-                format!("the symbol list `{}` is not there", path.value),
+                format!("symbol list `{}` does not exist", path.value),
             )
             .help(format!(
                 "write it with `cargo gpustub sync --from {id}=path/to/the/library`"

@@ -116,7 +116,7 @@ impl<'t> Reader<'t> {
         let error = if let (FORMAT, Some(number)) = (first, number) {
             Diagnostic::error(
                 &UNSUPPORTED_FORMAT,
-                format!("this symbol list has format {number}, and this gpustub reads format 1"),
+                format!("unsupported symbol list format {number}: this gpustub reads format 1"),
             )
             .help("use a newer gpustub, or write the list again with this one")
         } else {
@@ -172,7 +172,7 @@ impl<'t> Reader<'t> {
     fn versions(&mut self, words: impl Iterator<Item = Word<'t>>) {
         for word in words {
             match Version::parse(word.text) {
-                None => drop(self.error(word.span, format!("`{}` is no version", word.text))),
+                None => drop(self.error(word.span, format!("invalid version `{}`", word.text))),
                 Some(version)
                     if self
                         .list
@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
         if !is_name(name.text) {
             self.error(
                 name.span,
-                format!("`{}` is no symbol name", name.text.escape_debug()),
+                format!("invalid symbol name `{}`", name.text.escape_debug()),
             );
             return;
         }
@@ -341,7 +341,7 @@ impl<'t> Reader<'t> {
                 .node
                 .as_ref()
                 .map_or(String::new(), |node| format!("@{node}"));
-            let message = format!("`{}{version}` stands here a second time", symbol.name);
+            let message = format!("`{}{version}` is listed a second time", symbol.name);
             self.diagnostics.push(
                 Diagnostic::error(&DUPLICATE_SYMBOL, message)
                     .at(self.file, span.clone())

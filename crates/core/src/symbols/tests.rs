@@ -119,17 +119,17 @@ fn mistakes_are_named_with_their_place() {
             "3:3 `in=` takes ascending versions",
         ),
         ("@versions 12.0 11.8", "2:16 the versions are not ascending"),
-        ("@versions twelve", "2:11 `twelve` is no version"),
+        ("@versions twelve", "2:11 invalid version `twelve`"),
         ("@sonam x", "2:1 unknown line `@sonam`"),
         ("@soname", "2:1 `@soname` without a usable value"),
         ("@soname a\n@soname b", "3:1 a second `@soname`"),
         ("f\n@soname a", "3:1 `@soname` after the first symbol"),
-        ("f\ng\nf", "4:1 `f` stands here a second time"),
+        ("f\ng\nf", "4:1 `f` is listed a second time"),
         (
             "f node=V\nf node=V old",
-            "3:1 `f@V` stands here a second time",
+            "3:1 `f@V` is listed a second time",
         ),
-        ("a\u{7}b", "2:1 `a\\u{7}b` is no symbol name"),
+        ("a\u{7}b", "2:1 invalid symbol name `a\\u{7}b`"),
     ] {
         let text = format!("@gpustub-symbols 1\n{body}\n");
         let (_, diagnostics) = SymbolList::parse("x", &text);

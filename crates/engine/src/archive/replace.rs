@@ -17,7 +17,7 @@ pub fn replace(
         // A link stays a link: the file that it leads to is replaced.
         Ok(old) if old.is_file() => path.canonicalize()?,
         Ok(_) => {
-            let message = "it is there already, and is no file";
+            let message = "already exists and is not a file";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         Err(_) => path.to_owned(),

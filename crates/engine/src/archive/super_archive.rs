@@ -46,7 +46,7 @@ pub fn find(
                 (Some(below), Some(out)) => (out, below),
                 (Some(_), None) => {
                     let message =
-                        "`$OUT_DIR` is the folder of a build script, and there is none here";
+                        "`$OUT_DIR` is the directory of a build script, which does not exist here";
                     let help = "let the build script write the archive: `cargo build`";
                     let error = Diagnostic::error(&EMPTY_LAYER, message).help(help);
                     wrong.push(error.at(file, named.span.clone()));
@@ -95,7 +95,7 @@ fn expand(
         return Ok(vec![plain]);
     }
     if !files::is_pattern(pattern) {
-        return Err(refuse("is not there").into());
+        return Err(refuse("does not exist").into());
     }
     files::matching(root, pattern, refuse)
 }

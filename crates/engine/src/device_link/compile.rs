@@ -60,7 +60,7 @@ pub(super) fn units<'a>(
     inherited: &[&Library],
 ) -> Result<Vec<Unit<'a>>, Error> {
     let dir = build.out.join("objects").join(&library.name.value);
-    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
+    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
     for dir in inherited.iter().flat_map(|used| &used.include_dirs) {
         if let Some(bad) = files::text(dir)?.chars().find(|c| IN_LISTS.contains(*c)) {
             return Err(unfit(dir, bad));
@@ -130,7 +130,7 @@ fn unfit(path: &Path, bad: char) -> Error {
         "nvcc cannot be given the path {}: `{bad}` is in it",
         path.display()
     );
-    Error::new(&IO_ERROR, text).help("rename the file or folder, or build in another folder")
+    Error::new(&IO_ERROR, text).help("rename the file or directory, or build in another directory")
 }
 
 /// What compiling came to.

@@ -60,7 +60,7 @@ pub(super) fn link(
     }
     let link = plan.planned(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
-    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the folder", &dir, &e))?;
+    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
     let members = match link.role {
         Role::OwnLink(_) => link.inputs.clone(),
         Role::UseFinal(top) => plan.inputs(top),
@@ -139,7 +139,7 @@ fn parts(
         ..Parts::default()
     };
     let lib = parts.lib.clone();
-    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the folder", &lib, &e))?;
+    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the directory", &lib, &e))?;
     let shared = |at: NodeId, is_final: bool| {
         let library = &closure[at.index()];
         shared::link_into(library, &lib)?;

@@ -32,7 +32,7 @@ pub(super) fn build_all(
     }
     let dir = context.out.join("device-link");
     let lib = dir.join("lib");
-    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the folder", &lib, &e))?;
+    std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the directory", &lib, &e))?;
 
     let mut own: Vec<Library> = Vec::new();
     for library in declared {
@@ -201,13 +201,13 @@ fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
             continue;
         }
         let text = format!(
-            "`include-dirs` of device-link.{}: there is no folder `{}`",
+            "unknown directory `{}` in device-link.{}.include-dirs",
             library.name.value, dir.value
         );
         return Err(Error::new(&IO_ERROR, text)
             .at(context.manifest.location(&dir.span))
             .help(format!(
-                "it is relative to {}; `$OUT_DIR/…` is what the build script writes",
+                "the path is relative to {}; `$OUT_DIR/…` is what the build script writes",
                 context.package.display()
             )));
     }
@@ -231,13 +231,13 @@ fn require(
         names.dedup();
         let feature = disabled::feature_of(&name.value, context.env, context.disabled);
         let help = if let Some(feature) = feature {
-            format!("it follows the cargo feature `{feature}` of its package, which is off")
+            format!("the library requires the cargo feature `{feature}` of its package, which is off")
         } else if let Some(meant) = nearest(&name.value, names.iter().copied()) {
             format!("did you mean `{meant}`?")
         } else {
             format!(
-                "add the package that declares it to [dependencies], not to [dev-dependencies]; it \
-                 needs a `links` key, which `cargo gpustub sync` writes; in sight are: {}",
+                "add the package that declares it to [dependencies], not to [dev-dependencies]; run \
+                 `cargo gpustub sync` to add the `links` key; visible libraries: {}",
                 names.join(", ")
             )
         };

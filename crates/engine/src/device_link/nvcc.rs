@@ -118,7 +118,7 @@ impl Nvcc {
         match self.words.first().is_some_and(|first| first == program) {
             true if self.is_named => failed.help(
                 "the variable NVCC names it: set it to the path of an nvcc, or unset it; then CUDA_HOME, \
-                 CUDA_PATH and PATH are looked at",
+                 CUDA_PATH and PATH are searched",
             ),
             _ => failed,
         }

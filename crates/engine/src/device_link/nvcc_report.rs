@@ -96,7 +96,7 @@ impl CompileError<'_> {
             );
         }
         format!(
-            "`include-dirs = [\"…\"]` in [device-link.{name}] ({place}) names the folders to look in, relative to \
+            "`include-dirs = [\"…\"]` in [device-link.{name}] ({place}) names the directories to search, relative to \
              GpuStub.toml; a header of another library comes with `requires` and `include-dirs` of that one"
         )
     }

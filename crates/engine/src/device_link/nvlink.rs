@@ -22,7 +22,7 @@ pub(super) fn link(
     object: &Path,
 ) -> Result<Vec<String>, Error> {
     let keep = dir.join("kept");
-    std::fs::create_dir_all(&keep).map_err(|e| Error::io("create the folder", &keep, &e))?;
+    std::fs::create_dir_all(&keep).map_err(|e| Error::io("create the directory", &keep, &e))?;
     let archives: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
     let mut expected = Vec::new();
     for member in members {
@@ -103,7 +103,7 @@ pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
     let modules = found.map_err(|why| {
         let (what, help) = match why {
             Unfit::NoArchive => (
-                "is no archive",
+                "is not an archive",
                 "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true"
                     .to_owned(),
             ),

@@ -71,7 +71,7 @@ pub(super) fn find(
     });
     let versioned = versioned.ok_or_else(|| missing("libcudart.so"))?;
     let names = dir.join("runtime");
-    std::fs::create_dir_all(&names).map_err(|e| Error::io("create the folder", &names, &e))?;
+    std::fs::create_dir_all(&names).map_err(|e| Error::io("create the directory", &names, &e))?;
     files::link(&versioned, &names.join("libcudart.so"))?;
     // Cargo puts this folder into LD_LIBRARY_PATH for `cargo run` and `cargo test`.
     if let Some(name) = versioned.file_name() {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_headers::{Declared, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves};
+use gpustub_cdecl::{Declared, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves};
 
 /// What is done with an argument. Sizes are in bytes.
 pub enum Argument {

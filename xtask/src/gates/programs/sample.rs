@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gpustub_headers::{self as headers, Clang, Declared, Headers, Type, VOID};
+use gpustub_cdecl::{self as headers, Clang, Declared, Headers, Type, VOID};
 
 use super::arguments::{Argument, Differences, Returned};
 use super::shapes::shape;

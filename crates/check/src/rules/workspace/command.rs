@@ -28,7 +28,7 @@ pub static DYLIB_CRATE: Rule = row(&diag::DYLIB_CRATE, RuleLevel::Deny);
 pub static MISSING_PROVIDER: Rule = Rule {
     code: Code {
         id: "missing-provider",
-        summary: "required stubs that no package provides",
+        summary: "required stubs without a provider",
         explanation: "\
 A package says `provide = false`: it calls the library and leaves the stubs to another package of
 the same program. No other package among the dependencies of this image has them, so that the
@@ -45,7 +45,7 @@ owns the image, or in one library below it.
 pub static UNUSED_ALLOW: Rule = Rule {
     code: Code {
         id: "unused-allow",
-        summary: "an accepted finding that is not there any more",
+        summary: "`[[policy.allow]]` without a finding",
         explanation: "\
 `[[policy.allow]]` accepts a finding. There is none of that rule in that place, so that the table
 would only hide the next one. Remove it; `cargo gpustub check --fix` does. An allowance is judged

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 pub static STATIC_TARGET: Rule = Rule {
     code: Code {
         id: "static-target",
-        summary: "stubs in programs that cannot load a library",
+        summary: "stubs in a statically linked target",
         explanation: "\
 A program that is linked with the C library statically has no loader in it: with musl no library can
 be loaded at all, and with glibc only one that was built with just that glibc
@@ -27,7 +27,7 @@ is missing. Rust's musl targets are static unless they are told otherwise.
 pub static FORCED_LIBRARY_PATH: Rule = Rule {
     code: Code {
         id: "forced-library-path",
-        summary: "cargo takes the variable away that says which library is used",
+        summary: "forced `GPUSTUB_<LIBRARY>_PATH` in cargo's configuration",
         explanation: "\
 `GPUSTUB_<LIBRARY>_PATH` is how the person who runs a program says which file it is to load, and it
 comes before everything else. With `force`, cargo sets it whatever that person has said, in each
@@ -141,7 +141,7 @@ fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
                 .and_then(|value| get(value, "force"));
             let forced = forced.is_some_and(|(_, force)| force.as_bool() == Some(true));
             if is_ours && forced {
-                let message = format!("`{}` is set whatever the user says", name.get_ref());
+                let message = format!("`force = true` overrides the user's `{}`", name.get_ref());
                 findings.push(
                     Diagnostic::error(&FORCED_LIBRARY_PATH.code, message)
                         .at(&config.shown, name.span())

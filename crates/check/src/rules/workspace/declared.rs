@@ -5,6 +5,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::{RuleLevel, Stub};
 use gpustub_core::version::Version;
 
+use crate::gpu::gpu_file;
 use crate::rules::{Findings, Look, Rule};
 use crate::workspace::Workspace;
 
@@ -12,7 +13,7 @@ use crate::workspace::Workspace;
 pub static MISSING_HEADER_VERSION: Rule = Rule {
     code: Code {
         id: "missing-header-version",
-        summary: "a library whose functions changed, without the version of the headers",
+        summary: "changed functions without a header version",
         explanation: "\
 A name of such a library means one thing in one version and another in the next: more arguments, or
 another struct behind a pointer (https://github.com/ROCm/hipfort/issues/387). The stubs bind a name
@@ -30,7 +31,7 @@ installed, or that a binding crate names.
 pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
     code: Code {
         id: "unsupported-header-version",
-        summary: "headers that are newer than what gpustub knows of the library",
+        summary: "header version newer than every known release",
         explanation: "\
 Which functions there are, and what each means, was read from the releases up to some version. What
 a later one added has no stub, so that a program that uses it does not link; what it changed is taken
@@ -47,7 +48,7 @@ knows more; or declare, and compile against, headers that this one knows.
 pub static UNUSABLE_MAJOR: Rule = Rule {
     code: Code {
         id: "unusable-major",
-        summary: "a major that is accepted, and refused by another key",
+        summary: "accepted major that another key excludes",
         explanation: "\
 `majors` lists what the program accepts. A library of this major never counts as available all the
 same: `min-version` is higher, or no version of the major has a function of `required-functions`
@@ -66,7 +67,7 @@ report it as missing. Remove the major, or what keeps it out.
 pub static UNKNOWN_LOAD_NAME: Rule = Rule {
     code: Code {
         id: "unknown-load-name",
-        summary: "a load name that no release of the library ever had",
+        summary: "load name that no release has",
         explanation: "\
 The loader looks for exactly the name that it is given, and some libraries have more in it than
 their major: the CUDA runtime of 11 is libcudart.so.11.0, and there is no libcudart.so.11
@@ -82,7 +83,7 @@ that gpustub knows needs no `load-names` at all.
 pub static MISSING_FALLBACK: Rule = Rule {
     code: Code {
         id: "missing-fallback",
-        summary: "a library of one's own without the code of a missing library",
+        summary: "user-defined library without a fall-back status",
         explanation: "\
 Where the library is missing, each of its functions returns a number. gpustub does not know the
 codes of a library that is not among its own, and takes -1. What the program makes of that is
@@ -100,7 +101,7 @@ even if it is -1.
 pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
     code: Code {
         id: "nonportable-search-dir",
-        summary: "a search directory that only the developer's machine has",
+        summary: "search directory of the developer's machine",
         explanation: "\
 `search-dirs` are built into the program, and are looked at before all other places. A directory
 of a home, a temporary one or the workspace itself is missing on other machines, or is somebody
@@ -172,13 +173,15 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
             continue;
         }
         let message = format!(
-            "`stub.{}` has headers of {}, and what is known of it ends with {newest}",
-            stub.id.value, header.value.from
+            "header version {} of `stub.{}` is newer than {newest}, the newest known release",
+            header.value.from, stub.id.value
         );
         findings.push(
             Diagnostic::error(&UNSUPPORTED_HEADER_VERSION.code, message)
                 .at(&manifest.file, header.span.clone())
-                .help("use a later gpustub; functions that came after have no stub in this one"),
+                .help(format!(
+                    "update gpustub; functions that are newer than {newest} have no stub in this one"
+                )),
         );
     }
 }
@@ -190,7 +193,7 @@ fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
                 continue;
             };
             let message = format!(
-                "`stub.{}` accepts the major {}, and {why}",
+                "`stub.{}` accepts the major {}, but {why}",
                 stub.id.value, major.value
             );
             findings.push(
@@ -232,7 +235,7 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
             && !versions.iter().any(|version| has(&name.value, version))
     })?;
     let why = format!(
-        "no version of it that gpustub knows has `{}`, which `required-functions` names",
+        "no known release of this major has `{}` of `required-functions`",
         missing.value
     );
     Some((
@@ -249,11 +252,13 @@ fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
                 if real.is_empty() {
                     continue;
                 }
-                let message = format!("there never was a `{}`", name.value.name);
+                let library = gpu_file(real[0]).and_then(|gpu| gpu.library);
+                let library = library.map_or("the library", |library| &library.id);
+                let message = format!("no release of {library} is named `{}`", name.value.name);
                 findings.push(
                     Diagnostic::error(&UNKNOWN_LOAD_NAME.code, message)
                         .at(&manifest.file, name.span.clone())
-                        .help(format!("its releases are called {}", real.join(", "))),
+                        .help(format!("known names are {}", real.join(", "))),
                 );
             }
         }
@@ -313,7 +318,7 @@ fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
                 continue;
             }
             let message = format!(
-                "`stub.{}` looks in `{}` first, on every machine",
+                "`stub.{}` searches `{}` first, on every machine",
                 stub.id.value, dir.value
             );
             let variable = gpustub_core::library::override_variable(&stub.id.value);
@@ -321,7 +326,7 @@ fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
                 Diagnostic::error(&NONPORTABLE_SEARCH_DIR.code, message)
                     .at(&manifest.file, dir.span.clone())
                     .help(format!(
-                        "name it from `$ORIGIN`; for tests there is {variable}"
+                        "use a path relative to `$ORIGIN`; for tests set {variable}"
                     )),
             );
         }

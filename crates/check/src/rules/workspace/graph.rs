@@ -14,7 +14,7 @@ use crate::workspace::{Crate, Workspace};
 pub static BUILD_TIME_TOOLKIT: Rule = Rule {
     code: Code {
         id: "build-time-toolkit",
-        summary: "a dependency that does not build without a GPU toolkit",
+        summary: "dependency that requires a GPU toolkit at build time",
         explanation: "\
 Its build script runs nvcc, or reads headers of a toolkit, and ends where there is none: on a CI
 machine, in a clean container, for a user without a GPU
@@ -32,7 +32,7 @@ it, such as cudarc with a feature for the version, needs nothing.
 pub static STATIC_CUDART_DEPENDENCY: Rule = Rule {
     code: Code {
         id: "static-cudart-dependency",
-        summary: "a dependency that links a CUDA runtime into the program",
+        summary: "dependency that links a static CUDA runtime",
         explanation: "\
 A static cudart is of one major for ever, has state of its own beside any other cudart in the
 process, and registers kernels where others do not see them
@@ -47,7 +47,7 @@ process, and registers kernels where others do not see them
 pub static UNSTUBBED_LIBRARY: Rule = Rule {
     code: Code {
         id: "unstubbed-library",
-        summary: "a dependency that links a GPU library, for which there is no stub",
+        summary: "dependency that links a GPU library without a stub",
         explanation: "\
 A crate among the dependencies asks the linker for the library. Without a stub the link fails where
 the library is missing, or the program needs it to start
@@ -85,7 +85,7 @@ fn of(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
     match &krate.asked {
         Some(asked) => found
             .at(&asked.origin.file, asked.origin.span.clone())
-            .label(format!("`{}` asks for it", asked.by)),
+            .label(format!("required by `{}`", asked.by)),
         None => found,
     }
 }
@@ -106,7 +106,7 @@ fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
         let message = format!("{} does not build without {needs}", krate.shown());
         findings.push(
             of(&BUILD_TIME_TOOLKIT, krate, message)
-                .help("make it optional, behind a feature that is off by default"),
+                .help("make the dependency optional, behind a feature that is off by default"),
         );
     }
 }
@@ -118,8 +118,8 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
             krate.shown()
         );
         let other = match row.name.as_str() {
-            "cudarc" => "use its feature `dynamic-linking` with the stubs of gpustub",
-            _ => "make it optional, behind a feature that is off by default",
+            "cudarc" => "use the feature `dynamic-linking` with the stubs of gpustub",
+            _ => "make the dependency optional, behind a feature that is off by default",
         };
         findings.push(of(&STATIC_CUDART_DEPENDENCY, krate, message).help(other));
     }
@@ -149,13 +149,12 @@ fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
         let krate = &workspace.crates[index];
         let owner = images.into_iter().next().unwrap_or_default();
         let message = format!(
-            "{} links the library of `{id}`, and `{owner}` has no stub of it",
+            "{} links the library of `{id}`, for which `{owner}` declares no stub",
             krate.shown()
         );
-        findings.push(
-            of(&UNSTUBBED_LIBRARY, krate, message)
-                .help(format!("declare it: `cargo gpustub add -p {owner} {id}`")),
-        );
+        findings.push(of(&UNSTUBBED_LIBRARY, krate, message).help(format!(
+            "declare the library: `cargo gpustub add -p {owner} {id}`"
+        )));
     }
 }
 
@@ -189,11 +188,11 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
             };
             let first = &headers[0];
             let message = format!(
-                "{} is made for {family} {}, and {} for {}",
+                "{} is made for {family} {}, but {} for {}",
                 first.who, first.shown, other.who, other.shown
             );
             let mut found = Diagnostic::error(&MIXED_HEADER_VERSIONS.code, message)
-                .help("bring both to one major, or keep them in two programs");
+                .help("use one major for both, or keep them in two programs");
             found.origin = first.place.clone().or_else(|| other.place.clone());
             if told.insert(found.message.clone()) {
                 findings.push(found);

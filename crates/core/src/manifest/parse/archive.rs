@@ -37,7 +37,7 @@ pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<Archive
 fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<Archive> {
     if !is_id(name) {
         let message = format!(
-            "`{}` is no name of an archive: lower-case letters, digits, `-` and `_`, at most 64",
+            "invalid archive name `{}`: lower-case letters, digits, `-` and `_`, at most 64",
             name.escape_debug()
         );
         decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
@@ -54,7 +54,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         });
         if files.is_empty() && decoder.errors() == before {
             let message = format!("`{}` is empty", part.value.name);
-            let help = "name its archives, folders or object files, such as [\"common/*.o\"]";
+            let help = "name its archives, directories or object files, such as [\"common/*.o\"]";
             decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
         }
         let name = part.name();
@@ -155,7 +155,7 @@ fn parts<'a>(
         if !is_part_name(name) {
             let what = if key == "views" { "a view" } else { "a layer" };
             let shown = shorten(name);
-            let message = format!("`{}` is no name of {what}: {PART}", shown.escape_debug());
+            let message = format!("invalid name of {what} `{}`: {PART}", shown.escape_debug());
             decoder.error(&INVALID_VALUE, one.key_span, message);
             continue;
         }
@@ -181,11 +181,15 @@ fn unknown_layer(
 ) {
     let known: Vec<&str> = layers.iter().map(|l| l.name.value.as_str()).collect();
     let help = match nearest(&name.value, known.iter().copied()) {
-        Some(meant) => format!("did you mean {meant:?}?"),
-        None => format!("layers are \"{}\"", known.join("\", \"")),
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("known layers are `{}`", known.join("`, `")),
     };
     let shown = shorten(&name.value);
-    let message = format!("`{}` names a layer {shown:?} that there is not", view.name);
+    let message = format!(
+        "unknown layer `{}` in `{}`",
+        shown.escape_debug(),
+        view.name
+    );
     decoder.error_with_help(&UNKNOWN_LAYER, name.span.clone(), message, help);
 }
 

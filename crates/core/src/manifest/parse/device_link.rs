@@ -75,7 +75,7 @@ pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<DeviceL
 fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<DeviceLink> {
     if !is_id(name) {
         let message = format!(
-            "`{}` is no library name: lower-case letters, digits, `-` and `_`, at most 64",
+            "invalid library name `{}`: lower-case letters, digits, `-` and `_`, at most 64",
             name.escape_debug()
         );
         decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
@@ -140,7 +140,7 @@ fn code(
             let before = decoder.count();
             let globs = checked_strings(decoder, table, "sources", |glob| {
                 if !is_below(glob) {
-                    Some("takes globs below this file's folder, with /")
+                    Some("takes globs below this file's directory, with /")
                 } else {
                     (!glob.ends_with(".cu")).then_some("takes globs that end in .cu")
                 }
@@ -243,7 +243,7 @@ fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<Strin
     for (name, value) in map.entries() {
         let start = |c: char| c.is_ascii_alphabetic() || c == '_';
         if !name.starts_with(start) || !name.chars().all(|c| start(c) || c.is_ascii_digit()) {
-            let message = format!("`{}` is no name of a macro", shorten(name).escape_debug());
+            let message = format!("invalid macro name `{}`", shorten(name).escape_debug());
             decoder.error(&INVALID_VALUE, value.key_span, message);
             continue;
         }

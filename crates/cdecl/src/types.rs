@@ -12,12 +12,22 @@
 //! What is not so is an error, or a type that is not known: `void`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Names one type in its [`Types`].
 pub type TypeId = u32;
 
 /// `void`, which has no node.
 pub const VOID: TypeId = u32::MAX;
+
+/// A declared function.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// Types that the function is made of.
+    pub types: Rc<Types>,
+    /// Type of the function.
+    pub function: TypeId,
+}
 
 /// A type without typedefs and qualifiers. Sizes are in bits.
 #[derive(Debug, Clone, PartialEq, Eq)]

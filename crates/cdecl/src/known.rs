@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::declared::Headers;
+use crate::headers::Headers;
 
 impl Headers {
-    /// Those of a library: `cudart`.
-    pub fn of(library: &str) -> Option<&'static Self> {
+    /// Headers of a library: `cudart`.
+    pub fn of_library(library: &str) -> Option<&'static Self> {
         Self::all().get(library)
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn shipped_data_is_read() {
         let all = Headers::all();
         assert!(all.len() > 20, "libraries.toml is broken");
-        let hip = Headers::of("hip").unwrap();
+        let hip = Headers::of_library("hip").unwrap();
         assert_eq!(hip.include, [["hip/hip_runtime_api.h"]]);
         assert_eq!(hip.defines[0], ["__HIP_PLATFORM_AMD__"]);
         for (id, headers) in all {

@@ -7,7 +7,7 @@
 //! [`Error`]: no panic, and no more memory than a multiple of [`LIMIT`].
 //!
 //! ```no_run
-//! use gpustub_headers::{Clang, Headers, same};
+//! use gpustub_cdecl::{Clang, Headers, same};
 //!
 //! let headers = Headers::including(["acme.h"]);
 //! let read = |folder: &str| {
@@ -21,18 +21,18 @@
 //!         }
 //!     }
 //! }
-//! # Ok::<(), gpustub_headers::Error>(())
+//! # Ok::<(), gpustub_cdecl::Error>(())
 //! ```
 
 mod clang;
 mod compare;
-mod declared;
 mod fields;
+mod headers;
 mod known;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
 pub use compare::{counts_others, same, takes_null};
-pub use declared::{Declared, Headers, Version, functions};
 pub use fields::{Leaf, is_handle, leaves};
-pub use types::{Member, Type, TypeId, Types, VOID};
+pub use headers::{Headers, Version, functions};
+pub use types::{Declared, Member, Type, TypeId, Types, VOID};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gpustub_headers::{Declared, Types, same};
+use gpustub_cdecl::{Declared, Types, same};
 use proptest::prelude::*;
 
 /// Lines of metadata that refer to each other, and to themselves, at random.
