@@ -84,7 +84,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     }
     let found = headers(family, graph.as_ref());
     let Some(first) = found.first() else {
-        if !library.gates.is_empty() {
+        if !library.abi.is_empty() {
             shell.note(format!(
                 "no `header-version` for {id}: functions whose meaning changed between versions return \
                  \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \

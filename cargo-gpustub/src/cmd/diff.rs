@@ -6,8 +6,8 @@ mod show;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gpustub_core::abi_table::{AbiEntry, AbiTable};
 use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
-use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_image::{Options, read_symbols_file};
@@ -27,7 +27,7 @@ struct Side {
     /// What the library calls itself.
     soname: Option<String>,
     /// Of a shipped library, its version, and what its functions mean in others.
-    shipped: Option<(&'static str, Version, &'static Gates)>,
+    shipped: Option<(&'static str, Version, &'static AbiTable)>,
 }
 
 /// Something that differs.
@@ -38,7 +38,7 @@ enum Change {
     /// The name, and what it is in the old and in the new.
     Node(String, String, String),
     /// The name, what means in the new what it meant in the old, and what the headers differ in.
-    Meaning(String, Option<Gate>, Option<String>),
+    Abi(String, Option<AbiEntry>, Option<String>),
     /// The name in sources, the function that it means with the old headers and with the new ones, and
     /// what these two differ in.
     Source(String, String, String, Option<String>),
@@ -52,7 +52,7 @@ impl Change {
             Self::Removed(name)
             | Self::Added(name)
             | Self::Node(name, ..)
-            | Self::Meaning(name, ..)
+            | Self::Abi(name, ..)
             | Self::Source(name, ..)
             | Self::Declared(name, _) => name,
         }
@@ -106,7 +106,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
                 name,
                 functions: library.symbols.functions().filter(has).cloned().collect(),
                 soname: None,
-                shipped: Some((library.id.as_str(), version, &library.gates)),
+                shipped: Some((library.id.as_str(), version, &library.abi)),
             })
         }
         _ => {
@@ -183,21 +183,23 @@ fn difference(
     reason: Option<String>,
 ) -> Option<Change> {
     let name = symbol.name.clone();
-    if let (Some((id, from, gates)), Some((other, to, _))) = (old.shipped, new.shipped) {
+    if let (Some((id, from, table)), Some((other, to, _))) = (old.shipped, new.shipped) {
         let header = HeaderVersion::parse(&from.to_string());
         let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
-        let gates = if id == other {
-            gates.of(&name, header)
+        let entries = if id == other {
+            table.entries(&name, header)
         } else {
             Vec::new()
         };
-        let gate = gates.into_iter().find(|g| g.from <= code && code < g.below);
-        if let Some(gate) = gate {
-            return Some(Change::Meaning(name, Some(gate), reason));
+        let entry = entries
+            .into_iter()
+            .find(|e| e.from <= code && code < e.below);
+        if let Some(entry) = entry {
+            return Some(Change::Abi(name, Some(entry), reason));
         }
     }
     if reason.is_some() {
-        return Some(Change::Meaning(name, None, reason));
+        return Some(Change::Abi(name, None, reason));
     }
     let shown = |symbol: &Symbol| match (&symbol.node, symbol.old) {
         (None, _) => "no version".to_owned(),

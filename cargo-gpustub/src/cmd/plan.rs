@@ -167,7 +167,7 @@ fn describe(
                 library
                     .specs
                     .get(usize::from(f.spec))
-                    .is_some_and(|s| s.gated.is_some())
+                    .is_some_and(|s| s.abi_name.is_some())
             })
             .count();
         let note = match changing {

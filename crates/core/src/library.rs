@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;
 
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::gates::Gates;
 use crate::symbols::SymbolList;
 
 /// Where a library comes from, which decides where it is looked for.
@@ -201,8 +201,8 @@ pub struct Library {
     pub text: String,
     /// What functions other than plain status functions do, by name.
     pub fallbacks: ByName<Fallback>,
-    /// Which functions mean something else in other versions.
-    pub gates: Gates,
+    /// Functions whose ABI differs between versions.
+    pub abi: AbiTable,
     /// What compilers' start-up code calls before main, by name.
     pub hooks: ByName<Hook>,
     /// What is bound where a version lacks a function, by the function's name.
@@ -212,15 +212,15 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list and its gates are
-    /// named alike.
+    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list and its ABI table
+    /// are named alike.
     pub fn parse(
         file: &str,
         manifest: &str,
         symbols: &str,
-        gates: &str,
+        abi: &str,
     ) -> (Option<Self>, Vec<Diagnostic>) {
-        parse::library(file, manifest, symbols, gates)
+        parse::library(file, manifest, symbols, abi)
     }
 
     /// The shipped library of this id. (A test keeps all shipped manifests readable.)
@@ -232,13 +232,7 @@ impl Library {
         let text = &LIBRARIES[index];
         READ[index]
             .get_or_init(|| {
-                Self::parse(
-                    &format!("{id}.toml"),
-                    text.manifest,
-                    text.symbols,
-                    text.gates,
-                )
-                .0
+                Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
             })
             .as_ref()
     }
@@ -248,7 +242,7 @@ impl Library {
         LIBRARIES.iter().map(|l| l.id)
     }
 
-    /// The majors that it has a load name on `os`, a symbol list or gates for, newest first.
+    /// The majors that it has a load name on `os`, a symbol list or an ABI table for, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
         let mut add = |major: u32| {
@@ -259,7 +253,7 @@ impl Library {
         for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
             name.major.map(&mut add);
         }
-        for version in self.symbols.versions.iter().chain(self.gates.headers()) {
+        for version in self.symbols.versions.iter().chain(self.abi.headers()) {
             add(version.major);
         }
         majors

@@ -6,9 +6,9 @@ mod resolve;
 
 use std::borrow::Cow;
 
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::gates::Gates;
 use crate::library::{Codes, Fallback, Hook, LoadName, Role, ToldBy, VersionForm};
 use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
@@ -40,9 +40,9 @@ pub const MOST_LIBRARIES: usize = 127;
 pub struct Spec {
     /// What happens when it cannot be called.
     pub fallback: Fallback,
-    /// The function's own name, if it means something else in other versions of the library:
-    /// [`LibraryPlan::gates`] tells what is bound there.
-    pub gated: Option<String>,
+    /// The function's own name, if its ABI differs between versions of the library:
+    /// [`LibraryPlan::abi`] has the names that are bound there.
+    pub abi_name: Option<String>,
     /// What it is to compilers' start-up code.
     pub hook: Option<Hook>,
     /// Bind this version node (dlvsym) instead of the default one.
@@ -108,8 +108,8 @@ pub struct LibraryPlan {
     pub text: String,
     /// Distinct specs; number 0 is the plain status function.
     pub specs: Cow<'static, [Spec]>,
-    /// What is bound in which versions.
-    pub gates: Cow<'static, Gates>,
+    /// Names that are bound in each version.
+    pub abi: Cow<'static, AbiTable>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
 }

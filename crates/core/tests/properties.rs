@@ -147,10 +147,10 @@ const TOML: &[&str] = &[
     "f = { record = 8 }\n",
     "[instead]\n",
     "\0",
-    "@gpustub-gates 1\n",
+    "@gpustub-abi 1\n",
     "@headers 11.8 12.0\n",
     "f 11.8=1 12.0=2\n",
-    "@null 1 2 3\n",
+    "@null-argument 1 2 3\n",
 ];
 
 const LIST: &[&str] = &[

@@ -6,10 +6,10 @@ use super::{
     Codes, Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, ToldBy, VersionForm,
     is_id,
 };
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
-use crate::gates::Gates;
 use crate::manifest::values;
 use crate::symbols::SymbolList;
 
@@ -84,11 +84,11 @@ pub(super) fn library(
     file: &str,
     manifest: &str,
     symbols: &str,
-    gates: &str,
+    abi: &str,
 ) -> (Option<Library>, Vec<Diagnostic>) {
     let stem = file.strip_suffix(".toml").unwrap_or(file);
     let (symbols, mut diagnostics) = SymbolList::parse(&format!("{stem}.symbols"), symbols);
-    let (gates, wrong) = Gates::parse(&format!("{stem}.gates"), gates);
+    let (abi, wrong) = AbiTable::parse(&format!("{stem}.abi"), abi);
     diagnostics.extend(wrong);
     let mut decoder = Decoder::new(file);
     let library = decoder.document(manifest).and_then(|document| {
@@ -105,7 +105,7 @@ pub(super) fn library(
     });
     let library = library.map(|library| Library {
         symbols,
-        gates,
+        abi,
         ..library
     });
     diagnostics.extend(decoder.finish());
@@ -163,7 +163,7 @@ impl Reader<'_, '_> {
                 None => None,
             },
             fallbacks: self.fallbacks(top),
-            gates: Gates::default(),
+            abi: AbiTable::default(),
             hooks: self.hooks(top),
             instead: self.instead(top),
             text: text.replace("{title}", &title),

@@ -60,7 +60,7 @@ fn majors_are_known_by_headers_too() {
 
 #[test]
 fn reads_a_whole_manifest() {
-    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, GATES);
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, ABI);
     assert_eq!(diagnostics, []);
     let library = library.unwrap();
     assert_eq!(library.text, "Acme library is not installed");
@@ -238,7 +238,7 @@ fn mistakes_are_named_with_their_place() {
     ] {
         let text = MANIFEST.replacen(from, to, 1);
         assert_ne!(text, MANIFEST, "{from}");
-        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS, GATES);
+        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS, ABI);
         let shown: Vec<String> = diagnostics
             .iter()
             .map(|d| {
@@ -253,11 +253,11 @@ fn mistakes_are_named_with_their_place() {
     }
 }
 
-const GATES: &str = "@gpustub-gates 1\n@headers 11.8 12.0\n\nacmeOpen 11.8=1 12.0=2\n";
+const ABI: &str = "@gpustub-abi 1\n@headers 11.8 12.0\n\nacmeOpen 11.8=1 12.0=2\n";
 
 #[test]
 fn errors_of_the_list_name_the_list() {
-    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n", GATES);
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n", ABI);
     assert!(library.is_none());
     assert_eq!(diagnostics[0].origin.as_ref().unwrap().file, "acme.symbols");
 }
@@ -292,12 +292,11 @@ fn all_shipped_manifests_read() {
     let ids: Vec<_> = Library::builtin_ids().collect();
     assert!(ids.is_sorted_by(|a, b| a < b));
     for text in LIBRARIES {
-        let (library, diagnostics) =
-            Library::parse(text.id, text.manifest, text.symbols, text.gates);
+        let (library, diagnostics) = Library::parse(text.id, text.manifest, text.symbols, text.abi);
         assert_eq!(diagnostics, [], "{}", text.id);
         let library = library.unwrap();
         assert_eq!(library.id, text.id);
-        for name in library.gates.names() {
+        for name in library.abi.names() {
             assert!(
                 !library.symbols.lookup(name).is_empty(),
                 "{}: {name}",

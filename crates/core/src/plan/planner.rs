@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
     MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
 };
-use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{LibraryType, Manifest, Stub, values};
 use crate::target::Target;
@@ -87,9 +87,9 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
             Cow::Owned(own) => self.functions(stub, own),
         };
-        let gates = match &library {
-            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.gates),
-            Cow::Owned(own) => Cow::Owned(own.gates.clone()),
+        let abi = match &library {
+            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.abi),
+            Cow::Owned(own) => Cow::Owned(own.abi.clone()),
         };
         let require = self.required(stub, &library);
         Some(LibraryPlan {
@@ -101,7 +101,7 @@ impl<'a> Planner<'a> {
             required_functions: require,
             search_dirs: values(&stub.search_dirs),
             specs,
-            gates,
+            abi,
             functions,
             ..self.unstubbed(&library)
         })
@@ -143,7 +143,7 @@ impl<'a> Planner<'a> {
             codes: library.codes,
             text: library.text.clone(),
             specs: vec![Spec::default()].into(),
-            gates: Cow::Owned(Gates::default()),
+            abi: Cow::Owned(AbiTable::default()),
             functions: Vec::new().into(),
         }
     }

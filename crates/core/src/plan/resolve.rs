@@ -177,7 +177,7 @@ fn own(id: &str) -> Library {
         codes: Codes::all(-1),
         text: format!("{id} is not available"),
         fallbacks: Default::default(),
-        gates: Default::default(),
+        abi: Default::default(),
         hooks: Default::default(),
         instead: Default::default(),
         symbols: SymbolList::default(),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use crate::gates::Gate;
+use crate::abi_table::AbiEntry;
 use crate::library::{
     HookKind, Out, OutKind, Returns, Role, ToldBy, VersionForm, c_name, override_variable,
 };
@@ -153,20 +153,24 @@ impl<T: Clone + Ord> Runs<T> {
     }
 }
 
-/// The specs, and the out-parameters and gates that they point to.
+/// The specs, and the out-parameters and ABI entries that they point to.
 fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let mut outs: Runs<Out> = Runs::new();
-    let mut gates: Runs<Gate> = Runs::new();
+    let mut entries: Runs<AbiEntry> = Runs::new();
     let mut rows = String::new();
     let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
     for spec in library.specs.iter() {
-        let own = spec.gated.as_deref().unwrap_or_default();
-        let gated = library.gates.of(own, library.header_version);
+        let own = spec.abi_name.as_deref().unwrap_or_default();
+        let bound = library.abi.entries(own, library.header_version);
         // They do not overlap, so that their order says nothing else.
-        let (mut gated, others): (Vec<Gate>, Vec<Gate>) =
-            gated.into_iter().partition(|gate| gate.null.is_some());
-        gated.extend(others);
-        let nulls: Vec<u8> = gated.iter().filter_map(|gate| gate.null).collect();
+        let (mut bound, others): (Vec<AbiEntry>, Vec<AbiEntry>) = bound
+            .into_iter()
+            .partition(|entry| entry.null_argument.is_some());
+        bound.extend(others);
+        let nulls: Vec<u8> = bound
+            .iter()
+            .filter_map(|entry| entry.null_argument)
+            .collect();
         let fallback = &spec.fallback;
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", "0".to_owned()),
@@ -184,12 +188,12 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             rows,
             "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {}, {}, {value}, {}, {}, {}}},",
             fallback.outs.len(),
-            gated.len(),
+            bound.len(),
             u8::from(fallback.missing.is_some()),
             nulls.len(),
             nulls.first().unwrap_or(&0),
             outs.start(&fallback.outs),
-            gates.start(&gated),
+            entries.start(&bound),
             int(fallback.missing.unwrap_or(0)),
             name(&spec.node),
             name(&spec.instead),
@@ -204,14 +208,21 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         text,
         "static const struct gpustub1_out gpustub1_outs_{id}[] = {{{outs}{{0, 0, 0}}}};"
     );
-    let gates: String = gates
+    let entries: String = entries
         .values
         .iter()
-        .map(|gate| format!("{{{}, {}, {}}}, ", gate.from, gate.below, name(&gate.name)))
+        .map(|entry| {
+            format!(
+                "{{{}, {}, {}}}, ",
+                entry.from,
+                entry.below,
+                name(&entry.name)
+            )
+        })
         .collect();
     line!(
         text,
-        "static const struct gpustub1_gate gpustub1_gates_{id}[] = {{{gates}{{0, 0, NULL}}}};"
+        "static const struct gpustub1_gate gpustub1_gates_{id}[] = {{{entries}{{0, 0, NULL}}}};"
     );
     line!(
         text,

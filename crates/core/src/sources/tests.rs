@@ -164,7 +164,7 @@ fn translated_functions_are_in_both_tables() {
          GPUSTUB_NULL(cudart, cudaStreamUpdateCaptureDependencies, 2)\n\
          GPUSTUB_NULL(cudart, cudaStreamUpdateCaptureDependencies_ptsz, 2)\n"
     );
-    // The translated gate of a function is the first of its three: of 13, then before 11 and from 14.
+    // The adapted entry of a function is the first of its three: of 13, then before 11 and from 14.
     let function = functions
         .lines()
         .find_map(|line| line.strip_prefix("GPUSTUB_FN(cudart, 1, cudaGraphAddDependencies, "))

@@ -123,11 +123,11 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
             continue;
         }
         let refused: Vec<&str> = library
-            .gates
+            .abi
             .names()
-            // One gate without a name, for all versions.
+            // One entry without a name, for all versions.
             .filter(
-                |name| matches!(&library.gates.of(name, None)[..], [gate] if gate.name.is_none()),
+                |name| matches!(&library.abi.entries(name, None)[..], [entry] if entry.name.is_none()),
             )
             .collect();
         if refused.is_empty() {
@@ -159,7 +159,7 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
             continue;
         };
         let versions = library
-            .gates
+            .abi
             .headers()
             .iter()
             .chain(&library.symbols.versions);
@@ -167,8 +167,7 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
             continue;
         };
         // That nothing is known of a major is an error of the plan.
-        if library.gates.is_empty() || header.value.from <= *newest || header.value.from.minor == 0
-        {
+        if library.abi.is_empty() || header.value.from <= *newest || header.value.from.minor == 0 {
             continue;
         }
         let message = format!(

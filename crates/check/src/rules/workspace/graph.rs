@@ -250,7 +250,7 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
     declared.chain(bound).collect()
 }
 
-/// Whether the library's version is its toolkit's, as of those whose headers were read for gates.
+/// Whether the library's version is its toolkit's, as of those whose headers were read for ABI tables.
 fn counts_with_family(library: &Library) -> bool {
-    !library.gates.headers().is_empty() && !library.family.is_empty()
+    !library.abi.headers().is_empty() && !library.family.is_empty()
 }

@@ -19,7 +19,7 @@ pub struct Function {
 }
 
 fn head(version: Version, header: &str) -> String {
-    format!("/* Made by `cargo xtask gate-programs`: {version}. */\n#include \"{header}\"\n\n")
+    format!("/* Made by `cargo xtask abi-programs`: {version}. */\n#include \"{header}\"\n\n")
 }
 
 /// `struct valueN`, for structs that are passed by value: their bytes go where its go.
