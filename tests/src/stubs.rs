@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
-use gpustub_core::library::VersionForm;
+use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::render;
@@ -110,7 +110,10 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         return Err(format!("{wrong:?}").into());
     }
     let library = &mut plan.libraries[0];
-    library.version = Some(("trap_version".to_owned(), VersionForm::Cuda));
+    library.version_query = Some(VersionQuery {
+        function: "trap_version".to_owned(),
+        encoding: VersionEncoding::Cuda,
+    });
     let functions = library.functions.to_mut().iter_mut();
     for function in functions.filter(|function| table.contains(&function.name)) {
         let mut spec = library.specs[usize::from(function.spec)].clone();

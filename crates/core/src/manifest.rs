@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::by_name::ByName;
 use crate::date::Date;
 use crate::diag::Diagnostic;
-use crate::library::{Codes, LoadName, Out};
+use crate::library::{LoadName, Out, StatusCodes};
 use crate::version::{HeaderVersion, Version};
 
 #[cfg(feature = "archive")]
@@ -130,7 +130,7 @@ pub struct Custom {
     /// Path of a symbol list, relative to `GpuStub.toml`.
     pub symbols: Option<Spanned<String>>,
     /// `fallback.status` (all reasons).
-    pub codes: Option<Codes>,
+    pub codes: Option<StatusCodes>,
     /// `fallback.string`.
     pub text: Option<String>,
     /// `zero-out`, by function; the places are those of the names.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::library::{Codes, Fallback, Hook, LoadName, Role, ToldBy, VersionForm};
+use crate::library::{Fallback, Hook, LoadName, Role, StatusCodes, VersionProbe, VersionQuery};
 use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -47,8 +47,8 @@ pub struct Spec {
     pub hook: Option<Hook>,
     /// Bind this version node (dlvsym) instead of the default one.
     pub node: Option<String>,
-    /// What is bound where the library lacks it.
-    pub instead: Option<String>,
+    /// Symbol bound where the library lacks the function.
+    pub fallback_symbol: Option<String>,
 }
 
 /// One library of the plan.
@@ -56,7 +56,7 @@ pub struct Spec {
 pub struct LibraryPlan {
     /// For example `cudart`.
     pub id: String,
-    /// For people.
+    /// Human-readable name.
     pub title: String,
     /// Family that shares one toolkit major and root; empty: none.
     pub family: String,
@@ -83,29 +83,29 @@ pub struct LibraryPlan {
     /// As in [`crate::library::Library`], with `{arch}` replaced.
     pub wheel_dirs: Vec<String>,
     /// As in the library manifest.
-    pub root_variables: Vec<String>,
+    pub root_env: Vec<String>,
     /// As in the library manifest.
     pub roots: Vec<String>,
     /// As in the library manifest, `{arch}` replaced.
-    pub root_dirs: Vec<String>,
+    pub root_subdirs: Vec<String>,
     /// As in the library manifest, `{arch}` replaced.
-    pub dirs_first: Vec<String>,
+    pub dirs_before_loader: Vec<String>,
     /// As in the library manifest, `{arch}` replaced.
-    pub dirs: Vec<String>,
+    pub dirs_after_loader: Vec<String>,
     /// As in the library manifest.
-    pub needs: Vec<String>,
+    pub preload: Vec<String>,
     /// As in the library manifest.
-    pub told_by: Vec<ToldBy>,
+    pub toolkit_version_from: Vec<VersionProbe>,
     /// As in the library manifest.
-    pub own_majors: bool,
+    pub independent_major: bool,
     /// The id of the driver library, which then is in the plan too.
     pub driver: Option<String>,
-    /// The function that tells the version.
-    pub version: Option<(String, VersionForm)>,
+    /// Query of the library's own version.
+    pub version_query: Option<VersionQuery>,
     /// Status codes.
-    pub codes: Codes,
-    /// The text of string functions.
-    pub text: String,
+    pub codes: StatusCodes,
+    /// Result of string functions.
+    pub string: String,
     /// Distinct specs; number 0 is the plain status function.
     pub specs: Cow<'static, [Spec]>,
     /// Names that are bound in each version.

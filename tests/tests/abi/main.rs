@@ -127,7 +127,7 @@ impl Counts {
             }
             End::Absent => {
                 self.absent += 1;
-                shipped.codes.function_missing
+                shipped.codes.missing
             }
         };
         // The function was not called, and what is zeroed is the caller's to hold. (A call with

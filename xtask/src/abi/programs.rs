@@ -116,8 +116,8 @@ impl Programs {
         let recipe = self.recipe()?;
         let library = Library::builtin(self.id);
         let library = library.ok_or_else(|| format!("{} is no library", self.id))?;
-        let ask = library.version.as_ref();
-        let ask = ask.ok_or_else(|| format!("{} is not asked for its version", self.id))?;
+        let query = library.version_query.as_ref();
+        let query = query.ok_or_else(|| format!("{} has no `version-query`", self.id))?;
         let wanted = |version| self.versions().any(|of| of == version);
         let mut evidence = recipe.evidence(components, wanted)?;
         let groups = history(&evidence, &recipe.reviewed)?.table.groups;
@@ -139,7 +139,7 @@ impl Programs {
             let is_in_table = in_table.iter().any(|names| names.contains(name));
             let known = declarations(name, &evidence, &recipe.reviewed);
             let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
-            !is_in_table && is_everywhere && *name != ask.0
+            !is_in_table && is_everywhere && *name != query.function
         };
         let mut callers = Vec::new();
         let all = recipe.headers()?;
@@ -179,10 +179,10 @@ impl Programs {
             let nodes = functions
                 .iter()
                 .map(|function| &function.name)
-                .chain([&ask.0])
+                .chain([&query.function])
                 .map(|name| (name.as_str(), nodes.get(name).map(String::as_str)));
             files.push((format!("fake-{version}.map"), text::nodes(nodes)));
-            let fake = text::fake(*version, ask, &functions);
+            let fake = text::fake(*version, query, &functions);
             files.push((format!("fake-{version}.c"), fake));
             let include = recipe.include(components, *version)?;
             let headers = all.include.iter().flatten().map(String::as_str);

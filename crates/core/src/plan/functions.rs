@@ -149,18 +149,18 @@ impl<'a> Selection<'a> {
             let fallback = fallbacks.get(name).or_else(plain);
             let in_abi_table = library.abi.contains(name);
             let hook = library.hooks.get(name);
-            let instead = library.instead.get(name);
+            let fallback_symbol = library.fallback_symbols.get(name);
             // The linker binds new programs to the default version only; without one, dlsym
             // finds nothing and the node must be named.
             let node = symbol.node.as_ref().filter(|_| symbol.old);
-            let number = match (fallback, in_abi_table, hook, node, instead) {
+            let number = match (fallback, in_abi_table, hook, node, fallback_symbol) {
                 (None, false, None, None, None) => 0,
                 _ => specs.number(Spec {
                     fallback: fallback.cloned().unwrap_or_default(),
                     abi_name: in_abi_table.then(|| name.to_owned()),
                     hook: hook.copied(),
                     node: node.cloned(),
-                    instead: instead.cloned(),
+                    fallback_symbol: fallback_symbol.cloned(),
                 }),
             };
             functions.push(Function {

@@ -130,18 +130,18 @@ impl<'a> Planner<'a> {
             required_functions: Vec::new(),
             search_dirs: Vec::new(),
             wheel_dirs: local(&library.wheel_dirs),
-            root_variables: library.root_variables.clone(),
+            root_env: library.root_env.clone(),
             roots: library.roots.clone(),
-            root_dirs: local(&library.root_dirs),
-            dirs_first: local(&library.dirs_first),
-            dirs: local(&library.dirs),
-            needs: library.needs.clone(),
-            told_by: library.told_by.clone(),
-            own_majors: library.own_majors,
+            root_subdirs: local(&library.root_subdirs),
+            dirs_before_loader: local(&library.dirs_before_loader),
+            dirs_after_loader: local(&library.dirs_after_loader),
+            preload: library.preload.clone(),
+            toolkit_version_from: library.toolkit_version_from.clone(),
+            independent_major: library.independent_major,
             driver: library.driver.clone(),
-            version: library.version.clone(),
+            version_query: library.version_query.clone(),
             codes: library.codes,
-            text: library.text.clone(),
+            string: library.string.clone(),
             specs: vec![Spec::default()].into(),
             abi: Cow::Owned(AbiTable::default()),
             functions: Vec::new().into(),
@@ -244,7 +244,7 @@ impl<'a> Planner<'a> {
             }
         }
         if let Some(version) = &stub.min_version {
-            if library.version.is_none() {
+            if library.version_query.is_none() {
                 let message = format!("`{id}` has no function that tells its version");
                 let help =
                     "use `required-functions` with a function that the wanted version brought";
