@@ -116,8 +116,8 @@ fn run(program: &Path, real: &Real) -> Result<Ran> {
 }
 
 fn has(symbol: &Symbol, version: Version) -> bool {
-    let mut ranges = symbol.present.iter();
-    symbol.present.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
+    let mut ranges = symbol.releases.iter();
+    symbol.releases.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
 }
 
 /// All that the list says a version has is bound, and nothing else; one call is that of the

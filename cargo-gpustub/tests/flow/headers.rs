@@ -101,7 +101,7 @@ fn headers_differ_just_where_the_shipped_abi_tables_say_so() {
         let is_in = |name: &&str| {
             let present = |version: Version| {
                 let symbol = library.symbols.functions().find(|s| s.name == **name);
-                let present = &symbol.unwrap().present;
+                let present = &symbol.unwrap().releases;
                 present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
             };
             present(old) && present(new)

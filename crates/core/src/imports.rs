@@ -50,11 +50,11 @@ impl Library {
         let entries = self.symbols.lookup(name);
         let has = |version: Version| {
             entries.iter().any(|symbol| {
-                let ranges = &symbol.present;
+                let ranges = &symbol.releases;
                 ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&version))
             })
         };
-        only(&self.symbols.versions, has, header)
+        only(&self.symbols.releases, has, header)
     }
 }
 

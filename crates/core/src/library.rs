@@ -262,7 +262,7 @@ impl Library {
         for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
             name.major.map(&mut add);
         }
-        for version in self.symbols.versions.iter().chain(self.abi.headers()) {
+        for version in self.symbols.releases.iter().chain(self.abi.headers()) {
             add(version.major);
         }
         majors

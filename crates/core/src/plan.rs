@@ -45,8 +45,8 @@ pub struct Spec {
     pub abi_name: Option<String>,
     /// What it is to compilers' start-up code.
     pub hook: Option<Hook>,
-    /// Bind this version node (dlvsym) instead of the default one.
-    pub node: Option<String>,
+    /// Symbol version to bind (dlvsym) instead of the default one.
+    pub symbol_version: Option<String>,
     /// Symbol bound where the library lacks the function.
     pub fallback_symbol: Option<String>,
 }

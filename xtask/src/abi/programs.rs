@@ -271,7 +271,7 @@ impl Family {
     }
 }
 
-/// The version nodes in which the real library beside the headers has its functions.
+/// The symbol versions in which the real library beside the headers has its functions.
 fn nodes(
     recipe: &Recipe,
     components: &Path,
@@ -280,8 +280,10 @@ fn nodes(
     let mut nodes = BTreeMap::new();
     for library in recipe.libraries {
         let list = read(&find(&recipe.folder(components, version), library)?)?;
-        let named = list.functions().filter(|symbol| !symbol.old);
-        nodes.extend(named.filter_map(|symbol| Some((symbol.name.clone(), symbol.node.clone()?))));
+        let named = list.functions().filter(|symbol| !symbol.compat);
+        nodes.extend(
+            named.filter_map(|symbol| Some((symbol.name.clone(), symbol.version.clone()?))),
+        );
     }
     Ok(nodes)
 }

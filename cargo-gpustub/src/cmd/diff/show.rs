@@ -32,7 +32,7 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
         text += &match change {
             Change::Removed(name) => format!("-{name}"),
             Change::Added(name) => format!("+{name}"),
-            Change::Node(name, from, to) => format!("~{name}: {from} -> {to}"),
+            Change::Version(name, from, to) => format!("~{name}: {from} -> {to}"),
             Change::Abi(name, entry, reason) => {
                 let reason = reason.as_deref().unwrap_or("means something else");
                 let other = entry.as_ref().and_then(|entry| entry.name.as_ref());
@@ -55,10 +55,10 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
     let _ = write!(
         text,
-        "{} removed, {} added, {} with another version node, {} that mean something else",
+        "{} removed, {} added, {} with another symbol version, {} that mean something else",
         count(|c| matches!(c, Change::Removed(_))),
         count(|c| matches!(c, Change::Added(_))),
-        count(|c| matches!(c, Change::Node(..))),
+        count(|c| matches!(c, Change::Version(..))),
         count(|c| matches!(c, Change::Abi(..))),
     );
     for (number, what) in [
@@ -86,7 +86,7 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
         .map(|change| match change {
             Change::Removed(name) => json!({ "change": "removed", "name": name }),
             Change::Added(name) => json!({ "change": "added", "name": name }),
-            Change::Node(name, from, to) => {
+            Change::Version(name, from, to) => {
                 json!({ "change": "node", "name": name, "old": from, "new": to })
             }
             Change::Abi(name, entry, reason) => {

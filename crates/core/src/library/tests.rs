@@ -3,7 +3,7 @@ use crate::diag::line_column;
 
 const SYMBOLS: &str = "\
 @gpustub-symbols 1
-@versions 11.8 12.9
+@releases 11.8 12.9
 acmeCount
 acmeName
 acmeOpen

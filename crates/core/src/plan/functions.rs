@@ -151,15 +151,21 @@ impl<'a> Selection<'a> {
             let hook = library.hooks.get(name);
             let fallback_symbol = library.fallback_symbols.get(name);
             // The linker binds new programs to the default version only; without one, dlsym
-            // finds nothing and the node must be named.
-            let node = symbol.node.as_ref().filter(|_| symbol.old);
-            let number = match (fallback, in_abi_table, hook, node, fallback_symbol) {
+            // finds nothing and the version must be named.
+            let symbol_version = symbol.version.as_ref().filter(|_| symbol.compat);
+            let number = match (
+                fallback,
+                in_abi_table,
+                hook,
+                symbol_version,
+                fallback_symbol,
+            ) {
                 (None, false, None, None, None) => 0,
                 _ => specs.number(Spec {
                     fallback: fallback.cloned().unwrap_or_default(),
                     abi_name: in_abi_table.then(|| name.to_owned()),
                     hook: hook.copied(),
-                    node: node.cloned(),
+                    symbol_version: symbol_version.cloned(),
                     fallback_symbol: fallback_symbol.cloned(),
                 }),
             };
@@ -284,7 +290,7 @@ impl Planner<'_> {
 fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
     let symbol = same
         .iter()
-        .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.old))?;
+        .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.compat))?;
     // The program has its own copy of an inline function (or of its vtable), and a stub would
     // take that one's place: lazy-loading must not redirect the program's own calls.
     let reason = if symbol.weak && symbol.name.starts_with("_Z") {

@@ -7,10 +7,10 @@ _ZN4acme4copyEv weak
 _ZTV4acme kind=object weak size=40
 acmeClose
 acmeFast kind=ifunc
-acmeOld node=V1 old
-acmeOld node=V2 old
-acmeOpen node=V1 old
-acmeOpen node=V2
+acmeOld version=V1 compat
+acmeOld version=V2 compat
+acmeOpen version=V1 compat
+acmeOpen version=V2
 acmeRaw kind=notype
 acmeWeak weak
 ";
@@ -114,7 +114,7 @@ fn functions_are_what_can_be_called() {
         .map(|f| {
             (
                 f.name.as_str(),
-                acme.specs[usize::from(f.spec)].node.as_deref(),
+                acme.specs[usize::from(f.spec)].symbol_version.as_deref(),
             )
         })
         .collect();

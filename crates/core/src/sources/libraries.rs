@@ -195,7 +195,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             outs.start(&fallback.outs),
             entries.start(&bound),
             int(fallback.status_if_missing.unwrap_or(0)),
-            name(&spec.node),
+            name(&spec.symbol_version),
             name(&spec.fallback_symbol),
         );
     }

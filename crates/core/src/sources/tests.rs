@@ -7,7 +7,7 @@ const SYMBOLS: &str = "\
 @gpustub-symbols 1
 acmeClose
 acmeCount
-acmeOld node=ACME_1 old
+acmeOld version=ACME_1 compat
 acmeOpen
 ";
 

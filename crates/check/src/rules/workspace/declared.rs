@@ -162,7 +162,7 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
             .abi
             .headers()
             .iter()
-            .chain(&library.symbols.versions);
+            .chain(&library.symbols.releases);
         let Some(newest) = versions.max() else {
             continue;
         };
@@ -217,10 +217,10 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
     let of_major = |version: &&Version| {
         version.major == major && lowest.is_none_or(|lowest| **version >= lowest)
     };
-    let versions: Vec<&Version> = library.symbols.versions.iter().filter(of_major).collect();
+    let versions: Vec<&Version> = library.symbols.releases.iter().filter(of_major).collect();
     let has = |name: &str, version: &Version| {
         library.symbols.lookup(name).iter().any(|symbol| {
-            let present = &symbol.present;
+            let present = &symbol.releases;
             present.is_empty() || present.iter().any(|(a, b)| a <= version && version <= b)
         })
     };
