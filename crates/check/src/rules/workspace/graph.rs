@@ -102,8 +102,10 @@ fn rows<'w>(
 
 fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, krate, row) in rows(workspace) {
-        let Some(needs) = &row.needs else { continue };
-        let message = format!("{} does not build without {needs}", krate.shown());
+        let Some(tools) = &row.requires_tools else {
+            continue;
+        };
+        let message = format!("{} does not build without {tools}", krate.shown());
         findings.push(
             of(&BUILD_TIME_TOOLKIT, krate, message)
                 .help("make it optional, behind a feature that is off by default"),
