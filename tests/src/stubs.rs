@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::{VersionEncoding, VersionQuery};
@@ -15,6 +14,7 @@ use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::render;
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
+use gpustub_engine::toolchain::{Index, Toolchain};
 
 use crate::Result;
 
