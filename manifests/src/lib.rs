@@ -1,8 +1,8 @@
 //! The library manifests of gpustub, as text: data, no code.
 //!
-//! Each GPU library has `<id>.toml` (load names, directories, fall-back values, ABI changes) and
+//! Each GPU library has `<id>.toml` (load names, directories, fall-back values) and
 //! `<id>.symbols` (its functions, and the versions that have them); those whose functions changed
-//! their meaning have `<id>.gates` too. The formats are read by `gpustub-core`.
+//! their ABI have `<id>.abi` too. The formats are read by `gpustub-core`.
 
 /// One library: its id, its manifest and its symbol list.
 #[derive(Debug, Clone, Copy)]
@@ -13,33 +13,33 @@ pub struct LibraryText {
     pub manifest: &'static str,
     /// The text of `<id>.symbols`.
     pub symbols: &'static str,
-    /// The text of `<id>.gates`; empty: no function ever changed its meaning.
-    pub gates: &'static str,
+    /// The text of `<id>.abi`; empty: no function ever changed its ABI.
+    pub abi: &'static str,
 }
 
 /// The version of this package, which lock files name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 macro_rules! libraries {
-    ($($id:literal $($gates:ident)?),* $(,)?) => {
+    ($($id:literal $($abi:ident)?),* $(,)?) => {
         /// All libraries, sorted by id.
         pub const LIBRARIES: &[LibraryText] = &[$(LibraryText {
             id: $id,
             manifest: include_str!(concat!("../", $id, ".toml")),
             symbols: include_str!(concat!("../", $id, ".symbols")),
-            gates: concat!($(libraries!(@$gates $id),)?),
+            abi: concat!($(libraries!(@$abi $id),)?),
         }),*];
     };
-    (@gates $id:literal) => {
-        include_str!(concat!("../", $id, ".gates"))
+    (@abi $id:literal) => {
+        include_str!(concat!("../", $id, ".abi"))
     };
 }
 
 libraries![
     "cublas",
     "cublaslt",
-    "cuda" gates,
-    "cudart" gates,
+    "cuda" abi,
+    "cudart" abi,
     "cudnn",
     "cufft",
     "cufile",
@@ -47,7 +47,7 @@ libraries![
     "curand",
     "cusolver",
     "cusparse",
-    "hip" gates,
+    "hip" abi,
     "hipblas",
     "hipfft",
     "hiprand",
@@ -57,7 +57,7 @@ libraries![
     "nccl",
     "nvjitlink",
     "nvml",
-    "nvrtc" gates,
+    "nvrtc" abi,
     "nvtx",
     "opencl",
     "rocblas",

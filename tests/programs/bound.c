@@ -1,5 +1,5 @@
 /* Which functions of LIBRARY reach the real one, and one call through a stub beside the same call
- * without. functions.inc: FUNCTION(name) for each function that there is a stub for; CALL_FORM and
+ * without. functions.inc: FUNCTION(name) for each function that there is a stub for; SIGNATURE and
  * CALL name the one that is called. Prints a line for each answer. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,22 +7,22 @@
 
 #include "gpustub.h"
 
-#define text 1
+#define string 1
 #define property 2
 #define out 3
 #define pair 4
 #define plain 5
-#define out_text 6
+#define out_string 6
 
-#if CALL_FORM == text
+#if SIGNATURE == string
 typedef const char *function_type(int);
-#elif CALL_FORM == property
+#elif SIGNATURE == property
 typedef int function_type(int, int *);
-#elif CALL_FORM == out
+#elif SIGNATURE == out
 typedef int function_type(int *);
-#elif CALL_FORM == pair
+#elif SIGNATURE == pair
 typedef int function_type(int *, int *);
-#elif CALL_FORM == out_text
+#elif SIGNATURE == out_string
 typedef int function_type(int, const char **);
 #else
 typedef int function_type(void);
@@ -46,16 +46,16 @@ static void call(const char *how, function_type *function)
 {
     int status = 0, a = -7, b = -7;
     const char *answer = "";
-#if CALL_FORM == text
+#if SIGNATURE == string
     answer = function(1);
-#elif CALL_FORM == property
+#elif SIGNATURE == property
     status = function(0, &a);
     status += function(1, &b);
-#elif CALL_FORM == out
+#elif SIGNATURE == out
     status = function(&a);
-#elif CALL_FORM == pair
+#elif SIGNATURE == pair
     status = function(&a, &b);
-#elif CALL_FORM == out_text
+#elif SIGNATURE == out_string
     status = function(1, &answer);
 #else
     status = function();

@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
-use gpustub_core::gates::Gates;
-use gpustub_core::library::VersionForm;
+use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::render;
@@ -103,22 +103,25 @@ fallback = {{ status = 77, string = "trap is not installed" }}
     )
 }
 
-/// Gives the one library of a plan these gates, and a version that `trap_version` tells.
-pub fn with_gates(plan: &mut Plan, text: &str) -> Result<()> {
-    let (gates, wrong) = Gates::parse("trap.gates", text);
+/// Gives the one library of a plan this ABI table, and a version that `trap_version` tells.
+pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
+    let (table, wrong) = AbiTable::parse("trap.abi", text);
     if has_errors(&wrong) {
         return Err(format!("{wrong:?}").into());
     }
     let library = &mut plan.libraries[0];
-    library.version = Some(("trap_version".to_owned(), VersionForm::Cuda));
+    library.version_query = Some(VersionQuery {
+        function: "trap_version".to_owned(),
+        encoding: VersionEncoding::Cuda,
+    });
     let functions = library.functions.to_mut().iter_mut();
-    for function in functions.filter(|function| gates.has(&function.name)) {
+    for function in functions.filter(|function| table.contains(&function.name)) {
         let mut spec = library.specs[usize::from(function.spec)].clone();
-        spec.gated = Some(function.name.clone());
+        spec.abi_name = Some(function.name.clone());
         function.spec = u16::try_from(library.specs.len())?;
         library.specs.to_mut().push(spec);
     }
-    library.gates = Cow::Owned(gates);
+    library.abi = Cow::Owned(table);
     Ok(())
 }
 

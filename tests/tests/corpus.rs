@@ -56,7 +56,7 @@ fn seeds_get_past_the_readers() {
     assert_eq!(gpustub_core::manifest::Manifest::parse("x", text).1, []);
     let both = seed("library/all-keys");
     let (text, rest) = both.split_once('\0').unwrap();
-    let (list, gates) = rest.split_once('\0').unwrap();
-    let (library, found) = gpustub_core::library::Library::parse("x.toml", text, list, gates);
+    let (list, abi) = rest.split_once('\0').unwrap();
+    let (library, found) = gpustub_core::library::Library::parse("x.toml", text, list, abi);
     assert!(library.is_some(), "{found:?}");
 }

@@ -25,7 +25,7 @@ struct Case {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Call {
-    form: String,
+    signature: String,
     function: String,
 }
 
@@ -81,7 +81,7 @@ fn program_of(id: &str, call: &Call, dir: &Path) -> Result<PathBuf> {
     let flags = [
         format!("-I{}", dir.display()),
         format!("-DLIBRARY=\"{id}\""),
-        format!("-DCALL_FORM={}", call.form),
+        format!("-DSIGNATURE={}", call.signature),
         format!("-DCALL={}", call.function),
         format!("-DCALL_NAME=\"{}\"", call.function),
     ];
@@ -116,8 +116,8 @@ fn run(program: &Path, real: &Real) -> Result<Ran> {
 }
 
 fn has(symbol: &Symbol, version: Version) -> bool {
-    let mut ranges = symbol.present.iter();
-    symbol.present.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
+    let mut ranges = symbol.releases.iter();
+    symbol.releases.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
 }
 
 /// All that the list says a version has is bound, and nothing else; one call is that of the
@@ -279,21 +279,23 @@ fn heavy_libraries_of_other_toolkits_go_together() -> Result<()> {
 fn row(library: &Library, name: &str) -> Option<String> {
     let status = Fallback::default();
     let fallback = library.fallbacks.get(name).unwrap_or(&status);
-    let missing = fallback.missing.unwrap_or(library.codes.library_missing);
+    let missing = fallback
+        .status_if_missing
+        .unwrap_or(library.codes.library_missing);
     let (result, number) = match fallback.returns {
         Returns::Status => ("STATUS", missing),
         Returns::Value(value) => ("VALUE", value),
-        Returns::Text => ("TEXT", missing),
+        Returns::String => ("TEXT", missing),
         Returns::Null => ("POINTER", missing),
         Returns::Void => ("NOTHING", missing),
-        Returns::Struct(_) => return None,
+        Returns::ZeroedStruct(_) => return None,
     };
     let outs = fallback.outs.iter().map(|out| {
         let (bytes, kind) = match out.kind {
             OutKind::Zero(0) => (8, "ZERO"),
-            OutKind::Zero(bytes) => (bytes, "ZERO"),
+            OutKind::Zero(size) => (size, "ZERO"),
             OutKind::Status => (4, "CODE"),
-            OutKind::Text => (8, "STRING"),
+            OutKind::String => (8, "STRING"),
         };
         format!("{{{}, {bytes}, {kind}}}, ", out.arg)
     });
@@ -318,7 +320,7 @@ fn every_function_of_a_missing_library_answers_as_its_manifest_says() -> Result<
         let flags = [
             format!("-I{}", dir.path().display()),
             format!("-DLIBRARY=\"{id}\""),
-            format!("-DTEXT_OF_LIBRARY=\"{}\"", library.text),
+            format!("-DTEXT_OF_LIBRARY=\"{}\"", library.string),
         ];
         let program = build(dir.path(), &[id], "absent-all.c", &flags)?;
         let machine = Isolated::new()?;

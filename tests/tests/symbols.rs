@@ -18,7 +18,7 @@ fn ours(file: &Path) -> Result<BTreeSet<Entry>> {
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let entries = list.symbols.into_iter();
     Ok(entries
-        .map(|s| (s.name, s.node, !s.old, s.kind, s.weak))
+        .map(|s| (s.name, s.version, !s.compat, s.kind, s.weak))
         .collect())
 }
 

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use gpustub_core::symbols::SymbolList;
 use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed, which};
-use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_gates};
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_abi_table};
 use gpustub_tests::{Result, repository, scratch};
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
@@ -193,11 +193,11 @@ impl Work {
         let list = self.symbols(&library)?;
         let lists = [("trap.symbols", list.to_text())];
         let target = self.machine.target();
-        let gates = self.source.join("trap.gates");
-        let plan = if gates.exists() {
+        let abi = self.source.join("trap.abi");
+        let plan = if abi.exists() {
             let manifest = trap_manifest("header-version = \"1.0\"");
             let mut plan = plan_or_fail(&manifest, &lists, &target)?;
-            with_gates(&mut plan, &fs::read_to_string(gates)?)?;
+            with_abi_table(&mut plan, &fs::read_to_string(abi)?)?;
             plan
         } else {
             plan_or_fail(&trap_manifest(""), &lists, &target)?

@@ -1,7 +1,7 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
+mod abi;
 mod fallbacks;
-mod gates;
 mod manifests;
 mod recipes;
 
@@ -32,16 +32,16 @@ const TASKS: &[Task] = &[
         run: fallbacks::run,
     },
     Task {
-        name: "gates",
-        about: "regenerate manifests/*.gates from the real headers, or compare them",
+        name: "abi",
+        about: "regenerate manifests/*.abi from the real headers, or compare them",
         usage: "[--check] [--components DIR]",
-        run: gates::run,
+        run: abi::run,
     },
     Task {
-        name: "gate-programs",
+        name: "abi-programs",
         about: "write fake libraries, and callers that see when they are misunderstood, as C",
         usage: "OUT [--components DIR] [LIBRARY...]",
-        run: gates::programs::run,
+        run: abi::programs::run,
     },
 ];
 

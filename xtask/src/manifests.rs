@@ -72,11 +72,11 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
     };
     let mut exports = read(&library)?;
     exports.symbols.retain(|symbol| recipe.takes(&symbol.name));
-    if recipe.without_nodes {
+    if recipe.without_versions {
         exports
             .symbols
             .iter_mut()
-            .for_each(|symbol| symbol.node = None);
+            .for_each(|symbol| symbol.version = None);
     }
     Ok(Evidence::Exports(exports))
 }
@@ -125,7 +125,7 @@ mod tests {
             let has = |present: &[(Version, Version)]| {
                 present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
             };
-            (list.functions().filter(|symbol| has(&symbol.present)))
+            (list.functions().filter(|symbol| has(&symbol.releases)))
                 .map(|symbol| symbol.name.clone())
                 .collect()
         };

@@ -16,7 +16,7 @@ pub struct Recipe {
     #[serde(default)]
     pub without: Vec<String>,
     #[serde(default)]
-    pub without_nodes: bool,
+    pub without_versions: bool,
     pub exports: Vec<Exports>,
     #[serde(default)]
     pub include: Vec<Vec<String>>,

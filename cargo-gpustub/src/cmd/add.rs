@@ -84,7 +84,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     }
     let found = headers(family, graph.as_ref());
     let Some(first) = found.first() else {
-        if !library.gates.is_empty() {
+        if !library.abi.is_empty() {
             shell.note(format!(
                 "no `header-version` for {id}: functions whose meaning changed between versions return \
                  \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \
@@ -120,7 +120,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
 /// The family whose headers say which ones a program uses for a library. A toolkit says nothing of
 /// the headers of a library that it does not bring.
 fn toolkit_of(library: &Library) -> &str {
-    match library.own_majors {
+    match library.independent_major {
         true => "",
         false => &library.family,
     }

@@ -6,8 +6,8 @@ mod show;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gpustub_core::abi_table::{AbiEntry, AbiTable};
 use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
-use gpustub_core::gates::{Gate, Gates};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_image::{Options, read_symbols_file};
@@ -27,7 +27,7 @@ struct Side {
     /// What the library calls itself.
     soname: Option<String>,
     /// Of a shipped library, its version, and what its functions mean in others.
-    shipped: Option<(&'static str, Version, &'static Gates)>,
+    shipped: Option<(&'static str, Version, &'static AbiTable)>,
 }
 
 /// Something that differs.
@@ -36,9 +36,9 @@ enum Change {
     Removed(String),
     Added(String),
     /// The name, and what it is in the old and in the new.
-    Node(String, String, String),
+    Version(String, String, String),
     /// The name, what means in the new what it meant in the old, and what the headers differ in.
-    Meaning(String, Option<Gate>, Option<String>),
+    Abi(String, Option<AbiEntry>, Option<String>),
     /// The name in sources, the function that it means with the old headers and with the new ones, and
     /// what these two differ in.
     Source(String, String, String, Option<String>),
@@ -51,8 +51,8 @@ impl Change {
         match self {
             Self::Removed(name)
             | Self::Added(name)
-            | Self::Node(name, ..)
-            | Self::Meaning(name, ..)
+            | Self::Version(name, ..)
+            | Self::Abi(name, ..)
             | Self::Source(name, ..)
             | Self::Declared(name, _) => name,
         }
@@ -90,7 +90,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
             let (libraries, unknown) = look_up(&[id.to_owned()]);
             found.extend(unknown);
             let library = *libraries.first()?;
-            let versions = &library.symbols.versions;
+            let versions = &library.symbols.releases;
             let Some(version) = Version::parse(version).filter(|v| versions.contains(v)) else {
                 let known: Vec<String> = versions.iter().map(ToString::to_string).collect();
                 let message = format!("gpustub has no list of {id} {version}");
@@ -99,14 +99,14 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
                 return None;
             };
             let has = |symbol: &&Symbol| {
-                let present = &symbol.present;
+                let present = &symbol.releases;
                 present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
             };
             Some(Side {
                 name,
                 functions: library.symbols.functions().filter(has).cloned().collect(),
                 soname: None,
-                shipped: Some((library.id.as_str(), version, &library.gates)),
+                shipped: Some((library.id.as_str(), version, &library.abi)),
             })
         }
         _ => {
@@ -183,36 +183,38 @@ fn difference(
     reason: Option<String>,
 ) -> Option<Change> {
     let name = symbol.name.clone();
-    if let (Some((id, from, gates)), Some((other, to, _))) = (old.shipped, new.shipped) {
+    if let (Some((id, from, table)), Some((other, to, _))) = (old.shipped, new.shipped) {
         let header = HeaderVersion::parse(&from.to_string());
         let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
-        let gates = if id == other {
-            gates.of(&name, header)
+        let entries = if id == other {
+            table.entries(&name, header)
         } else {
             Vec::new()
         };
-        let gate = gates.into_iter().find(|g| g.from <= code && code < g.below);
-        if let Some(gate) = gate {
-            return Some(Change::Meaning(name, Some(gate), reason));
+        let entry = entries
+            .into_iter()
+            .find(|e| e.from <= code && code < e.below);
+        if let Some(entry) = entry {
+            return Some(Change::Abi(name, Some(entry), reason));
         }
     }
     if reason.is_some() {
-        return Some(Change::Meaning(name, None, reason));
+        return Some(Change::Abi(name, None, reason));
     }
-    let shown = |symbol: &Symbol| match (&symbol.node, symbol.old) {
+    let shown = |symbol: &Symbol| match (&symbol.version, symbol.compat) {
         (None, _) => "no version".to_owned(),
-        (Some(node), false) => node.clone(),
-        (Some(node), true) => format!("{node}, for old programs only"),
+        (Some(version), false) => version.clone(),
+        (Some(version), true) => format!("{version}, for old programs only"),
     };
-    // A library's whole list has one node, named like its soname: that it moves on says nothing.
+    // A library's whole list has one version, named like its soname: that it moves on says nothing.
     let named_apart = |side: &Side| {
-        let node = |s: &Symbol| s.node.clone();
+        let version = |s: &Symbol| s.version.clone();
         side.functions
             .windows(2)
-            .any(|w| node(&w[0]) != node(&w[1]))
+            .any(|w| version(&w[0]) != version(&w[1]))
     };
     let moved = shown(symbol) != shown(same) && (named_apart(old) || named_apart(new));
-    moved.then(|| Change::Node(name, shown(symbol), shown(same)))
+    moved.then(|| Change::Version(name, shown(symbol), shown(same)))
 }
 
 #[cfg(test)]
@@ -233,14 +235,14 @@ mod tests {
 
     #[test]
     fn lists_are_compared_by_name() {
-        let old = side("a\nc\nd node=V1\ne node=V1\ntable kind=object\n");
-        let new = side("b\nc\nd node=V2\ne node=V1\nf\n");
+        let old = side("a\nc\nd version=V1\ne version=V1\ntable kind=object\n");
+        let new = side("b\nc\nd version=V2\ne version=V1\nf\n");
         assert_eq!(
             changes(&old, &new, &BTreeMap::new()),
             [
                 Change::Removed("a".into()),
                 Change::Added("b".into()),
-                Change::Node("d".into(), "V1".into(), "V2".into()),
+                Change::Version("d".into(), "V1".into(), "V2".into()),
                 Change::Added("f".into()),
             ]
         );
@@ -275,8 +277,8 @@ mod tests {
 
     #[test]
     fn a_node_that_all_have_says_nothing() {
-        let old = side("a node=libx.so.1\nb node=libx.so.1\n");
-        let new = side("a node=libx.so.2\nb node=libx.so.2\n");
+        let old = side("a version=libx.so.1\nb version=libx.so.1\n");
+        let new = side("a version=libx.so.2\nb version=libx.so.2\n");
         assert_eq!(changes(&old, &new, &BTreeMap::new()), []);
     }
 }

@@ -167,7 +167,7 @@ fn describe(
                 library
                     .specs
                     .get(usize::from(f.spec))
-                    .is_some_and(|s| s.gated.is_some())
+                    .is_some_and(|s| s.abi_name.is_some())
             })
             .count();
         let note = match changing {
@@ -203,14 +203,14 @@ fn places(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
     let loader: &[String] = &[];
     let mut places: Vec<(&str, &[String])> = vec![
         ("search", &library.search_dirs),
-        ("first in", &library.dirs_first),
+        ("first in", &library.dirs_before_loader),
         ("packages", &library.wheel_dirs),
     ];
     places.push(("loader", loader));
     places.extend([
-        ("variables", &library.root_variables[..]),
+        ("variables", &library.root_env[..]),
         ("toolkits", &library.roots),
-        ("then in", &library.dirs),
+        ("then in", &library.dirs_after_loader),
     ]);
     places
 }
@@ -319,11 +319,11 @@ impl<'a> LibraryJson<'a> {
             places: BTreeMap::from([
                 ("search-dirs", &library.search_dirs[..]),
                 ("wheels", &library.wheel_dirs),
-                ("root-variables", &library.root_variables),
+                ("root-variables", &library.root_env),
                 ("roots", &library.roots),
-                ("root-dirs", &library.root_dirs),
-                ("dirs-first", &library.dirs_first),
-                ("dirs", &library.dirs),
+                ("root-dirs", &library.root_subdirs),
+                ("dirs-first", &library.dirs_before_loader),
+                ("dirs", &library.dirs_after_loader),
             ]),
         }
     }

@@ -60,9 +60,9 @@ fn row(symbol: &Symbol) -> serde_json::Value {
     if symbol.weak {
         row["weak"] = true.into();
     }
-    if let Some(node) = &symbol.node {
-        row["node"] = node.as_str().into();
-        row["default"] = (!symbol.old).into();
+    if let Some(version) = &symbol.version {
+        row["node"] = version.as_str().into();
+        row["default"] = (!symbol.compat).into();
     }
     if symbol.size > 0 {
         row["size"] = symbol.size.into();

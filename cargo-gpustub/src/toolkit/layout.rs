@@ -35,11 +35,11 @@ pub struct Layout {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Family {
-    variables: Vec<String>,
-    directories: Vec<String>,
-    driver_directories: Vec<String>,
+    root_env: Vec<String>,
+    dirs: Vec<String>,
+    driver_dirs: Vec<String>,
     manifests: Manifests,
-    names: Vec<String>,
+    static_names: Vec<String>,
     executable: Vec<String>,
     files: BTreeMap<String, String>,
     headers: BTreeMap<String, String>,
@@ -47,15 +47,15 @@ struct Family {
 
 /// The libraries that belong to a family.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Manifests {
     family: String,
-    also: Vec<String>,
+    without_family: Vec<String>,
 }
 
 impl Manifests {
     fn has(&self, library: &Library) -> bool {
-        library.family == self.family || self.also.contains(&library.id)
+        library.family == self.family || self.without_family.contains(&library.id)
     }
 }
 
@@ -128,8 +128,8 @@ impl Layout {
         };
         for (_, family, version) in self.families(toolkit) {
             match version {
-                Some(_) => variables.set.extend(family.variables.clone()),
-                None => variables.unset.extend(family.variables.clone()),
+                Some(_) => variables.set.extend(family.root_env.clone()),
+                None => variables.unset.extend(family.root_env.clone()),
             }
         }
         variables
@@ -198,14 +198,14 @@ fn archives(family: &Family) -> Vec<File> {
     let libraries = Library::builtin_ids().filter_map(Library::builtin);
     for library in libraries.filter(|library| family.manifests.has(library)) {
         for link_name in &library.link_names {
-            add(&family.directories, link_name);
+            add(&family.dirs, link_name);
             if library.role == Role::Driver {
-                add(&family.driver_directories, link_name);
+                add(&family.driver_dirs, link_name);
             }
         }
     }
-    for link_name in &family.names {
-        add(&family.directories, link_name);
+    for link_name in &family.static_names {
+        add(&family.dirs, link_name);
     }
     files
 }

@@ -65,16 +65,16 @@ const OLD: Version = Version::new(11, 8);
 const MIDDLE: Version = Version::new(12, 9);
 const NEW: Version = Version::new(13, 0);
 
-/// The shipped gates come from the same headers by another way: all versions, and judged by people.
+/// The shipped ABI tables come from the same headers by another way: all versions, and reviewed.
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
-fn headers_differ_just_where_the_shipped_gates_say_so() {
-    let gates = &Library::builtin("cudart").unwrap().gates;
+fn headers_differ_just_where_the_shipped_abi_tables_say_so() {
+    let table = &Library::builtin("cudart").unwrap().abi;
     // Their types do not tell that they give out functions of the library's own version.
     let bound = ["cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz"];
     // The headers of 12 declare it with a struct that the library does not write.
     let misleading = ["cudaGetDeviceProperties"];
-    for (old, new, only_gates, only_headers) in [
+    for (old, new, only_table, only_headers) in [
         (OLD, MIDDLE, &[][..], &misleading[..]),
         (MIDDLE, NEW, &bound, &[]),
         (OLD, NEW, &[], &[]),
@@ -101,18 +101,18 @@ fn headers_differ_just_where_the_shipped_gates_say_so() {
         let is_in = |name: &&str| {
             let present = |version: Version| {
                 let symbol = library.symbols.functions().find(|s| s.name == **name);
-                let present = &symbol.unwrap().present;
+                let present = &symbol.unwrap().releases;
                 present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
             };
             present(old) && present(new)
         };
         let differs = |name: &&str| {
-            let mut gates = gates.of(name, header()).into_iter();
-            gates.any(|gate| gate.from <= code && code < gate.below)
+            let mut entries = table.entries(name, header()).into_iter();
+            entries.any(|entry| entry.from <= code && code < entry.below)
         };
         let mut expected: BTreeSet<&str> = names.filter(is_in).filter(differs).collect();
         assert!(expected.len() >= 8, "{expected:?}");
-        for name in only_gates {
+        for name in only_table {
             assert!(expected.remove(name), "{name}, {old} {new}");
         }
         for name in only_headers {

@@ -6,16 +6,16 @@ use serde::Deserialize;
 
 /// A row of the table.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Known {
     /// The crate.
     pub name: String,
     features: Vec<String>,
-    without: Vec<String>,
+    excluded_features: Vec<String>,
     /// The libraries that it asks the linker for, by the ids of gpustub.
     pub links: Vec<String>,
-    /// What its build script ends without.
-    pub needs: Option<String>,
+    /// Tools without which its build script fails.
+    pub requires_tools: Option<String>,
     /// Whether it links a static CUDA runtime.
     pub cudart: bool,
 }
@@ -38,7 +38,9 @@ pub fn known(name: &str, features: &[String]) -> impl Iterator<Item = &'static K
         None => features.contains(wanted),
     };
     TABLE.iter().filter(move |row| {
-        row.name == name && row.features.iter().all(is_on) && !row.without.iter().any(is_on)
+        row.name == name
+            && row.features.iter().all(is_on)
+            && !row.excluded_features.iter().any(is_on)
     })
 }
 
@@ -55,7 +57,7 @@ mod tests {
             for id in &row.links {
                 assert!(Library::builtin(id).is_some(), "{}: {id}", row.name);
             }
-            let says = !row.links.is_empty() || row.needs.is_some() || row.cudart;
+            let says = !row.links.is_empty() || row.requires_tools.is_some() || row.cudart;
             assert!(says, "{}: a row that says nothing", row.name);
         }
     }
@@ -75,7 +77,7 @@ mod tests {
         assert_eq!(links(&["cudnn-09010", "dynamic-linking"]), ["cudnn"]);
         let needs = |features: &[&str]| {
             let features: Vec<String> = features.iter().map(ToString::to_string).collect();
-            known("cudarc", &features).any(|row| row.needs.is_some())
+            known("cudarc", &features).any(|row| row.requires_tools.is_some())
         };
         assert!(needs(&["cuda-version-from-build-system"]));
         assert!(!needs(&["cuda-version-from-build-system", "cuda-12080"]));

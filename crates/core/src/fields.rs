@@ -31,7 +31,7 @@ pub enum Type {
     MapOneOf(&'static [&'static str]),
     /// `{ linux = [...], windows = [...] }`, by [`SYSTEMS`].
     NamesByOs,
-    /// A table from function names to lists such as `[0, { arg = 1, bytes = 4 }]`: whole numbers
+    /// A table from function names to lists such as `[0, { arg = 1, size = 4 }]`: whole numbers
     /// and tables of section `stub.zero-out`.
     ZeroOut,
 }
@@ -166,7 +166,7 @@ fields! {
             "What functions return when they cannot be called. Default: what the library's manifest \
              says, function by function.";
         "zero-out": Type::ZeroOut, false,
-            "{ acmeOpen = [0], acmeCount = [{ arg = 0, bytes = 4 }] }",
+            "{ acmeOpen = [0], acmeCount = [{ arg = 0, size = 4 }] }",
             "Out-parameters to set to zero when a function cannot be called: a list for each function, \
              of arguments counted from 0 among the integer and pointer arguments. A number alone is a \
              pointer-sized one. NULL is never written through. Adds to what the manifest says.";
@@ -182,8 +182,8 @@ fields! {
     "stub.zero-out" {
         "arg": Type::Integer, true, "0",
             "The argument, counted from 0 among the integer and pointer arguments.";
-        "bytes": Type::Integer, false, "4",
-            "How many bytes are set to zero, 1 to 65535. Default: the size of a pointer.";
+        "size": Type::Integer, false, "4",
+            "Number of bytes to set to zero, 1 to 65535. Default: the size of a pointer.";
     }
     "device-link" {
         "sources": Type::Strings, false, "[\"cuda/*.cu\"]",

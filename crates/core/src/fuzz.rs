@@ -1,10 +1,10 @@
 //! What must hold of any text: the bodies of the fuzz targets in `tests/fuzz` and of the property
 //! tests. Each panics if something is wrong with the reader, never because of its input.
 
+use crate::abi_table::{AbiTable, MAX_ARGUMENTS};
 #[cfg(feature = "device-link")]
 use crate::device_link::{self, Graph};
 use crate::diag::{Diagnostic, line_column};
-use crate::gates::{Gates, MOST_ARGUMENTS};
 use crate::library::Library;
 use crate::manifest::Manifest;
 use crate::plan::{Inputs, plan};
@@ -41,26 +41,26 @@ pub fn manifest(text: &str) {
     }
 }
 
-/// A library manifest and, after a NUL each, its symbol list and its gates.
+/// A library manifest and, after a NUL each, its symbol list and its ABI table.
 pub fn library(text: &str) {
     let (text, rest) = text.split_once('\0').unwrap_or((text, ""));
-    let (symbols, gates) = rest.split_once('\0').unwrap_or((rest, ""));
-    for name in Gates::parse("x.gates", gates).0.names() {
-        let (gates, _) = Gates::parse("x.gates", gates);
+    let (symbols, abi) = rest.split_once('\0').unwrap_or((rest, ""));
+    for name in AbiTable::parse("x.abi", abi).0.names() {
+        let (table, _) = AbiTable::parse("x.abi", abi);
         for header in [
             None,
             HeaderVersion::parse("12"),
             HeaderVersion::parse("11.8"),
         ] {
-            let found = gates.of(name, header);
+            let found = table.entries(name, header);
             assert!(found.is_sorted_by(|a, b| a.below <= b.from), "{found:?}");
-            let mut nulls = found.iter().filter_map(|gate| gate.null);
+            let mut nulls = found.iter().filter_map(|entry| entry.null_argument);
             let first = nulls.next();
-            assert!(first.is_none_or(|null| null < MOST_ARGUMENTS), "{found:?}");
+            assert!(first.is_none_or(|null| null < MAX_ARGUMENTS), "{found:?}");
             assert!(nulls.all(|null| Some(null) == first), "{found:?}");
         }
     }
-    let (_, diagnostics) = Library::parse("x.toml", text, symbols, gates);
+    let (_, diagnostics) = Library::parse("x.toml", text, symbols, abi);
     check_places(text, symbols, "x.symbols", diagnostics);
 }
 

@@ -40,21 +40,21 @@ impl Library {
     /// `None`: they do, or may.
     pub fn only_in(&self, name: &str, header: HeaderVersion) -> Option<Only> {
         // What compilers call by themselves, what is exported for sister libraries, and the like.
-        if name.starts_with('_') || self.gates.is_untold(name) {
+        if name.starts_with('_') || self.abi.is_undeclared(name) {
             return None;
         }
-        if self.gates.has(name) {
-            let has = |version| self.gates.is_in(name, version);
-            return only(self.gates.headers(), has, header);
+        if self.abi.contains(name) {
+            let has = |version| self.abi.is_exported_in(name, version);
+            return only(self.abi.headers(), has, header);
         }
         let entries = self.symbols.lookup(name);
         let has = |version: Version| {
             entries.iter().any(|symbol| {
-                let ranges = &symbol.present;
+                let ranges = &symbol.releases;
                 ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&version))
             })
         };
-        only(&self.symbols.versions, has, header)
+        only(&self.symbols.releases, has, header)
     }
 }
 

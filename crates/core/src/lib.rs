@@ -5,6 +5,7 @@
 //! reads the environment, a file, a clock or a process, and the same input gives the same bytes
 //! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
 
+pub mod abi_table;
 #[cfg(feature = "device-link")]
 pub mod arch;
 pub mod by_name;
@@ -19,7 +20,6 @@ pub mod fields;
 #[cfg(feature = "tools")]
 #[doc(hidden)]
 pub mod fuzz;
-pub mod gates;
 pub mod ids;
 #[cfg(feature = "tools")]
 pub mod imports;

@@ -1,5 +1,5 @@
-//! Library manifests: what gpustub knows of one GPU library (`manifests/<id>.toml`), or what
-//! `GpuStub.toml` says of a library of one's own.
+//! Library manifests: data of one GPU library (`manifests/<id>.toml`), or of a user-defined library in
+//! `GpuStub.toml`.
 
 mod parse;
 
@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;
 
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::gates::Gates;
 use crate::symbols::SymbolList;
 
 /// Where a library comes from, which decides where it is looked for.
@@ -32,24 +32,33 @@ pub struct LoadName {
     pub name: String,
 }
 
-/// Where the toolkit's major stands in a file: right after this text.
+/// Version probe: a string in a file that the toolkit's major follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToldBy {
-    /// In the name of a library that it needs (DT_NEEDED): `libcublas.so.`.
+pub enum VersionProbe {
+    /// Prefix of a DT_NEEDED entry: `libcublas.so.`.
     Needed(String),
-    /// In its constants (section `.rodata`).
-    Text {
+    /// Prefix of a constant (section `.rodata`).
+    Constant {
         /// For example `+cuda`.
-        text: String,
-        /// Not in the file itself but in one beside it: its name up to `.so`, `libcudnn_adv`. What
-        /// follows that is the same in both names.
-        beside: Option<String>,
+        prefix: String,
+        /// Name up to `.so` of a sibling that is read instead of the file itself: `libcudnn_adv`. The
+        /// rest of the name is the same in both.
+        sibling: Option<String>,
     },
 }
 
-/// How the library is asked for its version after loading.
+/// Query of the library's version after loading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionQuery {
+    /// Function that returns the version.
+    pub function: String,
+    /// Its signature and number format.
+    pub encoding: VersionEncoding,
+}
+
+/// Signature and number format of a version function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VersionForm {
+pub enum VersionEncoding {
     /// `int f(int *v)`, `*v = 1000 * major + 10 * minor` (cuDriverGetVersion, cudaRuntimeGetVersion).
     Cuda,
     /// `int f(int *major, int *minor)` (nvrtcVersion).
@@ -58,7 +67,7 @@ pub enum VersionForm {
     Hip,
 }
 
-/// What a function gives back when it cannot be called.
+/// Return value of a function that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Returns {
     /// The library's status code for the reason.
@@ -66,25 +75,25 @@ pub enum Returns {
     Status,
     /// This number, whatever the reason.
     Value(i32),
-    /// The library's fall-back text, as a C string.
-    Text,
+    /// The library's fall-back string, as a C string.
+    String,
     /// NULL.
     Null,
     /// Nothing.
     Void,
-    /// A struct of this many bytes, all zero, through the hidden result pointer.
-    Struct(u32),
+    /// A zeroed struct of this size in bytes, through the hidden result pointer.
+    ZeroedStruct(u32),
 }
 
-/// What is written through a pointer argument when the function cannot be called.
+/// Value written through a pointer argument when the function cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutKind {
-    /// This many bytes of zero. 0 stands for the size of a pointer.
+    /// Zeros of this size in bytes. 0 is the size of a pointer.
     Zero(u32),
     /// The status code for the reason, as a 32-bit integer (`errcode_ret`).
     Status,
-    /// The library's fall-back text (`char **`).
-    Text,
+    /// The library's fall-back string (`char **`).
+    String,
 }
 
 /// An out-parameter.
@@ -96,19 +105,19 @@ pub struct Out {
     pub kind: OutKind,
 }
 
-/// What one function does when it cannot be called.
+/// Behaviour of one function that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Fallback {
-    /// What it returns.
+    /// Return value.
     pub returns: Returns,
-    /// What it writes, ordered by argument.
+    /// Out-parameters, ordered by argument.
     pub outs: Vec<Out>,
-    /// The code for a missing library, if it is another than the library's.
-    pub missing: Option<i32>,
+    /// Status code for a missing library, if it differs from the library's.
+    pub status_if_missing: Option<i32>,
 }
 
-/// What a function is to compilers' start-up code, which calls it before main for each module with
-/// device code. It is answered without the library, and replayed when that is there.
+/// Role of a function in compilers' start-up code, which calls it before main for each module with
+/// device code. The stub answers without the library and replays the call once the library is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookKind {
     /// Opens a module: `handle f(fatbin)`.
@@ -117,40 +126,40 @@ pub enum HookKind {
     Record,
     /// Closes a module: `void f(handle)`. Never loads the library.
     Close,
-    /// A call as others, but for the module's handle that it takes first.
-    Handle,
-    /// `status f(out, in)`: where a version lacks it, what is in is what is out.
-    Identity,
+    /// A real call whose first argument is the module's handle.
+    Call,
+    /// `status f(out, in)`: where a version lacks it, copies the handle `in` to `out`.
+    CopyThrough,
 }
 
 /// A function of compilers' start-up code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hook {
-    /// What it does.
+    /// Role.
     pub kind: HookKind,
-    /// How many integer and pointer arguments it has.
+    /// Number of integer and pointer arguments.
     pub args: u8,
 }
 
 /// The status codes of a library's API, by the reason that a call cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Codes {
-    /// The library is not there.
+pub struct StatusCodes {
+    /// The library cannot be loaded.
     pub library_missing: i32,
-    /// The library is there, the function is not.
-    pub function_missing: i32,
-    /// The function's meaning differs between the program's headers and this library.
+    /// The library is loaded and lacks the function.
+    pub missing: i32,
+    /// The function's ABI differs between the program's headers and this library.
     pub refused: i32,
     /// The process is exiting.
     pub unloading: i32,
 }
 
-impl Codes {
+impl StatusCodes {
     /// One code for every reason.
     pub const fn all(code: i32) -> Self {
         Self {
             library_missing: code,
-            function_missing: code,
+            missing: code,
             refused: code,
             unloading: code,
         }
@@ -162,7 +171,7 @@ impl Codes {
 pub struct Library {
     /// For example `cudart`.
     pub id: String,
-    /// For people: `CUDA runtime`.
+    /// Human-readable name: `CUDA runtime`.
     pub title: String,
     /// Libraries of one family share one toolkit major and root. Empty: none.
     pub family: String,
@@ -175,52 +184,52 @@ pub struct Library {
     /// Directories below a site-packages directory: `nvidia/cu13/lib`.
     pub wheel_dirs: Vec<String>,
     /// Environment variables that name a toolkit root: `CUDA_HOME`.
-    pub root_variables: Vec<String>,
+    pub root_env: Vec<String>,
     /// Well-known toolkit roots; one `*` in the last component may stand for a version.
     pub roots: Vec<String>,
     /// Directories with libraries below a toolkit root: `lib64`. `{arch}` is replaced.
-    pub root_dirs: Vec<String>,
-    /// Driver directories that come before the loader's own search (WSL). `{arch}` is replaced.
-    pub dirs_first: Vec<String>,
-    /// Driver directories that come after it. `{arch}` is replaced.
-    pub dirs: Vec<String>,
-    /// File-name prefixes of siblings to load with it: `libnvrtc-builtins.so.`.
-    pub needs: Vec<String>,
-    /// Where two toolkit majors share a load name: what tells them apart. The first that does counts.
-    pub told_by: Vec<ToldBy>,
-    /// Whether the majors of load names are the library's own (cuDNN 9), not its toolkit's, which then
-    /// only `told_by` tells.
-    pub own_majors: bool,
+    pub root_subdirs: Vec<String>,
+    /// Driver directories that are searched before the loader's own search (WSL). `{arch}` is replaced.
+    pub dirs_before_loader: Vec<String>,
+    /// Driver directories that are searched after it. `{arch}` is replaced.
+    pub dirs_after_loader: Vec<String>,
+    /// File-name prefixes of siblings to preload: `libnvrtc-builtins.so.`.
+    pub preload: Vec<String>,
+    /// Probes for the toolkit's major where toolkit majors share a load name. The first match counts.
+    pub toolkit_version_from: Vec<VersionProbe>,
+    /// Whether the majors of load names are the library's own (cuDNN 9), independent of its toolkit's,
+    /// which only `toolkit_version_from` determines then.
+    pub independent_major: bool,
     /// The driver library whose version limits which toolkit majors work: `cuda`.
     pub driver: Option<String>,
-    /// The function that tells the version.
-    pub version: Option<(String, VersionForm)>,
+    /// Query of the library's own version.
+    pub version_query: Option<VersionQuery>,
     /// The status codes.
-    pub codes: Codes,
-    /// The text of string functions; `{title}` has been replaced.
-    pub text: String,
-    /// What functions other than plain status functions do, by name.
+    pub codes: StatusCodes,
+    /// Result of string functions; `{title}` has been replaced.
+    pub string: String,
+    /// Fall-backs of functions other than plain status functions, by name.
     pub fallbacks: ByName<Fallback>,
-    /// Which functions mean something else in other versions.
-    pub gates: Gates,
-    /// What compilers' start-up code calls before main, by name.
+    /// Functions whose ABI differs between versions.
+    pub abi: AbiTable,
+    /// Functions that compilers' start-up code calls before main, by name.
     pub hooks: ByName<Hook>,
-    /// What is bound where a version lacks a function, by the function's name.
-    pub instead: ByName<String>,
+    /// Symbol bound where a version lacks a function, by the function's name.
+    pub fallback_symbols: ByName<String>,
     /// The functions.
     pub symbols: SymbolList,
 }
 
 impl Library {
-    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list and its gates are
-    /// named alike.
+    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list and its ABI table
+    /// are named alike.
     pub fn parse(
         file: &str,
         manifest: &str,
         symbols: &str,
-        gates: &str,
+        abi: &str,
     ) -> (Option<Self>, Vec<Diagnostic>) {
-        parse::library(file, manifest, symbols, gates)
+        parse::library(file, manifest, symbols, abi)
     }
 
     /// The shipped library of this id. (A test keeps all shipped manifests readable.)
@@ -232,13 +241,7 @@ impl Library {
         let text = &LIBRARIES[index];
         READ[index]
             .get_or_init(|| {
-                Self::parse(
-                    &format!("{id}.toml"),
-                    text.manifest,
-                    text.symbols,
-                    text.gates,
-                )
-                .0
+                Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
             })
             .as_ref()
     }
@@ -248,7 +251,7 @@ impl Library {
         LIBRARIES.iter().map(|l| l.id)
     }
 
-    /// The majors that it has a load name on `os`, a symbol list or gates for, newest first.
+    /// The majors that it has a load name on `os`, a symbol list or an ABI table for, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
         let mut add = |major: u32| {
@@ -259,7 +262,7 @@ impl Library {
         for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
             name.major.map(&mut add);
         }
-        for version in self.symbols.versions.iter().chain(self.gates.headers()) {
+        for version in self.symbols.releases.iter().chain(self.abi.headers()) {
             add(version.major);
         }
         majors

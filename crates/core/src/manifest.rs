@@ -14,7 +14,7 @@ mod toolkit;
 
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::library::{Codes, LoadName, Out};
+use crate::library::{LoadName, Out, StatusCodes};
 use crate::version::{HeaderVersion, Version};
 
 pub use crate::spanned::Spanned;
@@ -70,7 +70,7 @@ pub struct Custom {
     /// Path of a symbol list, relative to `GpuStub.toml`.
     pub symbols: Option<Spanned<String>>,
     /// `fallback.status` (all reasons).
-    pub codes: Option<Codes>,
+    pub codes: Option<StatusCodes>,
     /// `fallback.string`.
     pub text: Option<String>,
     /// `zero-out`, by function; the places are those of the names.

@@ -6,10 +6,10 @@ mod resolve;
 
 use std::borrow::Cow;
 
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::gates::Gates;
-use crate::library::{Codes, Fallback, Hook, LoadName, Role, ToldBy, VersionForm};
+use crate::library::{Fallback, Hook, LoadName, Role, StatusCodes, VersionProbe, VersionQuery};
 use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -40,15 +40,15 @@ pub const MOST_LIBRARIES: usize = 127;
 pub struct Spec {
     /// What happens when it cannot be called.
     pub fallback: Fallback,
-    /// The function's own name, if it means something else in other versions of the library:
-    /// [`LibraryPlan::gates`] tells what is bound there.
-    pub gated: Option<String>,
+    /// The function's own name, if its ABI differs between versions of the library:
+    /// [`LibraryPlan::abi`] has the names that are bound there.
+    pub abi_name: Option<String>,
     /// What it is to compilers' start-up code.
     pub hook: Option<Hook>,
-    /// Bind this version node (dlvsym) instead of the default one.
-    pub node: Option<String>,
-    /// What is bound where the library lacks it.
-    pub instead: Option<String>,
+    /// Symbol version to bind (dlvsym) instead of the default one.
+    pub symbol_version: Option<String>,
+    /// Symbol bound where the library lacks the function.
+    pub fallback_symbol: Option<String>,
 }
 
 /// One library of the plan.
@@ -56,7 +56,7 @@ pub struct Spec {
 pub struct LibraryPlan {
     /// For example `cudart`.
     pub id: String,
-    /// For people.
+    /// Human-readable name.
     pub title: String,
     /// Family that shares one toolkit major and root; empty: none.
     pub family: String,
@@ -83,33 +83,33 @@ pub struct LibraryPlan {
     /// As in [`crate::library::Library`], with `{arch}` replaced.
     pub wheel_dirs: Vec<String>,
     /// As in the library manifest.
-    pub root_variables: Vec<String>,
+    pub root_env: Vec<String>,
     /// As in the library manifest.
     pub roots: Vec<String>,
     /// As in the library manifest, `{arch}` replaced.
-    pub root_dirs: Vec<String>,
+    pub root_subdirs: Vec<String>,
     /// As in the library manifest, `{arch}` replaced.
-    pub dirs_first: Vec<String>,
+    pub dirs_before_loader: Vec<String>,
     /// As in the library manifest, `{arch}` replaced.
-    pub dirs: Vec<String>,
+    pub dirs_after_loader: Vec<String>,
     /// As in the library manifest.
-    pub needs: Vec<String>,
+    pub preload: Vec<String>,
     /// As in the library manifest.
-    pub told_by: Vec<ToldBy>,
+    pub toolkit_version_from: Vec<VersionProbe>,
     /// As in the library manifest.
-    pub own_majors: bool,
+    pub independent_major: bool,
     /// The id of the driver library, which then is in the plan too.
     pub driver: Option<String>,
-    /// The function that tells the version.
-    pub version: Option<(String, VersionForm)>,
+    /// Query of the library's own version.
+    pub version_query: Option<VersionQuery>,
     /// Status codes.
-    pub codes: Codes,
-    /// The text of string functions.
-    pub text: String,
+    pub codes: StatusCodes,
+    /// Result of string functions.
+    pub string: String,
     /// Distinct specs; number 0 is the plain status function.
     pub specs: Cow<'static, [Spec]>,
-    /// What is bound in which versions.
-    pub gates: Cow<'static, Gates>,
+    /// Names that are bound in each version.
+    pub abi: Cow<'static, AbiTable>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
 }

@@ -64,10 +64,13 @@ fn table(plan: &Plan) -> String {
 fn translated(library: &LibraryPlan) -> impl Iterator<Item = (&str, u8)> {
     library.functions.iter().filter_map(|function| {
         let spec = library.specs.get(usize::from(function.spec))?;
-        let gates = library
-            .gates
-            .of(spec.gated.as_ref()?, library.header_version);
-        Some((&*function.name, gates.iter().find_map(|gate| gate.null)?))
+        let entries = library
+            .abi
+            .entries(spec.abi_name.as_ref()?, library.header_version);
+        Some((
+            &*function.name,
+            entries.iter().find_map(|entry| entry.null_argument)?,
+        ))
     })
 }
 

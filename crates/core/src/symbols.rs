@@ -1,21 +1,22 @@
-//! Symbol lists: what a library exports, one symbol a line.
+//! Symbol lists: exports of a library, one symbol a line.
 //!
 //! ```text
 //! @gpustub-symbols 1
 //! @soname libcudart.so.13
-//! @versions 11.8 12.9 13.0
-//! cudaBindTexture in=11.8
+//! @releases 11.8 12.9 13.0
+//! cudaBindTexture releases=11.8
 //! cudaFree
-//! hipGetDeviceProperties node=hip_4.2 old
-//! hipGetDeviceProperties node=hip_6.0
+//! hipGetDeviceProperties version=hip_4.2 compat
+//! hipGetDeviceProperties version=hip_6.0
 //! someTable kind=object size=64
 //! weakHelper weak
 //! ```
 //!
-//! Lines are sorted by name, then node. A line that starts with `@` says something of the whole
-//! list, `#` starts a comment line. Attributes: `kind=ifunc|notype|object|tls` (`func` is not
-//! written), `weak`, `node=N`, `old`, `size=N` (data), `in=RANGES` (the versions that have the
-//! symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several joined with commas).
+//! Lines are sorted by name, then symbol version. A line that starts with `@` applies to the whole
+//! list, `#` starts a comment line. Attributes: `kind=ifunc|notype|object|tls` (`func` is not written),
+//! `weak`, `version=NODE` (ELF symbol version), `compat` (not the default version), `size=N` (data),
+//! `releases=RANGES` (releases that have the symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several
+//! joined with commas).
 
 mod read;
 #[cfg(feature = "tools")]
@@ -25,7 +26,7 @@ use crate::diag::Diagnostic;
 use crate::suggest::nearest;
 use crate::version::Version;
 
-/// What a symbol is (ELF `st_info` type; gABI, "Symbol Table").
+/// Type of a symbol (ELF `st_info` type; gABI, "Symbol Table").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Kind {
     /// `STT_FUNC`.
@@ -59,20 +60,20 @@ impl Kind {
 /// One exported symbol.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Symbol {
-    /// Its name, without version node.
+    /// Its name, without symbol version.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
     /// Weak binding.
     pub weak: bool,
-    /// The symbol version node, for example `OPENCL_1.2`.
-    pub node: Option<String>,
-    /// A non-default version (`name@node`, not `name@@node`): bound by old programs only.
-    pub old: bool,
+    /// ELF symbol version, for example `OPENCL_1.2`.
+    pub version: Option<String>,
+    /// Compat symbol: a non-default version (`name@V1`, not `name@@V1`), bound by old programs only.
+    pub compat: bool,
     /// Size in bytes; written for data only.
     pub size: u64,
-    /// The inclusive ranges of [`SymbolList::versions`] that have it; empty: all.
-    pub present: Vec<(Version, Version)>,
+    /// Inclusive ranges of [`SymbolList::releases`] that have it; empty: all.
+    pub releases: Vec<(Version, Version)>,
 }
 
 /// A symbol list.
@@ -82,14 +83,14 @@ pub struct SymbolList {
     pub soname: Option<String>,
     /// The ELF machine it was read from, for example `x86_64`; none for a list of names only.
     pub machine: Option<String>,
-    /// The versions that the list was made from, ascending.
-    pub versions: Vec<Version>,
-    /// Sorted by name, then node; unique.
+    /// Releases that the list was made from, ascending.
+    pub releases: Vec<Version>,
+    /// Sorted by name, then symbol version; unique.
     pub symbols: Vec<Symbol>,
 }
 
-/// Whether a list can hold this name (or node): one word that is no directive and no comment. What an
-/// assembler takes is narrower, and judged where stubs are planned.
+/// Whether a list can hold this name (or symbol version): one word that is no directive and no comment. An
+/// assembler accepts less, which the planner of stubs checks.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(['@', '#'])
@@ -108,15 +109,15 @@ impl SymbolList {
         read::list(file, text)
     }
 
-    /// What can be called: functions, IFUNCs and NOTYPE, each name once (its default version if
-    /// it has one, else its last old one).
+    /// Callable symbols: functions, IFUNCs and NOTYPE, each name once (its default version if
+    /// it has one, else its last compat one).
     pub fn functions(&self) -> impl Iterator<Item = &Symbol> {
         self.symbols
             .chunk_by(|a, b| a.name == b.name)
             .filter_map(|same| {
                 same.iter()
                     .filter(|symbol| !symbol.kind.is_data())
-                    .max_by_key(|symbol| !symbol.old)
+                    .max_by_key(|symbol| !symbol.compat)
             })
     }
 
@@ -126,7 +127,7 @@ impl SymbolList {
         nearest(word, known).map(|meant| format!("did you mean `{meant}`?"))
     }
 
-    /// All entries of a name: one, unless it has several version nodes; none if it is absent.
+    /// All entries of a name: one, unless it has several symbol versions; none if it is missing.
     pub fn lookup(&self, name: &str) -> &[Symbol] {
         let start = self
             .symbols

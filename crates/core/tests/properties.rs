@@ -43,7 +43,7 @@ fn ranges(
         .collect()
 }
 
-fn symbol(versions: Vec<Version>) -> impl Strategy<Value = Symbol> {
+fn symbol(releases: Vec<Version>) -> impl Strategy<Value = Symbol> {
     (
         NAME,
         kind(),
@@ -53,32 +53,34 @@ fn symbol(versions: Vec<Version>) -> impl Strategy<Value = Symbol> {
         any::<u64>(),
         btree_set(0..8_usize, 0..5),
     )
-        .prop_map(move |(name, kind, weak, node, old, size, cuts)| Symbol {
-            name,
-            kind,
-            weak,
-            node,
-            old,
-            size: if kind.is_data() { size } else { 0 },
-            present: ranges(&versions, &cuts),
-        })
+        .prop_map(
+            move |(name, kind, weak, version, compat, size, cuts)| Symbol {
+                name,
+                kind,
+                weak,
+                version,
+                compat,
+                size: if kind.is_data() { size } else { 0 },
+                releases: ranges(&releases, &cuts),
+            },
+        )
 }
 
 fn list() -> impl Strategy<Value = SymbolList> {
-    btree_set(version(), 0..6).prop_flat_map(|versions| {
-        let versions: Vec<Version> = versions.into_iter().collect();
-        let symbols = vec(symbol(versions.clone()), 0..20);
+    btree_set(version(), 0..6).prop_flat_map(|releases| {
+        let releases: Vec<Version> = releases.into_iter().collect();
+        let symbols = vec(symbol(releases.clone()), 0..20);
         (
             option::of("[a-z][a-z. ]{0,8}[a-z]"),
             option::of("[a-z0-9_]{1,8}"),
             symbols,
         )
             .prop_map(move |(soname, machine, symbols)| {
-                let versions = versions.clone();
+                let releases = releases.clone();
                 let mut list = SymbolList {
                     soname,
                     machine,
-                    versions,
+                    releases,
                     symbols,
                 };
                 list.normalise();
@@ -144,18 +146,18 @@ const TOML: &[&str] = &[
     "[fallback]\n",
     "f = { returns = \"null\" }\n",
     "[hooks]\n",
-    "f = { record = 8 }\n",
-    "[instead]\n",
+    "f = { kind = \"record\", args = 8 }\n",
+    "[fallback-symbols]\n",
     "\0",
-    "@gpustub-gates 1\n",
+    "@gpustub-abi 1\n",
     "@headers 11.8 12.0\n",
     "f 11.8=1 12.0=2\n",
-    "@null 1 2 3\n",
+    "@null-argument 1 2 3\n",
 ];
 
 const LIST: &[&str] = &[
     "@gpustub-symbols 1\n",
-    "@versions 11.8 12.9\n",
+    "@releases 11.8 12.9\n",
     "@soname x\n",
     "@machine",
     " ",
@@ -166,11 +168,11 @@ const LIST: &[&str] = &[
     "kind=",
     "object",
     "tls",
-    "node=V1",
-    "old",
+    "version=V1",
+    "compat",
     "size=",
     "8",
-    "in=",
+    "releases=",
     "11.8",
     "-",
     ",",

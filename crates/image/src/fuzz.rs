@@ -27,7 +27,7 @@ pub fn check(data: &[u8]) -> bool {
         return false;
     };
     let unique = |pair: &[gpustub_core::symbols::Symbol]| {
-        (&pair[0].name, &pair[0].node) < (&pair[1].name, &pair[1].node)
+        (&pair[0].name, &pair[0].version) < (&pair[1].name, &pair[1].version)
     };
     assert!(
         list.symbols.windows(2).all(unique),

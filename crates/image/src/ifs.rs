@@ -20,7 +20,7 @@ pub fn to_ifs(list: &SymbolList) -> String {
     }
     text.push_str("Symbols:\n");
     for same in list.symbols.chunk_by(|a, b| a.name == b.name) {
-        let Some(symbol) = same.iter().max_by_key(|symbol| !symbol.old) else {
+        let Some(symbol) = same.iter().max_by_key(|symbol| !symbol.compat) else {
             continue;
         };
         let _ = write!(text, "  - {{ Name: {}, Type: ", scalar(&symbol.name));

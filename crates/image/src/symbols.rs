@@ -86,12 +86,12 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
             continue;
         };
         let name = strings.get(symbol.st_name(image.endian).into())?;
-        let (node, old) = versions.node_of(index)?;
-        // A symbol that stands for the node `N` is absolute and itself called `N`.
-        if symbol.is_absolute(image.endian) && node == Some(name) {
+        let (version, compat) = versions.node_of(index)?;
+        // A symbol that stands for the version `N` is absolute and itself called `N`.
+        if symbol.is_absolute(image.endian) && version == Some(name) {
             continue;
         }
-        if !is_name(name) || node.is_some_and(|node| !is_name(node)) {
+        if !is_name(name) || version.is_some_and(|version| !is_name(version)) {
             return Err(Problem::Malformed(
                 "symbol name is empty or has blanks in it",
             ));
@@ -100,14 +100,14 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
             name: name.to_owned(),
             kind,
             weak: symbol.is_weak(),
-            node: node.map(str::to_owned),
-            old,
+            version: version.map(str::to_owned),
+            compat,
             size: if kind.is_data() {
                 symbol.st_size(image.endian).into()
             } else {
                 0
             },
-            present: Vec::new(),
+            releases: Vec::new(),
         });
     }
     list.normalise();

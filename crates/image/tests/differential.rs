@@ -35,7 +35,7 @@ fn system_libraries_as_in_readelf_and_nm() {
         assert_eq!(lines(&list), readelf_lines(&path), "{name}");
 
         let mut names: Vec<String> = (list.symbols.iter())
-            .map(|s| match (&s.node, s.old) {
+            .map(|s| match (&s.version, s.compat) {
                 (None, _) => s.name.clone(),
                 (Some(node), true) => format!("{}@{node}", s.name),
                 (Some(node), false) => format!("{}@@{node}", s.name),

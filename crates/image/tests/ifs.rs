@@ -27,12 +27,12 @@ fn text_of_each_kind() {
             },
             symbol("fast", Kind::Ifunc),
             Symbol {
-                node: Some("V1".into()),
-                old: true,
+                version: Some("V1".into()),
+                compat: true,
                 ..symbol("twice", Kind::NoType)
             },
             Symbol {
-                node: Some("V2".into()),
+                version: Some("V2".into()),
                 ..symbol("twice", Kind::Function)
             },
             symbol("type:it's", Kind::NoType),

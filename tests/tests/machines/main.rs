@@ -151,12 +151,12 @@ fn string_functions_give_text() -> Result<()> {
     for id in LIBRARIES {
         let library = Library::builtin(id).ok_or("a shipped library")?;
         for (name, fallback) in &library.fallbacks {
-            if fallback.returns == Returns::Text {
+            if fallback.returns == Returns::String {
                 declarations += &format!("const char *{name}(long, long);\n");
                 calls += &format!(
                     "    text = {name}(1, 0);\n    printf(\"{name} %s\\n\", text ? text : \"NULL\");\n"
                 );
-                expected += &format!("{name} {}\n", library.text);
+                expected += &format!("{name} {}\n", library.string);
             }
         }
     }

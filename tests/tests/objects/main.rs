@@ -9,7 +9,7 @@ use std::process::Command;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::{readelf, symbols};
 use gpustub_tests::stubs::{
-    Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest, with_gates,
+    Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest, with_abi_table,
 };
 use gpustub_tests::{Result, scratch};
 
@@ -17,14 +17,14 @@ const NAMES: [&str; 3] = ["trapOpen", "trapRead", "trap_close_v2"];
 
 /// One of these takes a pointer more in a newer library.
 const TRANSLATED: &str = "trapRead";
-const GATES: &str = "@gpustub-gates 1\n@headers 1.0 1.5\n@null 1 2 1\ntrapRead 1.0=1 1.5=2\n";
+const ABI: &str = "@gpustub-abi 1\n@headers 1.0 1.5\n@null-argument 1 2 1\ntrapRead 1.0=1 1.5=2\n";
 
 /// The objects of a few stubs, unpacked from their archive into `dir`.
 fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
     let manifest = trap_manifest("header-version = \"1.0\"");
     let lists = [("trap.symbols", list_of(NAMES))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
-    with_gates(&mut plan, GATES)?;
+    with_abi_table(&mut plan, ABI)?;
     let archive = Stubs::write(dir, &plan, machine.compiler("c"), &[])?.archive()?;
     let ran = succeed(Command::new("ar").current_dir(dir).arg("xv").arg(&archive))?;
     let names = ran

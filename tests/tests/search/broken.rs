@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::library::ToldBy;
+use gpustub_core::library::VersionProbe;
 use gpustub_tests::{Result, scratch};
 
 use crate::built::{reader, told};
@@ -29,7 +29,7 @@ fn number(bytes: &[u8], at: usize) -> usize {
 
 /// Reads the file with every byte of `places` broken, each in several ways.
 fn breaks(
-    rule: &ToldBy,
+    rule: &VersionProbe,
     places: impl Iterator<Item = usize> + Clone,
     until: impl Fn(usize) -> usize,
     major: u32,
@@ -85,7 +85,7 @@ fn broken_files_are_read_without_harm() -> Result<()> {
     let dynamic = dynamic.ok_or("no dynamic section")?;
     let (start, size) = (number(&bytes, dynamic + 8), number(&bytes, dynamic + 32));
     let places = (0..segments + 56 * count).chain(start..start + size);
-    let rule = ToldBy::Needed("libbase.so.".to_owned());
+    let rule = VersionProbe::Needed("libbase.so.".to_owned());
     breaks(&rule, places, |_| start + size + 1, 13)
 }
 
@@ -97,9 +97,9 @@ fn broken_sections_are_read_without_harm() -> Result<()> {
     let sections = number(&bytes, 40);
     let count = usize::from(bytes[60]);
     let places = (0..64).chain(sections..sections + 64 * count);
-    let rule = ToldBy::Text {
-        text: "+cuda".to_owned(),
-        beside: None,
+    let rule = VersionProbe::Constant {
+        prefix: "+cuda".to_owned(),
+        sibling: None,
     };
     breaks(&rule, places, |length| length, 12)
 }
@@ -109,9 +109,9 @@ fn broken_sections_are_read_without_harm() -> Result<()> {
 fn text_is_found_wherever_it_lies() -> Result<()> {
     let dir = scratch()?;
     let reader = reader(dir.path(), &["-O1", "-fsanitize=address,undefined"])?;
-    let rule = ToldBy::Text {
-        text: "+cuda".to_owned(),
-        beside: None,
+    let rule = VersionProbe::Constant {
+        prefix: "+cuda".to_owned(),
+        sibling: None,
     };
     let file = dir.path().join("libacme.so.9");
     let whole = |before: usize, text: &str| -> Result<u32> {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::library::{Library, LoadName, ToldBy};
+use gpustub_core::library::{Library, LoadName, VersionProbe};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::wheel_libraries;
 use gpustub_tests::isolated::Isolated;
@@ -22,16 +22,16 @@ fn program(dir: &Path) -> Result<PathBuf> {
         };
         library.load_names = vec![name(Some(9), "libacme.so.9"), name(None, "libacme.so")];
         library.newest_major = 9;
-        library.own_majors = true;
+        library.independent_major = true;
         library.driver = Some("cuda".to_owned());
-        library.told_by = vec![
-            ToldBy::Text {
-                text: "acme +cuda".to_owned(),
-                beside: None,
+        library.toolkit_version_from = vec![
+            VersionProbe::Constant {
+                prefix: "acme +cuda".to_owned(),
+                sibling: None,
             },
-            ToldBy::Text {
-                text: "libbase.so.".to_owned(),
-                beside: Some("libacme_parts".to_owned()),
+            VersionProbe::Constant {
+                prefix: "libbase.so.".to_owned(),
+                sibling: Some("libacme_parts".to_owned()),
             },
         ];
     })
@@ -242,10 +242,12 @@ pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
 }
 
 /// The major that each file tells by a rule.
-pub fn told(reader: &Path, rule: &ToldBy, files: &[PathBuf]) -> Result<Vec<u32>> {
+pub fn told(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result<Vec<u32>> {
     let rule = match rule {
-        ToldBy::Needed(prefix) => ["needed", prefix, "-"],
-        ToldBy::Text { text, beside } => ["text", text, beside.as_deref().unwrap_or("-")],
+        VersionProbe::Needed(prefix) => ["needed", prefix, "-"],
+        VersionProbe::Constant { prefix, sibling } => {
+            ["text", prefix, sibling.as_deref().unwrap_or("-")]
+        }
     };
     let ran = run(Command::new(reader).args(rule).args(files))?.success()?;
     let lines = ran.stdout.lines();
@@ -260,7 +262,9 @@ pub fn told(reader: &Path, rule: &ToldBy, files: &[PathBuf]) -> Result<Vec<u32>>
 fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
     let dir = scratch()?;
     let reader = reader(dir.path(), &["-O2"])?;
-    let rules = &Library::builtin(id).ok_or("a shipped library")?.told_by;
+    let rules = &Library::builtin(id)
+        .ok_or("a shipped library")?
+        .toolkit_version_from;
     for (wheel, file, expected) in builds {
         let file = wheel_libraries(wheel)?.join(file);
         let majors = rules

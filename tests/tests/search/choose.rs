@@ -305,11 +305,11 @@ pub fn wanted(world: &World, id: &str) -> Wanted {
         newest: newest.unwrap_or(0),
         places: known.map_or_else(Places::default, |library| Places {
             wheels: library.wheel_dirs.clone(),
-            variables: library.root_variables.clone(),
+            variables: library.root_env.clone(),
             roots: library.roots.clone(),
-            root_dirs: arch(&library.root_dirs),
-            first: arch(&library.dirs_first),
-            last: arch(&library.dirs),
+            root_dirs: arch(&library.root_subdirs),
+            first: arch(&library.dirs_before_loader),
+            last: arch(&library.dirs_after_loader),
         }),
         choice,
     }

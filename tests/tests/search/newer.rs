@@ -9,7 +9,7 @@ use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository, scratch};
 
-/// The gated functions end the program: they must not be called.
+/// The functions of the ABI table end the program: they must not be called.
 const FOURTEEN: &str = r#"
 #include <stddef.h>
 void abort(void);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::library::{LoadName, ToldBy};
+use gpustub_core::library::{LoadName, VersionProbe};
 use gpustub_core::plan::LibraryPlan;
 use gpustub_tests::command::succeed;
 use gpustub_tests::isolated::Isolated;
@@ -28,8 +28,8 @@ fn program(dir: &Path) -> Result<PathBuf> {
             name(None, "libacme.so"),
         ];
         library.newest_major = 13;
-        library.told_by = ["libbase.so.", "libnvJitLink.so."]
-            .map(|prefix| ToldBy::Needed(prefix.to_owned()))
+        library.toolkit_version_from = ["libbase.so.", "libnvJitLink.so."]
+            .map(|prefix| VersionProbe::Needed(prefix.to_owned()))
             .into();
     })
 }

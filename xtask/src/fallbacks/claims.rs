@@ -44,7 +44,7 @@ impl<'s> Claims<'s> {
         self.returns(name, &function.returns, &fallback.returns);
         for out in &fallback.outs {
             let size = match out.kind {
-                OutKind::Zero(0) | OutKind::Text => 8,
+                OutKind::Zero(0) | OutKind::String => 8,
                 OutKind::Zero(bytes) => bytes,
                 OutKind::Status => 4,
             };
@@ -66,7 +66,7 @@ impl<'s> Claims<'s> {
             Returns::Void if declared == "void" => self.assertions += 1,
             Returns::Void => self.problems.push(format!("{said}, not nothing")),
             _ if declared == "void" => self.problems.push(format!("{said}, not a value")),
-            Returns::Text => {
+            Returns::String => {
                 let is_text =
                     format!("_Generic(({declared})0, char *: 1, const char *: 1, default: 0)");
                 self.assert(&is_text, &format!("{said}, not text"));
@@ -82,9 +82,9 @@ impl<'s> Claims<'s> {
                 let fits = format!("{class} != {POINTER} && {size} <= 16");
                 self.assert(&fits, &format!("{said}, not a number or small struct"));
             }
-            Returns::Struct(bytes) => {
-                let fits = format!("{class} == {RECORD} && {size} == {bytes}");
-                self.assert(&fits, &format!("{said}, not a struct of {bytes} bytes"));
+            Returns::ZeroedStruct(claimed) => {
+                let fits = format!("{class} == {RECORD} && {size} == {claimed}");
+                self.assert(&fits, &format!("{said}, not a struct of {claimed} bytes"));
             }
         }
     }
@@ -196,7 +196,7 @@ mod tests {
         Fallback {
             returns,
             outs: outs.collect(),
-            missing: None,
+            status_if_missing: None,
         }
     }
 
@@ -209,9 +209,9 @@ mod tests {
                 Returns::Status,
                 &[(0, OutKind::Zero(0)), (2, OutKind::Zero(1))][..],
             ),
-            ("text", Returns::Text, &[]),
+            ("text", Returns::String, &[]),
             ("get", Returns::Null, &[]),
-            ("big", Returns::Struct(20), &[]),
+            ("big", Returns::ZeroedStruct(20), &[]),
         ] {
             let found = problems(SOURCE, name, &fallback(returns, outs));
             assert_eq!(found, Vec::<String>::new(), "{name}");
@@ -237,8 +237,8 @@ mod tests {
             ),
             ("text", Returns::Status, &[], "no status"),
             ("text", Returns::Value(0), &[], "not a number"),
-            ("get", Returns::Text, &[], "not text"),
-            ("big", Returns::Struct(24), &[], "24 bytes"),
+            ("get", Returns::String, &[], "not text"),
+            ("big", Returns::ZeroedStruct(24), &[], "24 bytes"),
             ("big", Returns::Void, &[], "not nothing"),
         ] {
             let found = problems(SOURCE, name, &fallback(returns, outs));

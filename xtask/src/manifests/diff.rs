@@ -26,7 +26,10 @@ mod tests {
     #[test]
     fn only_differences_are_shown() {
         assert_eq!(lines("a\nb\n", "a\nb\n"), "");
-        assert_eq!(lines("a\nb\nd\n", "a\nb in=12.9\nd\n"), "-b\n+b in=12.9\n");
+        assert_eq!(
+            lines("a\nb\nd\n", "a\nb releases=12.9\nd\n"),
+            "-b\n+b releases=12.9\n"
+        );
         assert!(!lines("a\nb\n", "b\na\n").is_empty());
         assert!(!lines("a\n", "a").is_empty());
     }

@@ -17,7 +17,7 @@ pub enum Evidence {
 /// mangled names and the compiler's own helpers are no part of an API.
 pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
     let mut list = SymbolList {
-        versions: versions.iter().map(|(version, _)| *version).collect(),
+        releases: versions.iter().map(|(version, _)| *version).collect(),
         ..SymbolList::default()
     };
     let mut merged: BTreeMap<(String, Option<String>), (Symbol, Vec<bool>)> = BTreeMap::new();
@@ -28,7 +28,7 @@ pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
                 let soname = list.soname.as_deref();
                 (exports.symbols.into_iter())
                     .filter(is_api)
-                    .map(|symbol| without_soname_node(symbol, soname))
+                    .map(|symbol| without_soname_version(symbol, soname))
                     .collect::<Vec<_>>()
             }
             Evidence::Declared(names) => {
@@ -44,7 +44,7 @@ pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
             }
         };
         for symbol in symbols {
-            let key = (symbol.name.clone(), symbol.node.clone());
+            let key = (symbol.name.clone(), symbol.version.clone());
             let (_, has) = merged.entry(key).or_insert((symbol, Vec::new()));
             has.resize(index, false);
             has.push(true);
@@ -54,7 +54,7 @@ pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
         }
     }
     for (mut symbol, has) in merged.into_values() {
-        symbol.present = ranges(&list.versions, &has);
+        symbol.releases = ranges(&list.releases, &has);
         list.symbols.push(symbol);
     }
     list.normalise();
@@ -70,11 +70,11 @@ fn is_api(symbol: &Symbol) -> bool {
     !symbol.kind.is_data() && !helper
 }
 
-/// NVIDIA's libraries have one node, called like the soname, so that it changes with the major.
+/// NVIDIA's libraries have one symbol version, called like the soname, so that it changes with the major.
 /// A program may be bound to any of them.
-fn without_soname_node(mut symbol: Symbol, soname: Option<&str>) -> Symbol {
-    if symbol.node.as_deref() == soname {
-        symbol.node = None;
+fn without_soname_version(mut symbol: Symbol, soname: Option<&str>) -> Symbol {
+    if symbol.version.as_deref() == soname {
+        symbol.version = None;
     }
     symbol
 }
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
 
     fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> Evidence {
-        let symbols = symbols.iter().map(|(name, node)| Symbol {
+        let symbols = symbols.iter().map(|(name, version)| Symbol {
             name: (*name).into(),
-            node: node.map(String::from),
+            version: version.map(String::from),
             ..Symbol::default()
         });
         Evidence::Exports(SymbolList {
@@ -132,8 +132,8 @@ mod tests {
         ]);
         assert_eq!(
             list.to_text(),
-            "@gpustub-symbols 1\n@soname lib.so.13\n@versions 11.8 12.9 13.0 13.5\n\
-             all\ndeclared in=13.5-\ngap in=11.8,13.0-\nnew in=12.9-\nold in=11.8\n"
+            "@gpustub-symbols 1\n@soname lib.so.13\n@releases 11.8 12.9 13.0 13.5\n\
+             all\ndeclared releases=13.5-\ngap releases=11.8,13.0-\nnew releases=12.9-\nold releases=11.8\n"
         );
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let list = merge(vec![(v(5, 2), exports("lib.so.5", &symbols))]);
         assert_eq!(
             list.to_text(),
-            "@gpustub-symbols 1\n@soname lib.so.5\n@versions 5.2\nhipInit node=hip_4.2\n"
+            "@gpustub-symbols 1\n@soname lib.so.5\n@releases 5.2\nhipInit version=hip_4.2\n"
         );
     }
 }

@@ -32,12 +32,12 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
         text += &match change {
             Change::Removed(name) => format!("-{name}"),
             Change::Added(name) => format!("+{name}"),
-            Change::Node(name, from, to) => format!("~{name}: {from} -> {to}"),
-            Change::Meaning(name, gate, reason) => {
+            Change::Version(name, from, to) => format!("~{name}: {from} -> {to}"),
+            Change::Abi(name, entry, reason) => {
                 let reason = reason.as_deref().unwrap_or("means something else");
-                let other = gate.as_ref().and_then(|gate| gate.name.as_ref());
+                let other = entry.as_ref().and_then(|entry| entry.name.as_ref());
                 let other = other.map_or(String::new(), |o| format!("; what it meant is {o}"));
-                let null = gate.as_ref().and_then(|gate| gate.null);
+                let null = entry.as_ref().and_then(|entry| entry.null_argument);
                 let null = null.map_or(String::new(), |at| format!(" with NULL as argument {at}"));
                 format!("!{name}: {reason}{other}{null}")
             }
@@ -55,11 +55,11 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
     let _ = write!(
         text,
-        "{} removed, {} added, {} with another version node, {} that mean something else",
+        "{} removed, {} added, {} with another symbol version, {} that mean something else",
         count(|c| matches!(c, Change::Removed(_))),
         count(|c| matches!(c, Change::Added(_))),
-        count(|c| matches!(c, Change::Node(..))),
-        count(|c| matches!(c, Change::Meaning(..))),
+        count(|c| matches!(c, Change::Version(..))),
+        count(|c| matches!(c, Change::Abi(..))),
     );
     for (number, what) in [
         (
@@ -86,12 +86,12 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
         .map(|change| match change {
             Change::Removed(name) => json!({ "change": "removed", "name": name }),
             Change::Added(name) => json!({ "change": "added", "name": name }),
-            Change::Node(name, from, to) => {
+            Change::Version(name, from, to) => {
                 json!({ "change": "node", "name": name, "old": from, "new": to })
             }
-            Change::Meaning(name, gate, reason) => {
-                let instead = gate.as_ref().and_then(|gate| gate.name.as_ref());
-                let argument = gate.as_ref().and_then(|gate| gate.null);
+            Change::Abi(name, entry, reason) => {
+                let instead = entry.as_ref().and_then(|entry| entry.name.as_ref());
+                let argument = entry.as_ref().and_then(|entry| entry.null_argument);
                 json!({
                     "change": "meaning", "name": name, "instead": instead,
                     "null_argument": argument, "reason": reason,

@@ -74,7 +74,8 @@ fn data(
         .map(|library| json!({ "id": library.id }))
         .collect();
     // Libraries of one toolkit come with one set of headers.
-    let of_cuda = stubbed().filter(|library| library.family == "cuda" && !library.own_majors);
+    let of_cuda =
+        stubbed().filter(|library| library.family == "cuda" && !library.independent_major);
     let header = of_cuda.filter_map(|library| library.header_version).next();
     // Build systems have words of their own for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));

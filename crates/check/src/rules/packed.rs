@@ -121,7 +121,7 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
         let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc") else {
             continue;
         };
-        let prefixes = gpu.library.map_or(&[][..], |library| &library.needs);
+        let prefixes = gpu.library.map_or(&[][..], |library| &library.preload);
         for prefix in prefixes {
             let having = folders.entry(prefix).or_insert_with(|| {
                 let members = package.members.iter();

@@ -7,11 +7,11 @@ use crate::fields::SYSTEMS;
 use crate::library::{LoadName, Out, OutKind};
 use crate::spanned::Spanned;
 
-/// Far more arguments than any function of these libraries has.
-const LAST_ARGUMENT: i64 = 63;
+/// Maximum index of an argument: more than any function of these libraries has.
+const MAX_ARGUMENT: i64 = 63;
 
-/// What `struct gpustub1_out` can say.
-const MOST_BYTES: i64 = u16::MAX as i64;
+/// Maximum size that `struct gpustub1_out` can hold.
+const MAX_SIZE: i64 = u16::MAX as i64;
 
 impl Decoder<'_> {
     /// Load names by system; `element` reads one.
@@ -75,11 +75,11 @@ impl Decoder<'_> {
         i32::try_from(number).ok()
     }
 
-    /// Out-parameters that are zeroed: `[0, { arg = 1, bytes = 4 }]`; a number alone stands for a
-    /// pointer. With `kinds`, also `{ arg = 4, status = true }` and `{ arg = 1, text = true }`.
+    /// Out-parameters that are zeroed: `[0, { arg = 1, size = 4 }]`; a number alone is a pointer.
+    /// With `kinds`, also `{ arg = 4, status = true }` and `{ arg = 1, string = true }`.
     pub fn outs(&mut self, value: &Value<'_>, kinds: bool) -> Vec<Out> {
         let mut outs: Vec<Out> = Vec::new();
-        for element in self.list(value, "a list such as [0, { arg = 1, bytes = 4 }]") {
+        for element in self.list(value, "a list such as [0, { arg = 1, size = 4 }]") {
             let Some(out) = self.out(&element, kinds) else {
                 continue;
             };
@@ -96,7 +96,7 @@ impl Decoder<'_> {
 
     fn out(&mut self, value: &Value<'_>, kinds: bool) -> Option<Out> {
         let argument = |d: &mut Self, value: &Value<'_>| {
-            d.integer(value, 0..=LAST_ARGUMENT)
+            d.integer(value, 0..=MAX_ARGUMENT)
                 .and_then(|arg| u8::try_from(arg).ok())
         };
         if value.is_integer() {
@@ -108,29 +108,29 @@ impl Decoder<'_> {
         if !value.is_table() {
             self.mismatch(
                 value,
-                "argument numbers and tables such as { arg = 1, bytes = 4 }",
+                "argument numbers and tables such as { arg = 1, size = 4 }",
             );
             return None;
         }
         let known: &[&str] = if kinds {
-            &["arg", "bytes", "status", "text"]
+            &["arg", "size", "status", "string"]
         } else {
-            &["arg", "bytes"]
+            &["arg", "size"]
         };
         let table = self.table(value, known)?;
         let arg = self.required(&table, "arg", &value.span)?;
         let arg = argument(self, &arg)?;
         let mut kind = OutKind::Zero(0);
-        if let Some(bytes) = table.get("bytes") {
-            kind = OutKind::Zero(u32::try_from(self.integer(&bytes, 1..=MOST_BYTES)?).ok()?);
+        if let Some(size) = table.get("size") {
+            kind = OutKind::Zero(u32::try_from(self.integer(&size, 1..=MAX_SIZE)?).ok()?);
         }
-        for (key, other) in [("status", OutKind::Status), ("text", OutKind::Text)] {
+        for (key, other) in [("status", OutKind::Status), ("string", OutKind::String)] {
             let Some(flag) = table.get(key).filter(|_| kinds) else {
                 continue;
             };
             if kind != OutKind::Zero(0) || !self.boolean(&flag)? {
                 let message = format!(
-                    "`{}` takes one of bytes = N, status = true, text = true",
+                    "`{}` takes one of size = N, status = true, string = true",
                     value.name
                 );
                 self.error(&INVALID_VALUE, flag.span, message);

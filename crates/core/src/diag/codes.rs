@@ -95,11 +95,11 @@ the linker finds. Both must differ between all stubs of a package.
     [stub.acme-next]
     link-names = [\"acme\"]        # taken by stub.acme";
     DUPLICATE_SYMBOL "duplicate-symbol": "symbol listed twice",
-        "Name and version node together say which symbol is meant, so each pair stands once. Two lines of
-one name with different nodes are fine. Remove one of the two.
+        "Name and symbol version together identify a symbol, so each pair is listed once. Two lines of
+one name with different versions are fine. Remove one of the two.
 
-    acmeOpen node=ACME_1 old
-    acmeOpen node=ACME_2";
+    acmeOpen version=ACME_1 compat
+    acmeOpen version=ACME_2";
     DYLIB_CRATE "dylib-crate": "a Rust dylib that would hide the stubs",
         "Stubs are hidden symbols of the image that they are linked into. With `crate-type = [\"dylib\"]` the
 Rust code that calls them can end up in another image, where they are missing. Use `rlib` for Rust

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::{
-    Codes, Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, ToldBy, VersionForm,
-    is_id,
+    Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, StatusCodes, VersionEncoding,
+    VersionProbe, VersionQuery, is_id,
 };
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
-use crate::gates::Gates;
 use crate::spanned::values;
 use crate::symbols::SymbolList;
 
@@ -21,74 +21,74 @@ const KEYS: [&str; 18] = [
     "role",
     "link-names",
     "driver",
-    "version",
-    "needs",
-    "told-by",
-    "own-majors",
+    "version-query",
+    "preload",
+    "toolkit-version-from",
+    "independent-major",
     "load-names",
-    "places",
+    "search",
     "status",
     "fallback",
     "zero-out",
     "hooks",
-    "instead",
+    "fallback-symbols",
 ];
-const PLACES: [&str; 6] = [
-    "wheels",
-    "root-variables",
+const SEARCH: [&str; 6] = [
+    "wheel-dirs",
+    "root-env",
     "roots",
-    "root-dirs",
-    "dirs-first",
-    "dirs",
+    "root-subdirs",
+    "dirs-before-loader",
+    "dirs-after-loader",
 ];
 const STATUS: [&str; 5] = [
     "library-missing",
-    "function-missing",
+    "missing",
     "refused",
     "unloading",
-    "text",
+    "string",
 ];
 const ROLES: [(&str, Role); 3] = [
     ("driver", Role::Driver),
     ("toolkit", Role::Toolkit),
     ("loader", Role::Loader),
 ];
-const FORMS: [(&str, VersionForm); 3] = [
-    ("cuda", VersionForm::Cuda),
-    ("pair", VersionForm::Pair),
-    ("hip", VersionForm::Hip),
+const ENCODINGS: [(&str, VersionEncoding); 3] = [
+    ("cuda", VersionEncoding::Cuda),
+    ("pair", VersionEncoding::Pair),
+    ("hip", VersionEncoding::Hip),
 ];
 
-const HOOKS: [(&str, HookKind); 5] = [
+const HOOK_KINDS: [(&str, HookKind); 5] = [
     ("open", HookKind::Open),
     ("record", HookKind::Record),
     ("close", HookKind::Close),
-    ("handle", HookKind::Handle),
-    ("identity", HookKind::Identity),
+    ("call", HookKind::Call),
+    ("copy-through", HookKind::CopyThrough),
 ];
 
-/// What the run time looks for in a file (`runtime/major.c`).
-const LONGEST_PREFIX: usize = 64;
+/// Maximum length of a prefix that the run time searches for in a file (`runtime/major.c`).
+const MAX_PREFIX_LENGTH: usize = 64;
 
-/// What the run time keeps of a call (`runtime/hook.c`).
-const MOST_HOOK_ARGS: i64 = 12;
+/// Maximum number of arguments that the run time stores of a call (`runtime/hook.c`).
+const MAX_HOOK_ARGS: i64 = 12;
 
-/// The largest struct that a stub may have to fill with zeros.
-const LARGEST_STRUCT: i64 = 65_536;
+/// Maximum size of a struct that a stub may have to fill with zeros.
+const MAX_STRUCT_SIZE: i64 = 65_536;
 
-/// The smallest struct that comes back through the hidden result pointer, on x86-64 (psABI 3.2.3)
-/// and AArch64 (AAPCS64 6.9) alike. Smaller ones come back in registers: there is no pointer then.
-const SMALLEST_STRUCT: i64 = 17;
+/// Minimum size of a struct that is returned through the hidden result pointer, on x86-64 (psABI 3.2.3)
+/// and AArch64 (AAPCS64 6.9) alike. Smaller ones are returned in registers, without a pointer.
+const MIN_STRUCT_SIZE: i64 = 17;
 
 pub(super) fn library(
     file: &str,
     manifest: &str,
     symbols: &str,
-    gates: &str,
+    abi: &str,
 ) -> (Option<Library>, Vec<Diagnostic>) {
     let stem = file.strip_suffix(".toml").unwrap_or(file);
     let (symbols, mut diagnostics) = SymbolList::parse(&format!("{stem}.symbols"), symbols);
-    let (gates, wrong) = Gates::parse(&format!("{stem}.gates"), gates);
+    let (abi, wrong) = AbiTable::parse(&format!("{stem}.abi"), abi);
     diagnostics.extend(wrong);
     let mut decoder = Decoder::new(file);
     let library = decoder.document(manifest).and_then(|document| {
@@ -105,7 +105,7 @@ pub(super) fn library(
     });
     let library = library.map(|library| Library {
         symbols,
-        gates,
+        abi,
         ..library
     });
     diagnostics.extend(decoder.finish());
@@ -130,23 +130,22 @@ impl Reader<'_, '_> {
         let link_names = self.strings(link_names);
         let load_names = self.decoder.load_names(&load_names?, load_name);
         self.check_order(top, &load_names);
-        let (codes, text) = self.status(&status?)?;
-        let places = match top.get("places") {
-            Some(value) => self.decoder.table(&value, &PLACES),
+        let (codes, string) = self.status(&status?)?;
+        let search = match top.get("search") {
+            Some(value) => self.decoder.table(&value, &SEARCH),
             None => None,
         };
-        let mut place =
-            |key: &str| self.strings(places.as_ref().and_then(|places| places.get(key)));
+        let mut dirs = |key: &str| self.strings(search.as_ref().and_then(|table| table.get(key)));
         Some(Library {
-            wheel_dirs: place("wheels"),
-            root_variables: place("root-variables"),
-            roots: place("roots"),
-            root_dirs: place("root-dirs"),
-            dirs_first: place("dirs-first"),
-            dirs: place("dirs"),
-            needs: self.strings(top.get("needs")),
-            told_by: self.told_by(top),
-            own_majors: match top.get("own-majors") {
+            wheel_dirs: dirs("wheel-dirs"),
+            root_env: dirs("root-env"),
+            roots: dirs("roots"),
+            root_subdirs: dirs("root-subdirs"),
+            dirs_before_loader: dirs("dirs-before-loader"),
+            dirs_after_loader: dirs("dirs-after-loader"),
+            preload: self.strings(top.get("preload")),
+            toolkit_version_from: self.toolkit_version_from(top),
+            independent_major: match top.get("independent-major") {
                 Some(value) => self.decoder.boolean(&value)?,
                 None => false,
             },
@@ -158,15 +157,15 @@ impl Reader<'_, '_> {
                 Some(value) => Some(self.id(&value)?),
                 None => None,
             },
-            version: match top.get("version") {
-                Some(value) => Some(self.version(&value)?),
+            version_query: match top.get("version-query") {
+                Some(value) => Some(self.version_query(&value)?),
                 None => None,
             },
             fallbacks: self.fallbacks(top),
-            gates: Gates::default(),
+            abi: AbiTable::default(),
             hooks: self.hooks(top),
-            instead: self.instead(top),
-            text: text.replace("{title}", &title),
+            fallback_symbols: self.fallback_symbols(top),
+            string: string.replace("{title}", &title),
             id,
             title,
             role,
@@ -184,39 +183,40 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Each is a string, or `{ text = "+cuda" }`, or `{ text = "…", beside = "libcudnn_adv" }`.
-    fn told_by(&mut self, top: &Table<'_>) -> Vec<ToldBy> {
-        let Some(value) = top.get("told-by") else {
+    /// Reads the probes: a string, `{ prefix = "+cuda" }` or
+    /// `{ prefix = "…", sibling = "libcudnn_adv" }` each.
+    fn toolkit_version_from(&mut self, top: &Table<'_>) -> Vec<VersionProbe> {
+        let Some(value) = top.get("toolkit-version-from") else {
             return Vec::new();
         };
         let list = self.decoder.list(&value, "a list of strings and tables");
         list.iter()
-            .filter_map(|one| self.told_by_one(one))
+            .filter_map(|one| self.version_probe(one))
             .collect()
     }
 
-    fn told_by_one(&mut self, value: &Value<'_>) -> Option<ToldBy> {
+    fn version_probe(&mut self, value: &Value<'_>) -> Option<VersionProbe> {
         if value.is_string() {
-            return self.prefix(value).map(ToldBy::Needed);
+            return self.prefix(value).map(VersionProbe::Needed);
         }
-        let table = self.decoder.table(value, &["text", "beside"])?;
-        let text = self.decoder.required(&table, "text", &value.span)?;
-        Some(ToldBy::Text {
-            text: self.prefix(&text)?,
-            beside: match table.get("beside") {
+        let table = self.decoder.table(value, &["prefix", "sibling"])?;
+        let prefix = self.decoder.required(&table, "prefix", &value.span)?;
+        Some(VersionProbe::Constant {
+            prefix: self.prefix(&prefix)?,
+            sibling: match table.get("sibling") {
                 Some(value) => Some(self.decoder.file_name(&value)?),
                 None => None,
             },
         })
     }
 
-    /// What stands before a number.
+    /// Reads the string before a number.
     fn prefix(&mut self, value: &Value<'_>) -> Option<String> {
         let text = self.decoder.string(value)?;
-        if (1..=LONGEST_PREFIX).contains(&text.value.len()) {
+        if (1..=MAX_PREFIX_LENGTH).contains(&text.value.len()) {
             return Some(text.value);
         }
-        let message = format!("`{}` takes 1 to {LONGEST_PREFIX} bytes", value.name);
+        let message = format!("`{}` takes 1 to {MAX_PREFIX_LENGTH} bytes", value.name);
         self.decoder.error(&INVALID_VALUE, text.span, message);
         None
     }
@@ -247,30 +247,33 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn status(&mut self, value: &Value<'_>) -> Option<(Codes, String)> {
+    fn status(&mut self, value: &Value<'_>) -> Option<(StatusCodes, String)> {
         let table = self.decoder.table(value, &STATUS)?;
-        let [library, function, refused, unloading, text] =
+        let [library_missing, missing, refused, unloading, string] =
             STATUS.map(|key| self.decoder.required(&table, key, &value.key_span));
-        let codes = Codes {
-            library_missing: self.code(&library?)?,
-            function_missing: self.code(&function?)?,
+        let codes = StatusCodes {
+            library_missing: self.code(&library_missing?)?,
+            missing: self.code(&missing?)?,
             refused: self.code(&refused?)?,
             unloading: self.code(&unloading?)?,
         };
-        Some((codes, self.decoder.string(&text?)?.value))
+        Some((codes, self.decoder.string(&string?)?.value))
     }
 
     fn code(&mut self, value: &Value<'_>) -> Option<i32> {
         self.decoder.status(value)
     }
 
-    fn version(&mut self, value: &Value<'_>) -> Option<(String, VersionForm)> {
-        let table = self.decoder.table(value, &["function", "form"])?;
+    fn version_query(&mut self, value: &Value<'_>) -> Option<VersionQuery> {
+        let table = self.decoder.table(value, &["function", "encoding"])?;
         let function = self.decoder.required(&table, "function", &value.span);
-        let form = self.decoder.required(&table, "form", &value.span);
+        let encoding = self.decoder.required(&table, "encoding", &value.span);
         let function = self.decoder.string(&function?)?;
         self.check_function(&function.value, function.span);
-        Some((function.value, self.decoder.one_of(&form?, &FORMS)?))
+        Some(VersionQuery {
+            function: function.value,
+            encoding: self.decoder.one_of(&encoding?, &ENCODINGS)?,
+        })
     }
 
     fn check_function(&mut self, name: &str, span: Range<usize>) {
@@ -318,7 +321,9 @@ impl Reader<'_, '_> {
     }
 
     fn fallback(&mut self, value: &Value<'_>) -> Option<Fallback> {
-        let table = self.decoder.table(value, &["returns", "out", "missing"])?;
+        let table = self
+            .decoder
+            .table(value, &["returns", "out", "status-if-missing"])?;
         Some(Fallback {
             returns: match table.get("returns") {
                 Some(value) => self.returns(&value)?,
@@ -327,7 +332,7 @@ impl Reader<'_, '_> {
             outs: table
                 .get("out")
                 .map_or(Vec::new(), |value| self.decoder.outs(&value, true)),
-            missing: match table.get("missing") {
+            status_if_missing: match table.get("status-if-missing") {
                 Some(value) => Some(self.code(&value)?),
                 None => None,
             },
@@ -336,24 +341,27 @@ impl Reader<'_, '_> {
 
     fn returns(&mut self, value: &Value<'_>) -> Option<Returns> {
         if value.is_string() {
-            let names = [("text", 0), ("null", 1), ("void", 2)];
-            let kinds = [Returns::Text, Returns::Null, Returns::Void];
+            let names = [("string", 0), ("null", 1), ("void", 2)];
+            let kinds = [Returns::String, Returns::Null, Returns::Void];
             return self
                 .decoder
                 .one_of(value, &names)
                 .map(|index: usize| kinds[index].clone());
         }
-        let table = self.decoder.table(value, &["value", "struct"])?;
-        match (table.get("value"), table.get("struct")) {
+        let table = self.decoder.table(value, &["value", "zeroed-struct"])?;
+        match (table.get("value"), table.get("zeroed-struct")) {
             (Some(value), None) => self.code(&value).map(Returns::Value),
-            (None, Some(bytes)) => {
-                let bytes = self
+            (None, Some(size)) => {
+                let size = self
                     .decoder
-                    .integer(&bytes, SMALLEST_STRUCT..=LARGEST_STRUCT)?;
-                u32::try_from(bytes).ok().map(Returns::Struct)
+                    .integer(&size, MIN_STRUCT_SIZE..=MAX_STRUCT_SIZE)?;
+                u32::try_from(size).ok().map(Returns::ZeroedStruct)
             }
             _ => {
-                let message = format!("`{}` takes one of value = N, struct = BYTES", value.name);
+                let message = format!(
+                    "`{}` takes one of value = N, zeroed-struct = SIZE",
+                    value.name
+                );
                 self.decoder
                     .error(&INVALID_VALUE, value.span.clone(), message);
                 None
@@ -361,38 +369,36 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `__cudaRegisterVar = { record = 8 }`: what it does, and its number of arguments.
+    /// Reads hooks such as `__cudaRegisterVar = { kind = "record", args = 8 }`.
     fn hooks(&mut self, top: &Table<'_>) -> ByName<Hook> {
         let mut hooks = ByName::new();
         for (name, value) in self.functions(top, "hooks") {
-            let Some(table) = self.decoder.table(&value, &HOOKS.map(|(key, _)| key)) else {
-                continue;
-            };
-            let entries: Vec<_> = table.entries().collect();
-            let [(key, args)] = entries.as_slice() else {
-                let message = format!("`{}` takes one of open, record, …", value.name);
-                self.decoder.error(&INVALID_VALUE, value.span, message);
-                continue;
-            };
-            let kind = HOOKS.iter().find(|(name, _)| name == key);
-            let args = self.decoder.integer(args, 1..=MOST_HOOK_ARGS);
-            if let (Some((_, kind)), Some(args)) = (kind, args) {
-                let (kind, args) = (*kind, u8::try_from(args).unwrap_or(0));
-                hooks.insert(name, Hook { kind, args });
+            if let Some(hook) = self.hook(&value) {
+                hooks.insert(name, hook);
             }
         }
         hooks
     }
 
-    fn instead(&mut self, top: &Table<'_>) -> ByName<String> {
-        let mut instead = ByName::new();
-        for (name, value) in self.functions(top, "instead") {
+    fn hook(&mut self, value: &Value<'_>) -> Option<Hook> {
+        let table = self.decoder.table(value, &["kind", "args"])?;
+        let kind = self.decoder.required(&table, "kind", &value.span);
+        let args = self.decoder.required(&table, "args", &value.span);
+        let kind = self.decoder.one_of(&kind?, &HOOK_KINDS)?;
+        let args = self.decoder.integer(&args?, 1..=MAX_HOOK_ARGS)?;
+        let args = u8::try_from(args).ok()?;
+        Some(Hook { kind, args })
+    }
+
+    fn fallback_symbols(&mut self, top: &Table<'_>) -> ByName<String> {
+        let mut symbols = ByName::new();
+        for (name, value) in self.functions(top, "fallback-symbols") {
             if let Some(other) = self.decoder.string(&value) {
                 self.check_function(&other.value, other.span);
-                instead.insert(name, other.value);
+                symbols.insert(name, other.value);
             }
         }
-        instead
+        symbols
     }
 }
 

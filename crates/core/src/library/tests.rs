@@ -3,7 +3,7 @@ use crate::diag::line_column;
 
 const SYMBOLS: &str = "\
 @gpustub-symbols 1
-@versions 11.8 12.9
+@releases 11.8 12.9
 acmeCount
 acmeName
 acmeOpen
@@ -18,36 +18,36 @@ family = "acme"
 role = "toolkit"
 link-names = ["acme"]
 driver = "cuda"
-version = { function = "acmeVersion", form = "cuda" }
-needs = ["libacme-extra.so."]
+version-query = { function = "acmeVersion", encoding = "cuda" }
+preload = ["libacme-extra.so."]
 
 [load-names]
 linux = [{ major = 12, name = "libacme.so.12" }, { major = 11, name = "libacme.so.11.0" }, { name = "libacme.so" }]
 
-[places]
-wheels = ["acme/lib"]
-root-dirs = ["targets/{arch}-linux/lib"]
+[search]
+wheel-dirs = ["acme/lib"]
+root-subdirs = ["targets/{arch}-linux/lib"]
 
 [status]
 library-missing = 35
-function-missing = 302
+missing = 302
 refused = 801
 unloading = -4
-text = "{title} is not installed"
+string = "{title} is not installed"
 
 [fallback]
-acmeName = { returns = "text" }
-acmeSize = { returns = { struct = 20 }, missing = -1001 }
-acmeVersion = { returns = { value = 0 }, out = [{ arg = 1, text = true }, { arg = 0, status = true }] }
+acmeName = { returns = "string" }
+acmeSize = { returns = { zeroed-struct = 20 }, status-if-missing = -1001 }
+acmeVersion = { returns = { value = 0 }, out = [{ arg = 1, string = true }, { arg = 0, status = true }] }
 
 [zero-out]
-acmeCount = [{ arg = 2, bytes = 4 }, 0]
+acmeCount = [{ arg = 2, size = 4 }, 0]
 acmeSize = [1]
 
 [hooks]
-acmeOpen = { record = 8 }
+acmeOpen = { kind = "record", args = 8 }
 
-[instead]
+[fallback-symbols]
 acmeCount = "acmeSize"
 "#;
 
@@ -60,14 +60,17 @@ fn majors_are_known_by_headers_too() {
 
 #[test]
 fn reads_a_whole_manifest() {
-    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, GATES);
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, ABI);
     assert_eq!(diagnostics, []);
     let library = library.unwrap();
-    assert_eq!(library.text, "Acme library is not installed");
+    assert_eq!(library.string, "Acme library is not installed");
     assert_eq!(library.codes.unloading, -4);
     assert_eq!(
-        library.version,
-        Some(("acmeVersion".into(), VersionForm::Cuda))
+        library.version_query,
+        Some(VersionQuery {
+            function: "acmeVersion".into(),
+            encoding: VersionEncoding::Cuda
+        })
     );
     assert_eq!(
         library.load_names["linux"][1],
@@ -75,7 +78,7 @@ fn reads_a_whole_manifest() {
     );
     assert_eq!(library.load_names["linux"][2].major, None);
     assert_eq!(library.majors("linux"), [12, 11]);
-    assert_eq!(library.root_dirs, ["targets/{arch}-linux/lib"]);
+    assert_eq!(library.root_subdirs, ["targets/{arch}-linux/lib"]);
     let outs = |outs: &[(u8, OutKind)]| {
         outs.iter()
             .map(|&(arg, kind)| Out { arg, kind })
@@ -88,29 +91,29 @@ fn reads_a_whole_manifest() {
             outs(&[(0, OutKind::Zero(0)), (2, OutKind::Zero(4))]),
             None,
         ),
-        ("acmeName", Returns::Text, outs(&[]), None),
+        ("acmeName", Returns::String, outs(&[]), None),
         (
             "acmeSize",
-            Returns::Struct(20),
+            Returns::ZeroedStruct(20),
             outs(&[(1, OutKind::Zero(0))]),
             Some(-1001),
         ),
         (
             "acmeVersion",
             Returns::Value(0),
-            outs(&[(0, OutKind::Status), (1, OutKind::Text)]),
+            outs(&[(0, OutKind::Status), (1, OutKind::String)]),
             None,
         ),
     ];
     let expected: ByName<Fallback> = expected
         .into_iter()
-        .map(|(name, returns, outs, missing)| {
+        .map(|(name, returns, outs, status_if_missing)| {
             (
                 name.into(),
                 Fallback {
                     returns,
                     outs,
-                    missing,
+                    status_if_missing,
                 },
             )
         })
@@ -145,19 +148,19 @@ fn mistakes_are_named_with_their_place() {
             "5:8 invalid-value `role` does not take \"tolkit\"",
         ),
         (
-            "needs =",
-            "neds =",
-            "9:1 unknown-key unknown key `neds` at the top of the file",
+            "preload =",
+            "prelod =",
+            "9:1 unknown-key unknown key `prelod` at the top of the file",
         ),
         (
             "\"cuda\" }",
             "\"hips\" }",
-            "8:46 invalid-value `version.form` does not take \"hips\"",
+            "8:56 invalid-value `version-query.encoding` does not take \"hips\"",
         ),
         (
             "\"acmeVersion\",",
             "\"acmeVersio\",",
-            "8:24 unknown-function `acmeVersio` is not in",
+            "8:30 unknown-function `acmeVersio` is not in",
         ),
         (
             "{ major = 12,",
@@ -185,21 +188,25 @@ fn mistakes_are_named_with_their_place() {
             "26:1 unknown-function `acmeNam` is not in the symbol list",
         ),
         (
-            "\"text\" }",
-            "\"txt\" }",
+            "\"string\" }",
+            "\"strng\" }",
             "26:24 invalid-value `fallback.acmeName.returns` does not take",
         ),
         (
-            "missing = -1001",
-            "mising = -1001",
-            "27:41 unknown-key unknown key `mising` in",
+            "status-if-missing = -1001",
+            "status-if-mising = -1001",
+            "27:48 unknown-key unknown key `status-if-mising` in",
         ),
         (
-            "{ struct = 20 }",
-            "{ struct = 2, value = 1 }",
+            "{ zeroed-struct = 20 }",
+            "{ zeroed-struct = 2, value = 1 }",
             "27:24 invalid-value `fallback.acmeSize.returns` takes",
         ),
-        ("{ struct = 20 }", "{ struct = 16 }", "27:35 invalid-value"),
+        (
+            "{ zeroed-struct = 20 }",
+            "{ zeroed-struct = 16 }",
+            "27:42 invalid-value",
+        ),
         (
             "acmeSize = [1]",
             "acmeVersion = [1]",
@@ -216,14 +223,19 @@ fn mistakes_are_named_with_their_place() {
             "32:13 invalid-value `zero-out.acmeSize` takes a whole number",
         ),
         (
-            "record = 8",
-            "record = 13",
-            "35:23 invalid-value `hooks.acmeOpen.record` takes a whole number",
+            "args = 8",
+            "args = 13",
+            "35:38 invalid-value `hooks.acmeOpen.args` takes a whole number",
         ),
         (
-            "record = 8",
-            "recrd = 8",
-            "35:14 unknown-key unknown key `recrd` in",
+            "args = 8",
+            "args = 8, arg = 8",
+            "35:41 unknown-key unknown key `arg` in",
+        ),
+        (
+            "\"record\"",
+            "\"recrd\"",
+            "35:21 invalid-value `hooks.acmeOpen.kind` does not take \"recrd\"",
         ),
         (
             "\"acmeSize\"",
@@ -238,7 +250,7 @@ fn mistakes_are_named_with_their_place() {
     ] {
         let text = MANIFEST.replacen(from, to, 1);
         assert_ne!(text, MANIFEST, "{from}");
-        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS, GATES);
+        let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS, ABI);
         let shown: Vec<String> = diagnostics
             .iter()
             .map(|d| {
@@ -253,11 +265,11 @@ fn mistakes_are_named_with_their_place() {
     }
 }
 
-const GATES: &str = "@gpustub-gates 1\n@headers 11.8 12.0\n\nacmeOpen 11.8=1 12.0=2\n";
+const ABI: &str = "@gpustub-abi 1\n@headers 11.8 12.0\n\nacmeOpen 11.8=1 12.0=2\n";
 
 #[test]
 fn errors_of_the_list_name_the_list() {
-    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n", GATES);
+    let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, "acmeOpen\n", ABI);
     assert!(library.is_none());
     assert_eq!(diagnostics[0].origin.as_ref().unwrap().file, "acme.symbols");
 }
@@ -292,12 +304,11 @@ fn all_shipped_manifests_read() {
     let ids: Vec<_> = Library::builtin_ids().collect();
     assert!(ids.is_sorted_by(|a, b| a < b));
     for text in LIBRARIES {
-        let (library, diagnostics) =
-            Library::parse(text.id, text.manifest, text.symbols, text.gates);
+        let (library, diagnostics) = Library::parse(text.id, text.manifest, text.symbols, text.abi);
         assert_eq!(diagnostics, [], "{}", text.id);
         let library = library.unwrap();
         assert_eq!(library.id, text.id);
-        for name in library.gates.names() {
+        for name in library.abi.names() {
             assert!(
                 !library.symbols.lookup(name).is_empty(),
                 "{}: {name}",

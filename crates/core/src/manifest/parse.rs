@@ -14,7 +14,7 @@ use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
-use crate::library::{Codes, Out, is_id};
+use crate::library::{Out, StatusCodes, is_id};
 use crate::spanned::Spanned;
 use crate::version::{HeaderVersion, Version};
 
@@ -242,7 +242,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
         let status = fallback
             .get("status")
             .and_then(|value| decoder.status(&value));
-        custom.codes = status.map(Codes::all);
+        custom.codes = status.map(StatusCodes::all);
         let text = fallback
             .get("string")
             .and_then(|value| decoder.string(&value));

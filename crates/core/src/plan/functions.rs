@@ -147,20 +147,26 @@ impl<'a> Selection<'a> {
                 stem.and_then(|stem| library.fallbacks.get(stem))
             };
             let fallback = fallbacks.get(name).or_else(plain);
-            let gated = library.gates.has(name);
+            let in_abi_table = library.abi.contains(name);
             let hook = library.hooks.get(name);
-            let instead = library.instead.get(name);
+            let fallback_symbol = library.fallback_symbols.get(name);
             // The linker binds new programs to the default version only; without one, dlsym
-            // finds nothing and the node must be named.
-            let node = symbol.node.as_ref().filter(|_| symbol.old);
-            let number = match (fallback, gated, hook, node, instead) {
+            // finds nothing and the version must be named.
+            let symbol_version = symbol.version.as_ref().filter(|_| symbol.compat);
+            let number = match (
+                fallback,
+                in_abi_table,
+                hook,
+                symbol_version,
+                fallback_symbol,
+            ) {
                 (None, false, None, None, None) => 0,
                 _ => specs.number(Spec {
                     fallback: fallback.cloned().unwrap_or_default(),
-                    gated: gated.then(|| name.to_owned()),
+                    abi_name: in_abi_table.then(|| name.to_owned()),
                     hook: hook.copied(),
-                    node: node.cloned(),
-                    instead: instead.cloned(),
+                    symbol_version: symbol_version.cloned(),
+                    fallback_symbol: fallback_symbol.cloned(),
                 }),
             };
             functions.push(Function {
@@ -287,7 +293,7 @@ impl Planner<'_> {
 fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
     let symbol = same
         .iter()
-        .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.old))?;
+        .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.compat))?;
     // The program has its own copy of an inline function (or of its vtable), and a stub would
     // take that one's place: lazy-loading must not redirect the program's own calls.
     let reason = if symbol.weak && symbol.name.starts_with("_Z") {

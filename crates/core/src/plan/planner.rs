@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
+use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
     MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
 };
-use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{LibraryType, Manifest, Stub};
 use crate::spanned::values;
@@ -88,9 +88,9 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
             Cow::Owned(own) => self.functions(stub, own),
         };
-        let gates = match &library {
-            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.gates),
-            Cow::Owned(own) => Cow::Owned(own.gates.clone()),
+        let abi = match &library {
+            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.abi),
+            Cow::Owned(own) => Cow::Owned(own.abi.clone()),
         };
         let require = self.required(stub, &library);
         Some(LibraryPlan {
@@ -102,7 +102,7 @@ impl<'a> Planner<'a> {
             required_functions: require,
             search_dirs: values(&stub.search_dirs),
             specs,
-            gates,
+            abi,
             functions,
             ..self.unstubbed(&library)
         })
@@ -131,20 +131,20 @@ impl<'a> Planner<'a> {
             required_functions: Vec::new(),
             search_dirs: Vec::new(),
             wheel_dirs: local(&library.wheel_dirs),
-            root_variables: library.root_variables.clone(),
+            root_env: library.root_env.clone(),
             roots: library.roots.clone(),
-            root_dirs: local(&library.root_dirs),
-            dirs_first: local(&library.dirs_first),
-            dirs: local(&library.dirs),
-            needs: library.needs.clone(),
-            told_by: library.told_by.clone(),
-            own_majors: library.own_majors,
+            root_subdirs: local(&library.root_subdirs),
+            dirs_before_loader: local(&library.dirs_before_loader),
+            dirs_after_loader: local(&library.dirs_after_loader),
+            preload: library.preload.clone(),
+            toolkit_version_from: library.toolkit_version_from.clone(),
+            independent_major: library.independent_major,
             driver: library.driver.clone(),
-            version: library.version.clone(),
+            version_query: library.version_query.clone(),
             codes: library.codes,
-            text: library.text.clone(),
+            string: library.string.clone(),
             specs: vec![Spec::default()].into(),
-            gates: Cow::Owned(Gates::default()),
+            abi: Cow::Owned(AbiTable::default()),
             functions: Vec::new().into(),
         }
     }
@@ -245,7 +245,7 @@ impl<'a> Planner<'a> {
             }
         }
         if let Some(version) = &stub.min_version {
-            if library.version.is_none() {
+            if library.version_query.is_none() {
                 let message = format!("`{id}` has no function that reports its version");
                 let help =
                     "use `required-functions` with a function that the wanted version brought";

@@ -11,7 +11,7 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Codes, Library, LoadName, Role};
+use crate::library::{Library, LoadName, Role, StatusCodes};
 use crate::manifest::{Custom, Stub};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
@@ -42,10 +42,10 @@ impl Planner<'_> {
             library
                 .fallbacks
                 .values_mut()
-                .for_each(|fallback| fallback.missing = None);
+                .for_each(|fallback| fallback.status_if_missing = None);
         }
         if let Some(text) = &custom.text {
-            library.text.clone_from(text);
+            library.string.clone_from(text);
         }
         for (name, outs) in &custom.zero_out {
             if library.symbols.lookup(name).is_empty() {
@@ -167,23 +167,23 @@ fn own(id: &str) -> Library {
         link_names: vec![id.to_owned()],
         load_names: Default::default(),
         wheel_dirs: Vec::new(),
-        root_variables: Vec::new(),
+        root_env: Vec::new(),
         roots: Vec::new(),
-        root_dirs: Vec::new(),
-        dirs_first: Vec::new(),
-        dirs: Vec::new(),
-        needs: Vec::new(),
-        told_by: Vec::new(),
-        own_majors: false,
+        root_subdirs: Vec::new(),
+        dirs_before_loader: Vec::new(),
+        dirs_after_loader: Vec::new(),
+        preload: Vec::new(),
+        toolkit_version_from: Vec::new(),
+        independent_major: false,
         driver: None,
-        version: None,
+        version_query: None,
         // No library's success: 0 would claim that the call was made.
-        codes: Codes::all(-1),
-        text: format!("{id} is not available"),
+        codes: StatusCodes::all(-1),
+        string: format!("{id} is not available"),
         fallbacks: Default::default(),
-        gates: Default::default(),
+        abi: Default::default(),
         hooks: Default::default(),
-        instead: Default::default(),
+        fallback_symbols: Default::default(),
         symbols: SymbolList::default(),
     }
 }

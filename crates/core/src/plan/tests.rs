@@ -7,10 +7,10 @@ _ZN4acme4copyEv weak
 _ZTV4acme kind=object weak size=40
 acmeClose
 acmeFast kind=ifunc
-acmeOld node=V1 old
-acmeOld node=V2 old
-acmeOpen node=V1 old
-acmeOpen node=V2
+acmeOld version=V1 compat
+acmeOld version=V2 compat
+acmeOpen version=V1 compat
+acmeOpen version=V2
 acmeRaw kind=notype
 acmeWeak weak
 ";
@@ -114,7 +114,7 @@ fn functions_are_what_can_be_called() {
         .map(|f| {
             (
                 f.name.as_str(),
-                acme.specs[usize::from(f.spec)].node.as_deref(),
+                acme.specs[usize::from(f.spec)].symbol_version.as_deref(),
             )
         })
         .collect();
@@ -145,7 +145,7 @@ fn drivers_are_planned_for_their_version() {
     let plan = plan_of("[stub.cudart]\n[stub.opencl]");
     assert_eq!(ids(&plan), ["cuda", "cudart", "opencl"]);
     let cuda = &plan.libraries[0];
-    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.version.is_some());
+    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.version_query.is_some());
     assert_eq!(plan.libraries[1].driver.as_deref(), Some("cuda"));
     assert!(plan.libraries[1].functions.len() > 100);
     let both = plan_of("[stub.cudart]\n[stub.cuda]");
@@ -231,7 +231,14 @@ fn directories_are_those_of_the_architecture() {
         let dirs: Vec<&String> = plan
             .libraries
             .iter()
-            .flat_map(|l| [&l.root_dirs, &l.dirs, &l.dirs_first, &l.wheel_dirs])
+            .flat_map(|l| {
+                [
+                    &l.root_subdirs,
+                    &l.dirs_after_loader,
+                    &l.dirs_before_loader,
+                    &l.wheel_dirs,
+                ]
+            })
             .flatten()
             .collect();
         assert!(dirs.iter().any(|dir| dir.contains(arch)), "{dirs:?}");
@@ -249,8 +256,8 @@ fn own_words_replace_the_manifest() {
     assert_eq!(names(opencl), ["libMyCL.so.1"]);
     assert_eq!(opencl.link_names, ["MyCL"]);
     assert_eq!(
-        (opencl.codes, opencl.text.as_str()),
-        (Codes::all(7), "none")
+        (opencl.codes, opencl.string.as_str()),
+        (StatusCodes::all(7), "none")
     );
     let function = opencl
         .functions
@@ -259,10 +266,14 @@ fn own_words_replace_the_manifest() {
         .unwrap();
     let fallback = &opencl.specs[usize::from(function.spec)].fallback;
     assert_eq!(
-        (fallback.missing, fallback.outs.len(), fallback.outs[0].arg),
+        (
+            fallback.status_if_missing,
+            fallback.outs.len(),
+            fallback.outs[0].arg
+        ),
         (None, 1, 1)
     );
-    assert_eq!(plan_of(OWN).libraries[0].codes, Codes::all(-1));
+    assert_eq!(plan_of(OWN).libraries[0].codes, StatusCodes::all(-1));
 }
 
 #[test]

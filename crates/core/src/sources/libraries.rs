@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use crate::gates::Gate;
+use crate::abi_table::AbiEntry;
 use crate::library::{
-    HookKind, Out, OutKind, Returns, Role, ToldBy, VersionForm, c_name, override_variable,
+    HookKind, Out, OutKind, Returns, Role, VersionEncoding, VersionProbe, c_name, override_variable,
 };
 use crate::plan::{LibraryPlan, Plan};
 use crate::version::Version;
@@ -85,7 +85,7 @@ fn data(text: &mut String, library: &LibraryPlan) {
             "static const char *const gpustub1_{list}_{id}[] = {{{strings}NULL}};"
         );
     }
-    let told_by: String = library.told_by.iter().map(told_by).collect();
+    let told_by: String = library.toolkit_version_from.iter().map(told_by).collect();
     line!(
         text,
         "static const struct gpustub1_told_by gpustub1_told_by_{id}[] = {{{told_by}{{0, NULL, NULL}}}};"
@@ -93,10 +93,10 @@ fn data(text: &mut String, library: &LibraryPlan) {
     specs(text, &id, library);
 }
 
-fn told_by(told_by: &ToldBy) -> String {
-    let (how, prefix, beside) = match told_by {
-        ToldBy::Needed(prefix) => ("NEEDED", prefix, None),
-        ToldBy::Text { text, beside } => ("TEXT", text, beside.as_deref()),
+fn told_by(probe: &VersionProbe) -> String {
+    let (how, prefix, beside) = match probe {
+        VersionProbe::Needed(prefix) => ("NEEDED", prefix, None),
+        VersionProbe::Constant { prefix, sibling } => ("TEXT", prefix, sibling.as_deref()),
     };
     let beside = beside.map_or("NULL".to_owned(), quote);
     format!("{{GPUSTUB1_TOLD_BY_{how}, {}, {beside}}}, ", quote(prefix))
@@ -108,12 +108,12 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
         ("require", &library.required_functions),
         ("search_dirs", &library.search_dirs),
         ("wheel_dirs", &library.wheel_dirs),
-        ("variables", &library.root_variables),
+        ("variables", &library.root_env),
         ("roots", &library.roots),
-        ("root_dirs", &library.root_dirs),
-        ("dirs_first", &library.dirs_first),
-        ("dirs", &library.dirs),
-        ("needs", &library.needs),
+        ("root_dirs", &library.root_subdirs),
+        ("dirs_first", &library.dirs_before_loader),
+        ("dirs", &library.dirs_after_loader),
+        ("needs", &library.preload),
     ]
 }
 
@@ -153,28 +153,32 @@ impl<T: Clone + Ord> Runs<T> {
     }
 }
 
-/// The specs, and the out-parameters and gates that they point to.
+/// The specs, and the out-parameters and ABI entries that they point to.
 fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let mut outs: Runs<Out> = Runs::new();
-    let mut gates: Runs<Gate> = Runs::new();
+    let mut entries: Runs<AbiEntry> = Runs::new();
     let mut rows = String::new();
     let name = |name: &Option<String>| name.as_deref().map_or("NULL".to_owned(), quote);
     for spec in library.specs.iter() {
-        let own = spec.gated.as_deref().unwrap_or_default();
-        let gated = library.gates.of(own, library.header_version);
+        let own = spec.abi_name.as_deref().unwrap_or_default();
+        let bound = library.abi.entries(own, library.header_version);
         // They do not overlap, so that their order says nothing else.
-        let (mut gated, others): (Vec<Gate>, Vec<Gate>) =
-            gated.into_iter().partition(|gate| gate.null.is_some());
-        gated.extend(others);
-        let nulls: Vec<u8> = gated.iter().filter_map(|gate| gate.null).collect();
+        let (mut bound, others): (Vec<AbiEntry>, Vec<AbiEntry>) = bound
+            .into_iter()
+            .partition(|entry| entry.null_argument.is_some());
+        bound.extend(others);
+        let nulls: Vec<u8> = bound
+            .iter()
+            .filter_map(|entry| entry.null_argument)
+            .collect();
         let fallback = &spec.fallback;
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", "0".to_owned()),
             Returns::Value(value) => ("VALUE", int(value)),
-            Returns::Text => ("TEXT", "0".to_owned()),
+            Returns::String => ("TEXT", "0".to_owned()),
             Returns::Null => ("NULL", "0".to_owned()),
             Returns::Void => ("VOID", "0".to_owned()),
-            Returns::Struct(bytes) => ("STRUCT", bytes.to_string()),
+            Returns::ZeroedStruct(size) => ("STRUCT", size.to_string()),
         };
         let (hook, hook_args) = match spec.hook {
             None => ("NONE", 0),
@@ -184,15 +188,15 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             rows,
             "    {{GPUSTUB1_{returns}, {}, {}, {}, GPUSTUB1_HOOK_{hook}, {hook_args}, {}, {}, {}, {}, {value}, {}, {}, {}}},",
             fallback.outs.len(),
-            gated.len(),
-            u8::from(fallback.missing.is_some()),
+            bound.len(),
+            u8::from(fallback.status_if_missing.is_some()),
             nulls.len(),
             nulls.first().unwrap_or(&0),
             outs.start(&fallback.outs),
-            gates.start(&gated),
-            int(fallback.missing.unwrap_or(0)),
-            name(&spec.node),
-            name(&spec.instead),
+            entries.start(&bound),
+            int(fallback.status_if_missing.unwrap_or(0)),
+            name(&spec.symbol_version),
+            name(&spec.fallback_symbol),
         );
     }
     let outs: String = outs
@@ -204,14 +208,21 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         text,
         "static const struct gpustub1_out gpustub1_outs_{id}[] = {{{outs}{{0, 0, 0}}}};"
     );
-    let gates: String = gates
+    let entries: String = entries
         .values
         .iter()
-        .map(|gate| format!("{{{}, {}, {}}}, ", gate.from, gate.below, name(&gate.name)))
+        .map(|entry| {
+            format!(
+                "{{{}, {}, {}}}, ",
+                entry.from,
+                entry.below,
+                name(&entry.name)
+            )
+        })
         .collect();
     line!(
         text,
-        "static const struct gpustub1_gate gpustub1_gates_{id}[] = {{{gates}{{0, 0, NULL}}}};"
+        "static const struct gpustub1_gate gpustub1_gates_{id}[] = {{{entries}{{0, 0, NULL}}}};"
     );
     line!(
         text,
@@ -224,8 +235,8 @@ fn hook_name(kind: HookKind) -> &'static str {
         HookKind::Open => "OPEN",
         HookKind::Record => "RECORD",
         HookKind::Close => "CLOSE",
-        HookKind::Handle => "HANDLE",
-        HookKind::Identity => "IDENTITY",
+        HookKind::Call => "HANDLE",
+        HookKind::CopyThrough => "IDENTITY",
     }
 }
 
@@ -235,7 +246,7 @@ fn out(out: Out) -> String {
         OutKind::Zero(0) => format!("{{{arg}, GPUSTUB1_OUT_ZERO, sizeof(void *)}}"),
         OutKind::Zero(bytes) => format!("{{{arg}, GPUSTUB1_OUT_ZERO, {bytes}}}"),
         OutKind::Status => format!("{{{arg}, GPUSTUB1_OUT_STATUS, 0}}"),
-        OutKind::Text => format!("{{{arg}, GPUSTUB1_OUT_TEXT, 0}}"),
+        OutKind::String => format!("{{{arg}, GPUSTUB1_OUT_TEXT, 0}}"),
     }
 }
 
@@ -247,11 +258,11 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
         Role::Toolkit => "TOOLKIT",
         Role::Loader => "LOADER",
     };
-    let form = match library.version {
+    let form = match library.version_query.as_ref().map(|query| query.encoding) {
         None => "NONE",
-        Some((_, VersionForm::Cuda)) => "CUDA",
-        Some((_, VersionForm::Pair)) => "PAIR",
-        Some((_, VersionForm::Hip)) => "HIP",
+        Some(VersionEncoding::Cuda) => "CUDA",
+        Some(VersionEncoding::Pair) => "PAIR",
+        Some(VersionEncoding::Hip) => "HIP",
     };
     let family = families.iter().position(|family| *family == library.family);
     let driver = library.driver.as_ref();
@@ -271,7 +282,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
         "     .variable = {},",
         quote(&override_variable(&library.id))
     );
-    line!(text, "     .text = {},", quote(&library.text));
+    line!(text, "     .text = {},", quote(&library.string));
     line!(
         text,
         "     .role = GPUSTUB1_{role}, .family = {}, .version_form = GPUSTUB1_FORM_{form}, .driver = {},",
@@ -282,7 +293,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
         text,
         "     .missing = {}, .absent = {}, .refused = {}, .unloading = {},",
         int(codes.library_missing),
-        int(codes.function_missing),
+        int(codes.missing),
         int(codes.refused),
         int(codes.unloading),
     );
@@ -293,9 +304,9 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
         library.min_version.map_or(0, Version::code),
     );
     let function = library
-        .version
+        .version_query
         .as_ref()
-        .map_or("NULL".to_owned(), |(name, _)| quote(name));
+        .map_or("NULL".to_owned(), |query| quote(&query.function));
     line!(text, "     .version_function = {function},");
     line!(text, "     .names = gpustub1_names_{id},");
     for (list, _) in lists(library) {
@@ -304,7 +315,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     line!(
         text,
         "     .told_by = gpustub1_told_by_{id}, .own_majors = {},",
-        u8::from(library.own_majors)
+        u8::from(library.independent_major)
     );
     line!(
         text,

@@ -9,14 +9,14 @@ use crate::diag::{
 use crate::suggest::nearest;
 use crate::version::Version;
 
-/// A file of another kind has errors in every line; these are enough to see that.
-const MOST_ERRORS: usize = 20;
+/// Maximum number of errors reported: a file of another kind has errors in every line.
+const MAX_ERRORS: usize = 20;
 
 const FORMAT: &str = "@gpustub-symbols";
-const DIRECTIVES: [&str; 3] = ["@soname", "@machine", "@versions"];
-const ATTRIBUTES: [&str; 6] = ["kind=", "weak", "node=", "old", "size=", "in="];
+const DIRECTIVES: [&str; 3] = ["@soname", "@machine", "@releases"];
+const ATTRIBUTES: [&str; 6] = ["kind=", "weak", "version=", "compat", "size=", "releases="];
 
-/// A word of the text and where it stands.
+/// A word of the text and its location.
 #[derive(Clone)]
 struct Word<'t> {
     text: &'t str,
@@ -27,7 +27,7 @@ struct Reader<'t> {
     file: &'t str,
     text: &'t str,
     list: SymbolList,
-    /// The symbols in the order of the file, with the places of their names.
+    /// Symbols in the order of the file, with the locations of their names.
     symbols: Vec<(Symbol, Range<usize>)>,
     /// Whether these stand in their order, each once.
     ascending: bool,
@@ -54,7 +54,7 @@ pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
                 Some(b'@') => reader.directive(&line),
                 Some(_) => reader.symbol(&line),
             }
-            if reader.diagnostics.len() >= MOST_ERRORS {
+            if reader.diagnostics.len() >= MAX_ERRORS {
                 break;
             }
         }
@@ -140,7 +140,7 @@ impl<'t> Reader<'t> {
         let repeated = match name.text {
             "@soname" => self.list.soname.is_some(),
             "@machine" => self.list.machine.is_some(),
-            "@versions" => !self.list.versions.is_empty(),
+            "@releases" => !self.list.releases.is_empty(),
             _ => {
                 let meant = nearest(name.text, DIRECTIVES);
                 let error = self.error(name.span, format!("unknown line `{}`", name.text));
@@ -164,25 +164,25 @@ impl<'t> Reader<'t> {
             match name.text {
                 "@soname" => self.list.soname = Some(value.to_owned()),
                 "@machine" => self.list.machine = Some(value.to_owned()),
-                _ => self.versions(words),
+                _ => self.releases(words),
             }
         }
     }
 
-    fn versions(&mut self, words: impl Iterator<Item = Word<'t>>) {
+    fn releases(&mut self, words: impl Iterator<Item = Word<'t>>) {
         for word in words {
             match Version::parse(word.text) {
-                None => drop(self.error(word.span, format!("invalid version `{}`", word.text))),
+                None => drop(self.error(word.span, format!("invalid release `{}`", word.text))),
                 Some(version)
                     if self
                         .list
-                        .versions
+                        .releases
                         .last()
                         .is_some_and(|&last| last >= version) =>
                 {
-                    self.error(word.span, "the versions are not ascending");
+                    self.error(word.span, "the releases are not ascending");
                 }
-                Some(version) => self.list.versions.push(version),
+                Some(version) => self.list.releases.push(version),
             }
         }
     }
@@ -221,7 +221,8 @@ impl<'t> Reader<'t> {
                 let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
                 error.help = Some(match meant {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => "attributes are kind=, weak, node=, old, size= and in=".to_owned(),
+                    None => "attributes are kind=, weak, version=, compat, size= and releases="
+                        .to_owned(),
                 });
                 return;
             };
@@ -237,8 +238,8 @@ impl<'t> Reader<'t> {
                     symbol.weak = true;
                     true
                 }
-                "old" => {
-                    symbol.old = true;
+                "compat" => {
+                    symbol.compat = true;
                     true
                 }
                 "kind=" => {
@@ -246,8 +247,8 @@ impl<'t> Reader<'t> {
                     symbol.kind = kind.map_or(Kind::Function, |(_, kind)| *kind);
                     kind.is_some()
                 }
-                "node=" => {
-                    symbol.node = Some(value.to_owned());
+                "version=" => {
+                    symbol.version = Some(value.to_owned());
                     is_name(value)
                 }
                 "size=" => {
@@ -260,7 +261,7 @@ impl<'t> Reader<'t> {
                 }
                 _ => match self.ranges(value) {
                     Some(ranges) => {
-                        symbol.present = ranges;
+                        symbol.releases = ranges;
                         true
                     }
                     None => false,
@@ -269,11 +270,11 @@ impl<'t> Reader<'t> {
             if !fine {
                 let takes = match key {
                     "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
-                    "node=" => "a version node such as OPENCL_1.2",
+                    "version=" => "a symbol version such as OPENCL_1.2",
                     "size=" => "a number of bytes",
                     _ => {
-                        "ascending versions and ranges such as 11.8,12.0-12.9,13.0- whose ends stand \
-                         in @versions"
+                        "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are \
+                         in @releases"
                     }
                 };
                 self.error(word.span, format!("`{key}` takes {takes}"));
@@ -290,16 +291,16 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Ascending ranges without overlaps, whose ends stand in `@versions`.
+    /// Ascending ranges without overlaps, whose ends are in `@releases`.
     fn ranges(&self, value: &str) -> Option<Vec<(Version, Version)>> {
         let known = |text: &str| {
-            Version::parse(text).filter(|version| self.list.versions.binary_search(version).is_ok())
+            Version::parse(text).filter(|version| self.list.releases.binary_search(version).is_ok())
         };
         let mut ranges: Vec<(Version, Version)> = Vec::new();
         for part in value.split(',') {
             let (from, to) = match part.split_once('-') {
                 None => (known(part)?, known(part)?),
-                Some((from, "")) => (known(from)?, *self.list.versions.last()?),
+                Some((from, "")) => (known(from)?, *self.list.releases.last()?),
                 Some((from, to)) => (known(from)?, known(to)?),
             };
             if from > to || ranges.last().is_some_and(|(_, end)| *end >= from) {
@@ -334,13 +335,13 @@ impl<'t> Reader<'t> {
             .symbols
             .windows(2)
             .filter(|pair| id(&pair[0].0) == id(&pair[1].0));
-        for pair in repeated.take(MOST_ERRORS) {
+        for pair in repeated.take(MAX_ERRORS) {
             let (symbol, span) = &pair[1];
             let (first, _) = line_column(self.text, pair[0].1.start);
             let version = symbol
-                .node
+                .version
                 .as_ref()
-                .map_or(String::new(), |node| format!("@{node}"));
+                .map_or(String::new(), |version| format!("@{version}"));
             let message = format!("`{}{version}` is listed a second time", symbol.name);
             self.diagnostics.push(
                 Diagnostic::error(&DUPLICATE_SYMBOL, message)
@@ -355,5 +356,5 @@ impl<'t> Reader<'t> {
 
 /// What a list has each of once, and is sorted by.
 fn id(symbol: &Symbol) -> (&str, Option<&str>) {
-    (&symbol.name, symbol.node.as_deref())
+    (&symbol.name, symbol.version.as_deref())
 }

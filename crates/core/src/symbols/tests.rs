@@ -5,17 +5,17 @@ const LIST: &str = "\
 @gpustub-symbols 1
 @soname libcudart.so.13
 @machine x86_64
-@versions 11.8 12.9 13.0
+@releases 11.8 12.9 13.0
 _ZN6helperEv weak
-cudaBindTexture in=11.8
+cudaBindTexture releases=11.8
 cudaFree
-cudaNew in=12.9-
-cudaOld in=11.8-12.9
+cudaNew releases=12.9-
+cudaOld releases=11.8-12.9
 fast kind=ifunc
-hipGetDeviceProperties node=hip_4.2 old
-hipGetDeviceProperties node=hip_6.0
+hipGetDeviceProperties version=hip_4.2 compat
+hipGetDeviceProperties version=hip_6.0
 someTable kind=object size=64
-someThread kind=tls weak node=V1 size=8 in=11.8,13.0-
+someThread kind=tls weak version=V1 size=8 releases=11.8,13.0-
 ";
 
 fn parse(text: &str) -> SymbolList {
@@ -30,7 +30,7 @@ fn reads_and_writes_the_same() {
     assert_eq!(list.to_text(), LIST);
     assert_eq!(list.soname.as_deref(), Some("libcudart.so.13"));
     assert_eq!(
-        list.lookup("cudaNew")[0].present,
+        list.lookup("cudaNew")[0].releases,
         [(Version::new(12, 9), Version::new(13, 0))]
     );
     assert_eq!(list.lookup("hipGetDeviceProperties").len(), 2);
@@ -52,7 +52,7 @@ fn functions_are_each_named_once() {
     let list = parse(LIST);
     let names: Vec<_> = list
         .functions()
-        .map(|s| (s.name.as_str(), s.node.as_deref()))
+        .map(|s| (s.name.as_str(), s.version.as_deref()))
         .collect();
     assert_eq!(
         names,
@@ -66,9 +66,9 @@ fn functions_are_each_named_once() {
             ("hipGetDeviceProperties", Some("hip_6.0")),
         ]
     );
-    let old = parse("@gpustub-symbols 1\nf node=V2 old\nf node=V1 old\n");
+    let compat = parse("@gpustub-symbols 1\nf version=V2 compat\nf version=V1 compat\n");
     assert_eq!(
-        old.functions().next().and_then(|s| s.node.as_deref()),
+        compat.functions().next().and_then(|s| s.version.as_deref()),
         Some("V2")
     );
 }
@@ -108,25 +108,28 @@ fn mistakes_are_named_with_their_place() {
             "f kind=tls size=99999999999999999999999",
             "2:12 `size=` takes a number of bytes",
         ),
-        ("f node=", "2:3 `node=` takes a version node"),
-        ("f in=11.8", "2:3 `in=` takes ascending versions"),
+        ("f version=", "2:3 `version=` takes a symbol version"),
         (
-            "@versions 11.8 12\nf in=12-11.8",
-            "3:3 `in=` takes ascending versions",
+            "f releases=11.8",
+            "2:3 `releases=` takes ascending releases",
         ),
         (
-            "@versions 11.8 12\nf in=12,11.8",
-            "3:3 `in=` takes ascending versions",
+            "@releases 11.8 12\nf releases=12-11.8",
+            "3:3 `releases=` takes ascending releases",
         ),
-        ("@versions 12.0 11.8", "2:16 the versions are not ascending"),
-        ("@versions twelve", "2:11 invalid version `twelve`"),
+        (
+            "@releases 11.8 12\nf releases=12,11.8",
+            "3:3 `releases=` takes ascending releases",
+        ),
+        ("@releases 12.0 11.8", "2:16 the releases are not ascending"),
+        ("@releases twelve", "2:11 invalid release `twelve`"),
         ("@sonam x", "2:1 unknown line `@sonam`"),
         ("@soname", "2:1 `@soname` without a usable value"),
         ("@soname a\n@soname b", "3:1 a second `@soname`"),
         ("f\n@soname a", "3:1 `@soname` after the first symbol"),
         ("f\ng\nf", "4:1 `f` is listed a second time"),
         (
-            "f node=V\nf node=V old",
+            "f version=V\nf version=V compat",
             "3:1 `f@V` is listed a second time",
         ),
         ("a\u{7}b", "2:1 invalid symbol name `a\\u{7}b`"),

@@ -13,14 +13,15 @@ impl SymbolList {
     }
 
     /// Sorts and removes duplicates, as [`SymbolList::symbols`] asks for: of several entries of
-    /// one name and node, a default version wins over an old one, a function over data and a
+    /// one name and version, a default version wins over a compat one, a function over data and a
     /// strong symbol over a weak one.
     pub fn normalise(&mut self) {
         fn id(s: &Symbol) -> (&str, Option<&str>) {
-            (&s.name, s.node.as_deref())
+            (&s.name, s.version.as_deref())
         }
-        self.symbols
-            .sort_by(|a, b| (id(a), a.old, a.kind, a.weak).cmp(&(id(b), b.old, b.kind, b.weak)));
+        self.symbols.sort_by(|a, b| {
+            (id(a), a.compat, a.kind, a.weak).cmp(&(id(b), b.compat, b.kind, b.weak))
+        });
         self.symbols.dedup_by(|later, first| id(later) == id(first));
     }
 }
@@ -33,15 +34,15 @@ fn list(list: &SymbolList) -> String {
     if let Some(machine) = &list.machine {
         line(&mut text, format_args!("@machine {machine}"));
     }
-    if !list.versions.is_empty() {
-        text.push_str("@versions");
-        for version in &list.versions {
-            let _ = write!(text, " {version}");
+    if !list.releases.is_empty() {
+        text.push_str("@releases");
+        for release in &list.releases {
+            let _ = write!(text, " {release}");
         }
         text.push('\n');
     }
     for entry in &list.symbols {
-        symbol(&mut text, entry, list.versions.last());
+        symbol(&mut text, entry, list.releases.last());
     }
     text
 }
@@ -59,18 +60,18 @@ fn symbol(text: &mut String, symbol: &Symbol, last: Option<&Version>) {
     if symbol.weak {
         text.push_str(" weak");
     }
-    if let Some(node) = &symbol.node {
-        let _ = write!(text, " node={node}");
+    if let Some(version) = &symbol.version {
+        let _ = write!(text, " version={version}");
     }
-    if symbol.old {
-        text.push_str(" old");
+    if symbol.compat {
+        text.push_str(" compat");
     }
     if symbol.kind.is_data() && symbol.size != 0 {
         let _ = write!(text, " size={}", symbol.size);
     }
-    for (i, (from, to)) in symbol.present.iter().enumerate() {
-        text.push_str(if i == 0 { " in=" } else { "," });
-        // Open at the end, so that a new version with no news changes no line.
+    for (i, (from, to)) in symbol.releases.iter().enumerate() {
+        text.push_str(if i == 0 { " releases=" } else { "," });
+        // Open at the end, so that a new release with no news changes no line.
         let _ = match (from, to) {
             (from, to) if Some(to) == last => write!(text, "{from}-"),
             (from, to) if from == to => write!(text, "{from}"),

@@ -231,7 +231,9 @@ fn require(
         names.dedup();
         let feature = disabled::feature_of(&name.value, context.env, context.disabled);
         let help = if let Some(feature) = feature {
-            format!("the library requires the cargo feature `{feature}` of its package, which is off")
+            format!(
+                "the library requires the cargo feature `{feature}` of its package, which is off"
+            )
         } else if let Some(meant) = nearest(&name.value, names.iter().copied()) {
             format!("did you mean `{meant}`?")
         } else {

@@ -85,7 +85,16 @@ fn line(name: &str, kind: Kind, weak: bool, node: Option<&str>, old: bool, size:
 /// The list, a line for each symbol, sorted.
 pub fn lines(list: &SymbolList) -> Vec<String> {
     let mut lines: Vec<String> = (list.symbols.iter())
-        .map(|s| line(&s.name, s.kind, s.weak, s.node.as_deref(), s.old, s.size))
+        .map(|s| {
+            line(
+                &s.name,
+                s.kind,
+                s.weak,
+                s.version.as_deref(),
+                s.compat,
+                s.size,
+            )
+        })
         .collect();
     lines.sort();
     lines

@@ -124,11 +124,11 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
             continue;
         }
         let refused: Vec<&str> = library
-            .gates
+            .abi
             .names()
-            // One gate without a name, for all versions.
+            // One entry without a name, for all versions.
             .filter(
-                |name| matches!(&library.gates.of(name, None)[..], [gate] if gate.name.is_none()),
+                |name| matches!(&library.abi.entries(name, None)[..], [entry] if entry.name.is_none()),
             )
             .collect();
         if refused.is_empty() {
@@ -160,16 +160,15 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
             continue;
         };
         let versions = library
-            .gates
+            .abi
             .headers()
             .iter()
-            .chain(&library.symbols.versions);
+            .chain(&library.symbols.releases);
         let Some(newest) = versions.max() else {
             continue;
         };
         // That nothing is known of a major is an error of the plan.
-        if library.gates.is_empty() || header.value.from <= *newest || header.value.from.minor == 0
-        {
+        if library.abi.is_empty() || header.value.from <= *newest || header.value.from.minor == 0 {
             continue;
         }
         let message = format!(
@@ -221,10 +220,10 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
     let of_major = |version: &&Version| {
         version.major == major && lowest.is_none_or(|lowest| **version >= lowest)
     };
-    let versions: Vec<&Version> = library.symbols.versions.iter().filter(of_major).collect();
+    let versions: Vec<&Version> = library.symbols.releases.iter().filter(of_major).collect();
     let has = |name: &str, version: &Version| {
         library.symbols.lookup(name).iter().any(|symbol| {
-            let present = &symbol.present;
+            let present = &symbol.releases;
             present.is_empty() || present.iter().any(|(a, b)| a <= version && version <= b)
         })
     };

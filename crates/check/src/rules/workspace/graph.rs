@@ -102,8 +102,10 @@ fn rows<'w>(
 
 fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, krate, row) in rows(workspace) {
-        let Some(needs) = &row.needs else { continue };
-        let message = format!("{} does not build without {needs}", krate.shown());
+        let Some(tools) = &row.requires_tools else {
+            continue;
+        };
+        let message = format!("{} does not build without {tools}", krate.shown());
         findings.push(
             of(&BUILD_TIME_TOOLKIT, krate, message)
                 .help("make the dependency optional, behind a feature that is off by default"),
@@ -249,7 +251,7 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
     declared.chain(bound).collect()
 }
 
-/// Whether the library's version is its toolkit's, as of those whose headers were read for gates.
+/// Whether the library's version is its toolkit's, as of those whose headers were read for ABI tables.
 fn counts_with_family(library: &Library) -> bool {
-    !library.gates.headers().is_empty() && !library.family.is_empty()
+    !library.abi.headers().is_empty() && !library.family.is_empty()
 }

@@ -6,7 +6,8 @@ use crate::fields;
 use crate::manifest::Toolkit;
 use crate::version::Version;
 
-const TOOLKIT_HELP: &str = "the directory is a part of the workspace, such as \"third-party/toolkit\"";
+const TOOLKIT_HELP: &str =
+    "the directory is a part of the workspace, such as \"third-party/toolkit\"";
 
 /// Default path.
 const TOOLKIT_PATH: &str = "gpustub-toolkit";

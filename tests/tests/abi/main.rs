@@ -1,9 +1,9 @@
 //! Programs compiled against the real headers of one major of CUDA or HIP, on libraries of another:
-//! every gated function is understood, or not called at all; and of those that never changed one for
+//! every function of an ABI table is understood, or not called at all; and of those that never changed one for
 //! each way to make a call is understood.
 //!
 //! The libraries are fakes, because real ones return without touching anything where there is no
-//! GPU. They are made from the same real headers (`cargo xtask gate-programs`): each function
+//! GPU. They are made from the same real headers (`cargo xtask abi-programs`): each function
 //! writes down its arguments, fills what it may write and reads what it may read, to the last
 //! byte; the callers guard what they pass with pages that nobody may touch. Enumerators that were
 //! renumbered, and fields that moved within a struct, are told by their names.
@@ -43,7 +43,7 @@ enum End {
     Absent,
 }
 
-/// What the gates say, on a library with these functions.
+/// Result that the ABI table requires, on a library with these functions.
 fn expected(
     shipped: &Library,
     name: &str,
@@ -54,15 +54,15 @@ fn expected(
     let code = i32::try_from(version.code()).expect("a version");
     let header = header.and_then(HeaderVersion::parse);
     // What is the same in all versions is called in all.
-    if !shipped.gates.has(name) {
+    if !shipped.abi.contains(name) {
         return End::Called(name.to_owned());
     }
-    let gates = shipped.gates.of(name, header);
-    let gate = gates
+    let entries = shipped.abi.entries(name, header);
+    let entry = entries
         .into_iter()
-        .find(|gate| gate.from <= code && code < gate.below);
-    let null = gate.as_ref().and_then(|gate| gate.null);
-    match gate.map_or(Some(name.to_owned()), |gate| gate.name) {
+        .find(|entry| entry.from <= code && code < entry.below);
+    let null = entry.as_ref().and_then(|entry| entry.null_argument);
+    match entry.map_or(Some(name.to_owned()), |entry| entry.name) {
         Some(name) if exported.contains(&name) => match null {
             None => End::Called(name),
             Some(argument) => End::Translated(name, argument),
@@ -108,7 +108,7 @@ impl Counts {
         let passed = call.passed.unwrap_or_default();
         let status = match end {
             End::Called(name) => {
-                match shipped.gates.has(call.name) {
+                match shipped.abi.contains(call.name) {
                     true if name == call.name => self.own += 1,
                     true => self.other += 1,
                     false => self.unchanged += 1,
@@ -127,7 +127,7 @@ impl Counts {
             }
             End::Absent => {
                 self.absent += 1;
-                shipped.codes.function_missing
+                shipped.codes.missing
             }
         };
         // The function was not called, and what is zeroed is the caller's to hold. (A call with
@@ -167,7 +167,7 @@ fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
                         let end = expected(shipped, call.name, header, version, &exported);
                         if !counts.check(shipped, &call, &end, &seen) {
                             wrong.push(format!("{} of {pair}: {}", call.name, call.result));
-                        } else if !shipped.gates.has(call.name) {
+                        } else if !shipped.abi.contains(call.name) {
                             covered.add(&call);
                         }
                     }
@@ -189,7 +189,7 @@ fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn every_gated_function_is_understood_or_not_called() -> Result<()> {
+fn every_function_of_the_abi_table_is_understood_or_not_called() -> Result<()> {
     let counts = understood_or_not_called(&CUDART)?;
     // That the callers call at all, and that each end was seen.
     let Counts {
@@ -211,7 +211,7 @@ fn every_gated_function_is_understood_or_not_called() -> Result<()> {
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn every_gated_function_of_the_driver_is_understood_or_not_called() -> Result<()> {
+fn every_function_of_the_abi_table_of_the_driver_is_understood_or_not_called() -> Result<()> {
     let counts = understood_or_not_called(&CUDA)?;
     // The driver gives what is new a new name, as a rule.
     assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
@@ -221,7 +221,7 @@ fn every_gated_function_of_the_driver_is_understood_or_not_called() -> Result<()
 
 #[test]
 #[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
-fn heavy_every_gated_function_of_hip_is_understood_or_not_called() -> Result<()> {
+fn heavy_every_function_of_the_abi_table_of_hip_is_understood_or_not_called() -> Result<()> {
     let counts = understood_or_not_called(&HIP)?;
     assert!(counts.own > 100 && counts.refused > 300, "{counts:?}");
     Ok(())

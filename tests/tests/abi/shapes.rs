@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::programs::{Call, MADE_UP, Programs};
 
-/// What of each header is tried on each library. `cargo xtask gate-programs` says of a call where the
+/// What of each header is tried on each library. `cargo xtask abi-programs` says of a call where the
 /// arguments and the result go, as `int,struct12_ii,float4,struct64:stack->status`; these are the
 /// words of that, without the sizes of structs.
 const SHAPES: &[&str] = &[

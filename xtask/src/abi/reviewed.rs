@@ -1,16 +1,16 @@
-//! What headers cannot say, judged by a person, with the reasons.
+//! Decisions of reviewers where headers do not suffice, with the reasons.
 
 use std::collections::BTreeMap;
 
 use gpustub_core::version::Version;
 
-use super::text::Meaning;
+use super::table::AbiVariant;
 
-/// The judgements for one library.
+/// Decisions for one library.
 pub struct Reviewed {
     /// Other names for a stem: the first belongs to the group of the second.
     pub aliases: &'static [(&'static str, &'static str)],
-    /// Names that one library exports side by side with the same types, and that mean the same.
+    /// Names that one library exports side by side with the same types, and that have the same ABI.
     pub interchangeable: &'static [(&'static str, &'static str)],
     /// Functions whose results depend on the major of the library, though their types do not.
     pub library_bound: &'static [&'static str],
@@ -45,7 +45,7 @@ impl Reviewed {
         self.library_bound.contains(&plain.unwrap_or(name))
     }
 
-    /// Why a name means something else than in a version before, if that is the library's doing.
+    /// Reason why a name has another variant than in a version before, if that is the library's doing.
     pub fn follows(&self, name: &str, before: Version, version: Version) -> Option<String> {
         (before.major != version.major && self.is_library_bound(name))
             .then(|| format!("gives out functions of {}", version.major))
@@ -71,16 +71,16 @@ impl Reviewed {
         known.map_or(version, |(_, since)| *since)
     }
 
-    /// Whether a name changes its meaning, or one takes the place of another.
-    pub fn is_listed(&self, lines: &BTreeMap<String, Vec<(Version, Meaning)>>) -> bool {
-        let changes = |line: &Vec<(Version, Meaning)>| {
-            let mut numbers = line.iter().filter(|(_, m)| *m != Meaning::Absent);
+    /// Whether a name changes its variant, or one takes the place of another.
+    pub fn is_listed(&self, lines: &BTreeMap<String, Vec<(Version, AbiVariant)>>) -> bool {
+        let changes = |line: &Vec<(Version, AbiVariant)>| {
+            let mut numbers = line.iter().filter(|(_, m)| *m != AbiVariant::Missing);
             let first = numbers.next().map(|(_, m)| m);
             numbers.any(|(_, m)| Some(m) != first)
         };
         let replaced = lines.iter().any(|(name, line)| {
             line.windows(2).any(|pair| {
-                pair[1].1 == Meaning::Absent
+                pair[1].1 == AbiVariant::Missing
                     && lines.iter().any(|(other, others)| {
                         other != name && others.iter().any(|(_, m)| *m == pair[0].1)
                     })

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use gpustub_core::library::VersionForm;
+use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::version::Version;
 
 use super::arguments::{Argument, Mark, Part, Returned, Value};
@@ -19,7 +19,7 @@ pub struct Function {
 }
 
 fn head(version: Version, header: &str) -> String {
-    format!("/* Made by `cargo xtask gate-programs`: {version}. */\n#include \"{header}\"\n\n")
+    format!("/* Made by `cargo xtask abi-programs`: {version}. */\n#include \"{header}\"\n\n")
 }
 
 /// `struct valueN`, for structs that are passed by value: their bytes go where its go.
@@ -111,18 +111,18 @@ fn parameters(list: Vec<String>) -> String {
 }
 
 /// The number that a library gives as its version.
-fn code(form: VersionForm, version: Version) -> u32 {
-    match form {
-        VersionForm::Hip => 10_000_000 * version.major + 100_000 * version.minor,
+fn code(encoding: VersionEncoding, version: Version) -> u32 {
+    match encoding {
+        VersionEncoding::Hip => 10_000_000 * version.major + 100_000 * version.minor,
         _ => version.code(),
     }
 }
 
 /// A library.
-pub fn fake(version: Version, ask: &(String, VersionForm), functions: &[Function]) -> String {
+pub fn fake(version: Version, query: &VersionQuery, functions: &[Function]) -> String {
     let mut text = head(version, "fake.h") + &values(functions);
-    let (function, form) = ask;
-    let code = code(*form, version);
+    let VersionQuery { function, encoding } = query;
+    let code = code(*encoding, version);
     let _ = write!(
         text,
         "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",

@@ -65,13 +65,13 @@ fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
         let others: BTreeSet<&String> = others.collect();
         for name in others {
             let has = |names: &BTreeSet<String>| names.contains(name);
-            let is_known = library.gates.has(name) || library.symbols.versions.contains(version);
+            let is_known = library.abi.contains(name) || library.symbols.releases.contains(version);
             // A header may be without what its library has, and a list without what is in no library.
             if has(declared)
                 || exported.as_ref().is_some_and(has)
                 || !is_known
                 || name.starts_with('_')
-                || library.gates.is_untold(name)
+                || library.abi.is_undeclared(name)
                 || library.symbols.lookup(name).is_empty()
             {
                 continue;

@@ -1,4 +1,4 @@
-//! Functions that no gate is about: of each way to make a call one.
+//! Functions in no ABI table: of each way to make a call one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

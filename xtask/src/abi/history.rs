@@ -1,13 +1,13 @@
-//! What each name means from version to version.
+//! ABI variant of each name, from version to version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_cdecl::{self as headers, Declared, same, takes_null};
-use gpustub_core::gates::MOST_ARGUMENTS;
+use gpustub_core::abi_table::MAX_ARGUMENTS;
 use gpustub_core::version::Version;
 
 use super::reviewed::Reviewed;
-use super::text::{Gates, Group, Meaning};
+use super::table::{AbiTable, AbiVariant, Group};
 
 /// What is known of one version.
 pub struct Evidence {
@@ -19,10 +19,10 @@ pub struct Evidence {
 
 /// All names of a library, in groups.
 pub struct History {
-    pub gates: Gates,
+    pub table: AbiTable,
     /// Exported names that do not tell headers by what libraries have: no header declares them, or
     /// one does whose own library lacks them.
-    pub untold: BTreeSet<String>,
+    pub undeclared: BTreeSet<String>,
 }
 
 /// Ascending versions in, every group out. `Err` names a judgement that the headers contradict.
@@ -31,12 +31,12 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
     for version in evidence {
         names.extend(exported(version));
     }
-    let mut untold = BTreeSet::new();
+    let mut undeclared = BTreeSet::new();
     for version in evidence {
         if let Some(exports) = &version.exports {
             let declared = version.headers.functions.keys();
             let lacking = declared.filter(|name| !exports.contains(*name) && names.contains(*name));
-            untold.extend(lacking.cloned());
+            undeclared.extend(lacking.cloned());
         }
     }
     let mut groups: BTreeMap<(String, String), Vec<Name>> = BTreeMap::new();
@@ -46,7 +46,7 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
                 let key = reviewed.group(&name);
                 groups.entry(key).or_default().push(Name { name, known });
             }
-            None => drop(untold.insert(name)),
+            None => drop(undeclared.insert(name)),
         }
     }
     for (stem, _) in reviewed.nullable {
@@ -62,11 +62,11 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
         })
         .collect::<Result<_, _>>()?;
     Ok(History {
-        gates: Gates {
+        table: AbiTable {
             headers: evidence.iter().map(|e| e.version).collect(),
             groups,
         },
-        untold,
+        undeclared,
     })
 }
 
@@ -102,7 +102,7 @@ pub fn declarations(
     Some(declared.collect())
 }
 
-/// The meanings that are numbered so far: number `n` is at `n - 1`.
+/// Variants numbered so far: number `n` is at `n - 1`.
 #[derive(Default)]
 struct Numbers(Vec<Declared>);
 
@@ -112,15 +112,15 @@ impl Numbers {
         self.0.len()
     }
 
-    /// The meaning of which another is the same with this argument null, and that one. `Err` says why
+    /// The variant of which another is the same with this argument null, and that one. `Err` says why
     /// there is not just one such pair.
-    fn translation(&self, argument: u8) -> Result<(usize, usize, u8), String> {
+    fn adapter(&self, argument: u8) -> Result<(usize, usize, u8), String> {
         let pairs = (1..).zip(&self.0).flat_map(|(old, a)| {
             (1..)
                 .zip(&self.0)
                 .filter(move |(new, _)| old != *new)
                 .map(move |(new, b)| {
-                    takes_null(a, b, argument, MOST_ARGUMENTS).map(|()| (old, new, argument))
+                    takes_null(a, b, argument, MAX_ARGUMENTS).map(|()| (old, new, argument))
                 })
         });
         let (found, reasons): (Vec<_>, Vec<_>) = pairs.partition(Result::is_ok);
@@ -132,7 +132,7 @@ impl Numbers {
                 let reasons: Vec<_> = reasons.into_iter().collect();
                 let count = found.len();
                 Err(format!(
-                    "{count} pairs of meanings fit: {}",
+                    "{count} pairs of variants fit: {}",
                     reasons.join("; ")
                 ))
             }
@@ -147,9 +147,9 @@ fn group(
     nullable: Option<u8>,
 ) -> Result<Group, String> {
     let mut numbers = Numbers::default();
-    // What each name means in the version before.
+    // Variant of each name in the version before.
     let mut now: BTreeMap<&str, (usize, &Declared, Version)> = BTreeMap::new();
-    let mut lines: BTreeMap<String, Vec<(Version, Meaning)>> = BTreeMap::new();
+    let mut lines: BTreeMap<String, Vec<(Version, AbiVariant)>> = BTreeMap::new();
     let mut reasons = BTreeMap::new();
     let mut names: Vec<&Name> = names.iter().collect();
     names.sort_by_key(|name| (name.name.len(), &name.name));
@@ -163,7 +163,7 @@ fn group(
                         lines
                             .entry(name.clone())
                             .or_default()
-                            .push((*version, Meaning::Absent));
+                            .push((*version, AbiVariant::Missing));
                     }
                     now.remove(name.as_str());
                 }
@@ -196,9 +196,9 @@ fn group(
             let at = reviewed.since(*version);
             if line
                 .last()
-                .is_none_or(|(_, last)| *last != Meaning::Number(number))
+                .is_none_or(|(_, last)| *last != AbiVariant::Number(number))
             {
-                line.push((at, Meaning::Number(number)));
+                line.push((at, AbiVariant::Number(number)));
             }
             if let Some(reason) = reason {
                 reasons.insert((name.clone(), at), reason);
@@ -207,13 +207,13 @@ fn group(
         }
     }
     let is_listed = reviewed.is_listed(&lines) || source_changes(&lines, evidence);
-    let translation = nullable
-        .map(|argument| numbers.translation(argument))
+    let adapter = nullable
+        .map(|argument| numbers.adapter(argument))
         .transpose()?;
     Ok(Group {
         names: lines,
         reasons,
-        translations: translation.into_iter().collect(),
+        adapters: adapter.into_iter().collect(),
         is_listed,
     })
 }
@@ -221,17 +221,17 @@ fn group(
 /// Whether a name in sources means one function of the group with one header and another with the
 /// next.
 fn source_changes(
-    lines: &BTreeMap<String, Vec<(Version, Meaning)>>,
+    lines: &BTreeMap<String, Vec<(Version, AbiVariant)>>,
     evidence: &[Evidence],
 ) -> bool {
     let mut meant: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for version in evidence {
         let mut here: BTreeSet<&str> = BTreeSet::new();
-        for (source, meanings) in &version.headers.meant {
-            let mut meanings = meanings.iter().filter(|name| lines.contains_key(*name));
-            if let Some(meaning) = meanings.next() {
+        for (source, functions) in &version.headers.meant {
+            let mut functions = functions.iter().filter(|name| lines.contains_key(*name));
+            if let Some(function) = functions.next() {
                 here.insert(source);
-                meant.entry(source).or_default().insert(meaning);
+                meant.entry(source).or_default().insert(function);
             }
         }
         for name in lines.keys() {
@@ -240,7 +240,7 @@ fn source_changes(
             }
         }
     }
-    meant.values().any(|meanings| meanings.len() > 1)
+    meant.values().any(|functions| functions.len() > 1)
 }
 
 #[cfg(test)]
@@ -251,12 +251,12 @@ mod tests {
     use super::*;
 
     /// Versions 1.0, 2.0, ...: what the header declares, and what the library exports.
-    fn gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
-        let found = try_gates(versions, reviewed);
+    fn table_of(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
+        let found = try_table_of(versions, reviewed);
         found.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn try_gates(versions: &[(&str, &str)], reviewed: &Reviewed) -> Result<String, String> {
+    fn try_table_of(versions: &[(&str, &str)], reviewed: &Reviewed) -> Result<String, String> {
         let evidence: Vec<_> = (1..)
             .zip(versions)
             .map(|(major, (header, exports))| Evidence {
@@ -272,7 +272,7 @@ mod tests {
             })
             .collect();
         let text = history(&evidence, reviewed)?
-            .gates
+            .table
             .to_text("", &Default::default());
         let lines = text.lines().skip(3);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -286,7 +286,7 @@ mod tests {
         let both = "int gpuA(int); int gpuA_v2(long);";
         let two = "int gpuA(long); int gpuB(void);";
         assert_eq!(
-            gates(
+            table_of(
                 &[
                     (one, "gpuA gpuB"),
                     (both, "gpuA gpuA_v2 gpuB"),
@@ -298,7 +298,7 @@ mod tests {
         );
         // The second header means the other name; the library keeps the first one as it was.
         assert_eq!(
-            gates(
+            table_of(
                 &[
                     (one, "gpuA"),
                     ("int gpuA_v2(long);", "gpuA gpuA_v2"),
@@ -316,12 +316,15 @@ mod tests {
         let both = "int gpuA(int); int gpuA_v2(int);";
         let one = "int gpuA(int);";
         let versions = [(both, "gpuA gpuA_v2"), (one, "gpuA")];
-        assert_eq!(gates(&versions, &NONE), "");
+        assert_eq!(table_of(&versions, &NONE), "");
         let judged = Reviewed {
             interchangeable: &[("gpuA", "gpuA_v2")],
             ..NONE
         };
-        assert_eq!(gates(&versions, &judged), "gpuA 1.0=1\ngpuA_v2 1.0=1 2.0=-");
+        assert_eq!(
+            table_of(&versions, &judged),
+            "gpuA 1.0=1\ngpuA_v2 1.0=1 2.0=-"
+        );
     }
 
     #[test]
@@ -333,9 +336,9 @@ mod tests {
             library_bound: &["gpuA"],
             ..NONE
         };
-        assert_eq!(gates(&versions, &NONE), "");
+        assert_eq!(table_of(&versions, &NONE), "");
         assert_eq!(
-            gates(&versions, &bound),
+            table_of(&versions, &bound),
             "gpuA 1.0=1 2.0=2\ngpuA_ptsz 1.0=1 2.0=2"
         );
         let other = [(one, "gpuA"), ("int gpuA(long);", "gpuA")];
@@ -343,8 +346,8 @@ mod tests {
             misleading: &[("gpuA", 2)],
             ..NONE
         };
-        assert_eq!(gates(&other, &NONE), "gpuA 1.0=1 2.0=2");
-        assert_eq!(gates(&other, &misleading), "");
+        assert_eq!(table_of(&other, &NONE), "gpuA 1.0=1 2.0=2");
+        assert_eq!(table_of(&other, &misleading), "");
     }
 
     #[test]
@@ -361,7 +364,7 @@ mod tests {
         let of = |arguments: &str, judged| {
             let newer = new(arguments);
             let versions = [(old, "gpuA gpuA_ptsz"), (&newer, "gpuA gpuA_ptsz")];
-            try_gates(&versions, &judged)
+            try_table_of(&versions, &judged)
         };
         let fits = "int *, struct s *, long";
         assert_eq!(
@@ -370,7 +373,7 @@ mod tests {
         );
         assert_eq!(
             of(fits, judged(1)).unwrap(),
-            "@null 1 2 1\ngpuA 1.0=1 2.0=2\n@null 1 2 1\ngpuA_ptsz 1.0=1 2.0=2"
+            "@null-argument 1 2 1\ngpuA 1.0=1 2.0=2\n@null-argument 1 2 1\ngpuA_ptsz 1.0=1 2.0=2"
         );
         let six = "int *, struct s *, long, int, int, int, int";
         for (arguments, argument, reason) in [
@@ -390,17 +393,17 @@ mod tests {
             ),
             ("int *, struct s *, long, int", 1, "2 -> 3 arguments"),
             (six, 1, "not 6 integers and pointers"),
-            ("int *, long", 1, "0 pairs of meanings fit: "),
+            ("int *, long", 1, "0 pairs of variants fit: "),
         ] {
             let error = of(arguments, judged(argument)).unwrap_err();
             assert!(
-                error.starts_with("nullable: gpuA: 0 pairs of meanings fit"),
+                error.starts_with("nullable: gpuA: 0 pairs of variants fit"),
                 "{error}"
             );
             assert!(error.contains(reason), "{arguments}: {error}");
         }
         let versions = [("int gpuB(int);", "gpuB")];
-        let error = try_gates(&versions, &judged(1)).unwrap_err();
+        let error = try_table_of(&versions, &judged(1)).unwrap_err();
         assert_eq!(error, "nullable: no version has gpuA");
     }
 }

@@ -1,25 +1,25 @@
-//! The form of `manifests/*.gates`.
+//! Text form of `manifests/*.abi`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use gpustub_core::version::Version;
 
-/// What a name means from a version on.
+/// ABI variant of a name from a version on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Meaning {
-    Absent,
+pub enum AbiVariant {
+    Missing,
     Number(usize),
 }
 
 /// Names of which one may stand for another.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    pub names: BTreeMap<String, Vec<(Version, Meaning)>>,
+    pub names: BTreeMap<String, Vec<(Version, AbiVariant)>>,
     /// Why a name changed.
     pub reasons: BTreeMap<(String, Version), String>,
-    /// Numbers of meanings of which the first is the second with null as this argument.
-    pub translations: Vec<(usize, usize, u8)>,
+    /// Numbers of variants of which the first is the second with null as this argument.
+    pub adapters: Vec<(usize, usize, u8)>,
     /// Whether anything changes in it.
     pub is_listed: bool,
 }
@@ -27,79 +27,79 @@ pub struct Group {
 #[cfg(test)]
 type Names<'a> = BTreeSet<(Version, &'a str)>;
 #[cfg(test)]
-pub type Translated<'a> = (Names<'a>, Names<'a>, u8);
+pub type Adapted<'a> = (Names<'a>, Names<'a>, u8);
 
 #[cfg(test)]
 impl Group {
-    /// What a name means in a version.
-    pub fn at(&self, name: &str, version: Version) -> Meaning {
+    /// ABI variant of a name in a version.
+    pub fn at(&self, name: &str, version: Version) -> AbiVariant {
         let line = self.names.get(name).map_or(&[][..], Vec::as_slice);
         let until = line.iter().take_while(|(since, _)| *since <= version);
         until
             .last()
-            .map_or(Meaning::Absent, |(_, meaning)| *meaning)
+            .map_or(AbiVariant::Missing, |(_, variant)| *variant)
     }
 
-    /// The names and versions with a meaning that can be had by null, those with what it is had from, and
+    /// The names and versions with a variant that can be had by null, those with what it is had from, and
     /// which argument that is.
-    pub fn translated(&self, versions: &[Version]) -> BTreeSet<Translated<'_>> {
-        let meaning = |number: usize| {
+    pub fn adapted(&self, versions: &[Version]) -> BTreeSet<Adapted<'_>> {
+        let variant = |number: usize| {
             let names = self.names.keys();
             let all = names.flat_map(|name| versions.iter().map(move |v| (*v, name.as_str())));
-            all.filter(|(v, name)| self.at(name, *v) == Meaning::Number(number))
+            all.filter(|(v, name)| self.at(name, *v) == AbiVariant::Number(number))
                 .collect()
         };
-        let translations = self.translations.iter();
-        translations
-            .map(|(old, new, argument)| (meaning(*old), meaning(*new), *argument))
+        let adapters = self.adapters.iter();
+        adapters
+            .map(|(old, new, argument)| (variant(*old), variant(*new), *argument))
             .collect()
     }
 
-    /// For each version the names by meaning: which mean the same as which others, in which
+    /// For each version the names by variant: which mean the same as which others, in which
     /// version. The numbers themselves say nothing.
     pub fn partition(&self, versions: &[Version]) -> BTreeSet<BTreeSet<(Version, &str)>> {
-        let mut parts: BTreeMap<Meaning, BTreeSet<(Version, &str)>> = BTreeMap::new();
+        let mut parts: BTreeMap<AbiVariant, BTreeSet<(Version, &str)>> = BTreeMap::new();
         for name in self.names.keys() {
             for version in versions {
                 let part = parts.entry(self.at(name, *version)).or_default();
                 part.insert((*version, name));
             }
         }
-        parts.remove(&Meaning::Absent);
+        parts.remove(&AbiVariant::Missing);
         parts.into_values().collect()
     }
 }
 
 /// The file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Gates {
+pub struct AbiTable {
     pub headers: Vec<Version>,
     pub groups: Vec<Group>,
 }
 
-const FORMAT: &str = "@gpustub-gates 1";
+const FORMAT: &str = "@gpustub-abi 1";
 
 /// Of a line of names.
-const LONGEST_LINE: usize = 86;
+const MAX_LINE_LENGTH: usize = 86;
 
-impl Gates {
-    /// The groups in which something changes, below comments and the untold exports.
-    pub fn to_text(&self, comments: &str, untold: &BTreeSet<String>) -> String {
+impl AbiTable {
+    /// The groups in which something changes, below comments and the undeclared exports.
+    pub fn to_text(&self, comments: &str, undeclared: &BTreeSet<String>) -> String {
         let mut text = format!("{FORMAT}\n");
         for comment in comments.lines() {
             text += format!("# {comment}").trim_end();
             text.push('\n');
         }
         let mut line = String::new();
-        for name in untold {
-            if !line.is_empty() && line.len() + name.len() > LONGEST_LINE {
-                let _ = writeln!(text, "@untold{line}");
+        for name in undeclared {
+            if !line.is_empty() && line.len() + name.len() > MAX_LINE_LENGTH {
+                let _ = writeln!(text, "@undeclared{line}");
                 line.clear();
             }
             let _ = write!(line, " {name}");
         }
         if !line.is_empty() {
-            let _ = writeln!(text, "@untold{line}");
+            let _ = writeln!(text, "@undeclared{line}");
         }
         text += "@headers";
         for version in &self.headers {
@@ -108,8 +108,8 @@ impl Gates {
         text.push('\n');
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
-            for (old, new, argument) in &group.translations {
-                let _ = writeln!(text, "@null {old} {new} {argument}");
+            for (old, new, argument) in &group.adapters {
+                let _ = writeln!(text, "@null-argument {old} {new} {argument}");
             }
             for (name, line) in &group.names {
                 for ((of, version), reason) in &group.reasons {
@@ -118,10 +118,10 @@ impl Gates {
                     }
                 }
                 text += name;
-                for (version, meaning) in line {
-                    let _ = match meaning {
-                        Meaning::Absent => write!(text, " {version}=-"),
-                        Meaning::Number(number) => write!(text, " {version}={number}"),
+                for (version, variant) in line {
+                    let _ = match variant {
+                        AbiVariant::Missing => write!(text, " {version}=-"),
+                        AbiVariant::Number(number) => write!(text, " {version}={number}"),
                     };
                 }
                 text.push('\n');
@@ -133,10 +133,10 @@ impl Gates {
 
 /// Only tests read: the planner has a reader of its own.
 #[cfg(test)]
-impl Gates {
+impl AbiTable {
     /// Reads a file; the comments are lost.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut gates = Gates::default();
+        let mut table = AbiTable::default();
         let mut lines = text.lines();
         if lines.next() != Some(FORMAT) {
             return Err(format!("the first line is not `{FORMAT}`"));
@@ -146,35 +146,35 @@ impl Gates {
             let mut words = line.split_whitespace();
             match words.next() {
                 None => open = false,
-                Some("#" | "@untold") => {}
+                Some("#" | "@undeclared") => {}
                 Some("@headers") => {
-                    gates.headers = words
+                    table.headers = words
                         .map(|word| version(word, line))
                         .collect::<Result<_, _>>()?;
                 }
                 Some(name) => {
                     if !open {
-                        gates.groups.push(Group {
+                        table.groups.push(Group {
                             is_listed: true,
                             ..Group::default()
                         });
                         open = true;
                     }
-                    let Some(group) = gates.groups.last_mut() else {
+                    let Some(group) = table.groups.last_mut() else {
                         continue;
                     };
-                    if name == "@null" {
-                        group.translations.push(translation(words, line)?);
+                    if name == "@null-argument" {
+                        group.adapters.push(adapter(words, line)?);
                         continue;
                     }
-                    let meanings = words
-                        .map(|word| meaning(word, line))
+                    let variants = words
+                        .map(|word| variant(word, line))
                         .collect::<Result<_, _>>()?;
-                    group.names.insert(name.to_owned(), meanings);
+                    group.names.insert(name.to_owned(), variants);
                 }
             }
         }
-        Ok(gates)
+        Ok(table)
     }
 }
 
@@ -184,11 +184,11 @@ fn version(word: &str, line: &str) -> Result<Version, String> {
 }
 
 #[cfg(test)]
-fn translation<'t>(
+fn adapter<'t>(
     words: impl Iterator<Item = &'t str>,
     line: &str,
 ) -> Result<(usize, usize, u8), String> {
-    let wrong = || format!("no two meanings and an argument: {line}");
+    let wrong = || format!("no two variants and an argument: {line}");
     let numbers: Option<Vec<u8>> = words.map(|word| word.parse().ok()).collect();
     match numbers.as_deref() {
         Some(&[old, new, argument]) => Ok((old.into(), new.into(), argument)),
@@ -197,14 +197,14 @@ fn translation<'t>(
 }
 
 #[cfg(test)]
-fn meaning(word: &str, line: &str) -> Result<(Version, Meaning), String> {
-    let wrong = || format!("`{word}` is no meaning: {line}");
-    let (since, meaning) = word.split_once('=').ok_or_else(wrong)?;
-    let meaning = match meaning {
-        "-" => Meaning::Absent,
-        number => Meaning::Number(number.parse().map_err(|_| wrong())?),
+fn variant(word: &str, line: &str) -> Result<(Version, AbiVariant), String> {
+    let wrong = || format!("`{word}` is no variant: {line}");
+    let (since, variant) = word.split_once('=').ok_or_else(wrong)?;
+    let variant = match variant {
+        "-" => AbiVariant::Missing,
+        number => AbiVariant::Number(number.parse().map_err(|_| wrong())?),
     };
-    Ok((version(since, line)?, meaning))
+    Ok((version(since, line)?, variant))
 }
 
 #[cfg(test)]
@@ -213,32 +213,32 @@ mod tests {
 
     #[test]
     fn text_is_read_as_it_was_written() {
-        let text = "@gpustub-gates 1\n# Of a test.\n@headers 11.8 12.9\n\n@null 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
-        let gates = Gates::parse(text).unwrap();
-        assert_eq!(gates.to_text("Of a test.", &BTreeSet::new()), text);
+        let text = "@gpustub-abi 1\n# Of a test.\n@headers 11.8 12.9\n\n@null-argument 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
+        let table = AbiTable::parse(text).unwrap();
+        assert_eq!(table.to_text("Of a test.", &BTreeSet::new()), text);
         let names = ["a".repeat(80), "b".to_owned(), "c".repeat(5)];
-        let head: Vec<_> = gates
+        let head: Vec<_> = table
             .to_text("", &names.iter().cloned().collect())
             .lines()
             .map(str::to_owned)
             .collect();
         let lines = [
-            format!("@untold {} b", names[0]),
-            format!("@untold {}", names[2]),
+            format!("@undeclared {} b", names[0]),
+            format!("@undeclared {}", names[2]),
         ];
         assert_eq!(head[1..3], lines);
-        assert_eq!(gates.groups.len(), 2);
-        let versions = gates.headers.as_slice();
-        assert_eq!(gates.groups[0].at("a", versions[0]), Meaning::Number(1));
-        assert_eq!(gates.groups[0].at("b", versions[1]), Meaning::Absent);
-        let renumbered = "@gpustub-gates 1\n@headers 11.8 12.9\n\n@null 3 7 0\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
-        let [one, other] = [text, renumbered].map(|text| Gates::parse(text).unwrap());
+        assert_eq!(table.groups.len(), 2);
+        let versions = table.headers.as_slice();
+        assert_eq!(table.groups[0].at("a", versions[0]), AbiVariant::Number(1));
+        assert_eq!(table.groups[0].at("b", versions[1]), AbiVariant::Missing);
+        let renumbered = "@gpustub-abi 1\n@headers 11.8 12.9\n\n@null-argument 3 7 0\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
+        let [one, other] = [text, renumbered].map(|text| AbiTable::parse(text).unwrap());
         let [one, other] = [&one.groups[0], &other.groups[0]];
         assert_eq!(one.partition(versions), other.partition(versions));
-        assert_eq!(one.translated(versions), other.translated(versions));
-        assert_eq!(one.translated(versions).len(), 1);
-        assert!(Gates::parse("a 1=1").is_err());
-        assert!(Gates::parse("@gpustub-gates 1\na 1:1").is_err());
-        assert!(Gates::parse("@gpustub-gates 1\n@null 1 2").is_err());
+        assert_eq!(one.adapted(versions), other.adapted(versions));
+        assert_eq!(one.adapted(versions).len(), 1);
+        assert!(AbiTable::parse("a 1=1").is_err());
+        assert!(AbiTable::parse("@gpustub-abi 1\na 1:1").is_err());
+        assert!(AbiTable::parse("@gpustub-abi 1\n@null-argument 1 2").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `manifests/*.gates`, from the headers of all versions: what each exported function means.
+//! `manifests/*.abi`, from the headers of all versions: ABI variants of each exported function.
 //!
 //! The packages are those of `tests/components/install DIR --headers`; without it, there are a few
 //! versions, which the tests compare with the shipped files.
@@ -9,7 +9,7 @@ mod imports;
 pub mod programs;
 mod recipes;
 mod reviewed;
-mod text;
+mod table;
 
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
@@ -18,39 +18,39 @@ use recipes::{RECIPES, Recipe};
 
 /// What every file says of itself.
 const HEAD: &str = "\
-What exported functions mean, by version. Made by `cargo xtask gates`; not for editing.
+ABI variants of exported functions, by version. Made by `cargo xtask abi`; not for editing.
 
-`NAME VERSION=MEANING ...`: from that version on the library's NAME has that meaning; `-`: it is
-gone. In a group, equal numbers are the same meaning, so that one can be bound in place of the
-other. Listed are the groups in which a name changes its meaning, takes the place of another, or in
+`NAME VERSION=VARIANT ...`: from that version on the library's NAME has that ABI variant; `-`: it is
+removed. In a group, equal numbers are the same variant, so that one can be bound in place of the
+other. Listed are the groups in which a name changes its variant, takes the place of another, or in
 which a macro means another name than before; every other function is stable.
 
-The meaning is the same if no memory is written beyond, and no argument misread by, what the types
+The variant is the same if no memory is written beyond, and no argument misread by, what the types
 of the caller's header hold. So these change it: another count, class or size of arguments; behind
 a pointer, at any depth, a struct of another size, a field that moved, went away or took padding; an
 enumerator with another number, unless both numbers keep what they meant under other names. These
 do not: names of types, qualifiers, signs; a field renamed in place; a new field in bytes that the
 older header names as reserved, or in a union that stays as large (callers set both to zero); new
 enumerators, and those that count others (..._MAX). Two names that one library exports side by side
-are never the same on account of their types alone: a person must have judged so. A name that is
-exported but no longer declared keeps the meaning of its last declaration.
+are never the same on account of their types alone: a reviewer must have decided so. A name that is
+exported but no longer declared keeps the variant of its last declaration.
 
-`@null OLD NEW ARGUMENT`: in its group, a call that means OLD is one that means NEW with a null pointer
-as this argument, counted from 0, and the caller's from there on behind it. The types say that it fits
-(no other argument differs, and all go into registers), a person that null keeps the meaning.
+`@null-argument OLD NEW ARGUMENT`: in its group, a call of variant OLD is one of variant NEW with a null
+pointer as this argument, counted from 0, and the caller's from there on behind it. The types show that
+it fits (no other argument differs, and all go into registers), a reviewer that null keeps the effect.
 ";
 
-/// `cargo xtask gates`.
+/// `cargo xtask abi`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let Options {
         check, components, ..
-    } = Options::parse("gates", arguments)?;
+    } = Options::parse("abi", arguments)?;
     let mut same = true;
     for recipe in RECIPES {
         let path = root()
             .join("manifests")
             .join(recipe.id)
-            .with_extension("gates");
+            .with_extension("abi");
         let found = recipe.read(&components, |_| true)?;
         let text = recipe.text(&found);
         if check {
@@ -59,7 +59,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             let changes = diff::lines(&old, &text);
             if !changes.is_empty() {
                 print!(
-                    "--- manifests/{}.gates\n+++ regenerated\n{changes}",
+                    "--- manifests/{}.abi\n+++ regenerated\n{changes}",
                     recipe.id
                 );
                 same = false;
@@ -75,7 +75,7 @@ impl Recipe {
     /// The file.
     fn text(&self, found: &History) -> String {
         let comments = format!("{HEAD}\nFrom {}\n", self.comment);
-        found.gates.to_text(&comments, &found.untold)
+        found.table.to_text(&comments, &found.undeclared)
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use gpustub_core::version::Version;
 
     use super::*;
-    use text::{Gates, Group, Meaning};
+    use table::{AbiTable, AbiVariant, Group};
 
     /// What a plain run of the tests has.
     pub const AT_HAND: [Version; 4] = [
@@ -111,7 +111,7 @@ mod tests {
         let path = root()
             .join("manifests")
             .join(recipe.id)
-            .with_extension("gates");
+            .with_extension("abi");
         std::fs::read_to_string(&path).unwrap()
     }
 
@@ -120,19 +120,19 @@ mod tests {
         assert!(RECIPES.is_sorted_by_key(|recipe| recipe.id));
         for recipe in RECIPES {
             assert!(recipe.versions.is_sorted());
-            let gates = Gates::parse(&shipped(recipe)).unwrap();
+            let table = AbiTable::parse(&shipped(recipe)).unwrap();
             let versions: Vec<_> = recipe
                 .versions
                 .iter()
                 .map(|(a, b)| Version::new(*a, *b))
                 .collect();
-            assert_eq!(gates.headers, versions, "{}", recipe.id);
+            assert_eq!(table.headers, versions, "{}", recipe.id);
             let mut seen = BTreeSet::new();
-            for group in &gates.groups {
+            for group in &table.groups {
                 for (name, line) in &group.names {
                     assert!(seen.insert(name), "{name} stands in two groups");
                     assert!(line.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{name}");
-                    assert!(line[0].1 != Meaning::Absent, "{name}");
+                    assert!(line[0].1 != AbiVariant::Missing, "{name}");
                 }
             }
         }
@@ -140,22 +140,22 @@ mod tests {
 
     #[test]
     #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
-    fn shipped_gates_agree_with_the_headers_at_hand() {
+    fn shipped_abi_tables_agree_with_the_headers_at_hand() {
         let components = components();
         for recipe in RECIPES {
             let found = recipe
                 .read(&components, |version| AT_HAND.contains(&version))
                 .unwrap()
-                .gates;
-            let shipped = Gates::parse(&shipped(recipe)).unwrap();
+                .table;
+            let shipped = AbiTable::parse(&shipped(recipe)).unwrap();
             agree(&shipped, &found);
         }
     }
 
     /// Whether `all`, from many versions, says of some what `some` says, which is from these.
-    fn agree(all: &Gates, some: &Gates) {
-        let with = |gates: &'_ Gates, name: &str| {
-            gates
+    fn agree(all: &AbiTable, some: &AbiTable) {
+        let with = |table: &'_ AbiTable, name: &str| {
+            table
                 .groups
                 .iter()
                 .position(|group| group.names.contains_key(name))
@@ -171,12 +171,12 @@ mod tests {
                     .filter(|(name, _)| other.names.contains_key(*name))
                     .map(|(name, line)| (name.clone(), line.clone()))
                     .collect(),
-                translations: group.translations.clone(),
+                adapters: group.adapters.clone(),
                 ..Group::default()
             };
             assert_eq!(
-                known.translated(&some.headers),
-                other.translated(&some.headers),
+                known.adapted(&some.headers),
+                other.adapted(&some.headers),
                 "{:#?}",
                 group.names
             );
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     #[ignore = "needs the headers of all versions: GPUSTUB_TEST_COMPONENTS (tests/run --all)"]
-    fn heavy_shipped_gates_are_those_of_all_headers() {
+    fn heavy_shipped_abi_tables_are_those_of_all_headers() {
         let components = components();
         for recipe in RECIPES {
             let found = recipe.read(&components, |_| true).unwrap();
             let changes = diff::lines(&shipped(recipe), &recipe.text(&found));
             assert!(
                 changes.is_empty(),
-                "`cargo xtask gates` changes {}:\n{changes}",
+                "`cargo xtask abi` changes {}:\n{changes}",
                 recipe.id
             );
         }

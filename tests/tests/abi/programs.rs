@@ -104,7 +104,7 @@ pub const HIP: Programs = Programs {
     ],
     headers: ("hip-headers-", "hip/hip_runtime_api.h"),
     defines: &["-D__HIP_PLATFORM_AMD__"],
-    // No gated function has a twin for the stream of a thread, so that both are the same today.
+    // No function of an ABI table has a twin for the stream of a thread, so that both are the same today.
     modes: &[
         ("", &[]),
         ("-per-thread", &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]),
@@ -138,7 +138,7 @@ impl Programs {
         cargo
             .current_dir(repository())
             .args(["run", "--quiet", "--offline", "--package", "xtask", "--"])
-            .arg("gate-programs")
+            .arg("abi-programs")
             .arg(dir)
             .arg(self.id)
             .arg("--components")

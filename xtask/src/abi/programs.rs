@@ -1,6 +1,6 @@
-//! Fake libraries and callers, as C, out of the same declarations as the gates.
+//! Fake libraries and callers, as C, out of the same declarations as the ABI tables.
 //!
-//! A fake library has each gated function of its version, and one for each way to make a call of those
+//! A fake library has each function of the ABI table in its version, and one for each way to make a call of those
 //! that never changed and of some that no API has (`xtask/programs/shapes.h`). It writes down its
 //! arguments, fills what it may write and reads what it may read as its own header has them. A caller
 //! calls each of them by the names of the header that it is compiled with, and guards what it passes.
@@ -35,7 +35,7 @@ use gpustub_core::version::Version;
 
 use super::history::{Evidence, declarations, history};
 use super::recipes::{RECIPES, Recipe, STAND_INS};
-use super::text::Group;
+use super::table::Group;
 use crate::manifests::read;
 use crate::recipes::find;
 use arguments::{Differences, Returned};
@@ -76,19 +76,19 @@ const CUDA_MODES: &[(&str, &[&str])] = &[
     ("-per-thread", &["CUDA_API_PER_THREAD_DEFAULT_STREAM"]),
 ];
 
-/// `cargo xtask gate-programs`.
+/// `cargo xtask abi-programs`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let (folder, rest) = match arguments {
         [folder, rest @ ..] if !folder.starts_with("--") => (folder, rest),
-        _ => return Err("`gate-programs` takes a folder to write to".into()),
+        _ => return Err("`abi-programs` takes a folder to write to".into()),
     };
-    let options = crate::recipes::Options::parse("gate-programs", rest)?;
+    let options = crate::recipes::Options::parse("abi-programs", rest)?;
     if options.check {
-        return Err("`gate-programs` does not know `--check`".into());
+        return Err("`abi-programs` does not know `--check`".into());
     }
     for id in &options.only {
         if !PROGRAMS.iter().any(|programs| programs.id == id) {
-            return Err(format!("`gate-programs` does not know `{id}`"));
+            return Err(format!("`abi-programs` does not know `{id}`"));
         }
     }
     for programs in PROGRAMS {
@@ -116,15 +116,17 @@ impl Programs {
         let recipe = self.recipe()?;
         let library = Library::builtin(self.id);
         let library = library.ok_or_else(|| format!("{} is no library", self.id))?;
-        let ask = library.version.as_ref();
-        let ask = ask.ok_or_else(|| format!("{} is not asked for its version", self.id))?;
+        let query = library.version_query.as_ref();
+        let query = query.ok_or_else(|| format!("{} has no `version-query`", self.id))?;
         let wanted = |version| self.versions().any(|of| of == version);
         let mut evidence = recipe.evidence(components, wanted)?;
-        let groups = history(&evidence, &recipe.reviewed)?.gates.groups;
-        // What changes between versions that are not here is gated, too.
-        let is_gated = |group: &&Group| group.names.keys().any(|name| library.gates.has(name));
+        let groups = history(&evidence, &recipe.reviewed)?.table.groups;
+        // What changes between versions that are not here is in the table, too.
+        let is_in_table =
+            |group: &&Group| group.names.keys().any(|name| library.abi.contains(name));
         let names = |group: &Group| group.names.keys().cloned().collect();
-        let gated: Vec<BTreeSet<String>> = groups.iter().filter(is_gated).map(names).collect();
+        let in_table: Vec<BTreeSet<String>> =
+            groups.iter().filter(is_in_table).map(names).collect();
         // After the history, which is of real functions only.
         let made_up = sample::made_up()?;
         for version in &mut evidence {
@@ -134,10 +136,10 @@ impl Programs {
             }
         }
         let is_unchanged = |name: &str| {
-            let is_gated = gated.iter().any(|names| names.contains(name));
+            let is_in_table = in_table.iter().any(|names| names.contains(name));
             let known = declarations(name, &evidence, &recipe.reviewed);
             let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
-            !is_gated && is_everywhere && *name != ask.0
+            !is_in_table && is_everywhere && *name != query.function
         };
         let mut callers = Vec::new();
         let all = recipe.headers()?;
@@ -157,7 +159,7 @@ impl Programs {
             callers.push((end, reads, sampled));
         }
         let family = |names: &BTreeSet<String>| Family::new(names, &evidence, recipe);
-        let gated: Vec<Family> = gated.iter().map(family).collect();
+        let in_table: Vec<Family> = in_table.iter().map(family).collect();
         let sampled = callers.iter().flat_map(|(_, _, sampled)| sampled);
         let unchanged: BTreeMap<&String, Family> = sampled
             .map(|name| (name, family(&BTreeSet::from([name.clone()]))))
@@ -168,7 +170,7 @@ impl Programs {
             ("shapes.h".to_owned(), sample::MADE_UP.to_owned()),
         ];
         for (index, Evidence { version, .. }) in evidence.iter().enumerate() {
-            let functions: Vec<Function> = gated
+            let functions: Vec<Function> = in_table
                 .iter()
                 .chain(unchanged.values())
                 .flat_map(|family| family.functions(index))
@@ -177,10 +179,10 @@ impl Programs {
             let nodes = functions
                 .iter()
                 .map(|function| &function.name)
-                .chain([&ask.0])
+                .chain([&query.function])
                 .map(|name| (name.as_str(), nodes.get(name).map(String::as_str)));
             files.push((format!("fake-{version}.map"), text::nodes(nodes)));
-            let fake = text::fake(*version, ask, &functions);
+            let fake = text::fake(*version, query, &functions);
             files.push((format!("fake-{version}.c"), fake));
             let include = recipe.include(components, *version)?;
             let headers = all.include.iter().flatten().map(String::as_str);
@@ -191,7 +193,7 @@ impl Programs {
                 .collect();
             for (end, reads, sampled) in &callers {
                 let sampled = sampled.iter().map(|name| &unchanged[name]);
-                let calls: Vec<Function> = gated
+                let calls: Vec<Function> = in_table
                     .iter()
                     .chain(sampled)
                     .flat_map(|family| family.calls(&reads[index]))
@@ -269,7 +271,7 @@ impl Family {
     }
 }
 
-/// The version nodes in which the real library beside the headers has its functions.
+/// The symbol versions in which the real library beside the headers has its functions.
 fn nodes(
     recipe: &Recipe,
     components: &Path,
@@ -278,8 +280,10 @@ fn nodes(
     let mut nodes = BTreeMap::new();
     for library in recipe.libraries {
         let list = read(&find(&recipe.folder(components, version), library)?)?;
-        let named = list.functions().filter(|symbol| !symbol.old);
-        nodes.extend(named.filter_map(|symbol| Some((symbol.name.clone(), symbol.node.clone()?))));
+        let named = list.functions().filter(|symbol| !symbol.compat);
+        nodes.extend(
+            named.filter_map(|symbol| Some((symbol.name.clone(), symbol.version.clone()?))),
+        );
     }
     Ok(nodes)
 }
@@ -289,8 +293,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::process::Command;
 
+    use super::super::table::{AbiTable, AbiVariant};
     use super::super::tests::{components, shipped};
-    use super::super::text::{Gates, Meaning};
     use super::*;
 
     /// Runs a command that must succeed.
@@ -303,7 +307,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
-    fn callers_and_fake_libraries_agree_just_where_the_gates_say_so() {
+    fn callers_and_fake_libraries_agree_just_where_the_abi_tables_say_so() {
         for id in ["cuda", "cudart"] {
             let agreed = agreed(id);
             assert!(agreed > 300, "{agreed} calls of {id} were understood");
@@ -312,18 +316,17 @@ mod tests {
 
     #[test]
     #[ignore = "needs packages of suites that move on (tests/run --all)"]
-    fn heavy_callers_and_fake_libraries_of_hip_agree_just_where_the_gates_say_so() {
+    fn heavy_callers_and_fake_libraries_of_hip_agree_just_where_the_abi_tables_say_so() {
         assert!(agreed("hip") > 100);
     }
 
-    /// How many calls of gated functions were understood, without stubs. All others must be.
+    /// How many calls of functions of the ABI table were understood, without stubs. All others must be.
     fn agreed(id: &str) -> usize {
         let components = components();
         let programs = PROGRAMS.iter().find(|programs| programs.id == id).unwrap();
         let recipe = programs.recipe().unwrap();
-        let gates = Gates::parse(&shipped(recipe)).unwrap();
-        let folder =
-            std::env::temp_dir().join(format!("gpustub-gates-{id}-{}", std::process::id()));
+        let table = AbiTable::parse(&shipped(recipe)).unwrap();
+        let folder = std::env::temp_dir().join(format!("gpustub-abi-{id}-{}", std::process::id()));
         programs.write(&folder, &components).unwrap();
         let cc = || {
             let mut cc = Command::new("cc");
@@ -377,7 +380,7 @@ mod tests {
                         let (passed, result) = rest.split_once('\n').unwrap();
                         seen.contains(passed) && result == "result 0 filled\n"
                     });
-                    let mut groups = gates.groups.iter();
+                    let mut groups = table.groups.iter();
                     let group = groups.find(|group| group.names.contains_key(name));
                     let Some(group) = group else {
                         called.insert(names.split(' ').next_back().unwrap().to_owned());
@@ -388,7 +391,7 @@ mod tests {
                     };
                     // HIP 5.2 declares two functions that it does not export yet: nothing was ever
                     // linked that calls them.
-                    if group.at(name, of) == Meaning::Absent {
+                    if group.at(name, of) == AbiVariant::Missing {
                         continue;
                     }
                     let is_same = group.at(name, of) == group.at(name, library);
