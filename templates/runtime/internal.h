@@ -14,7 +14,7 @@
 #define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
 #endif
 
-#include "rt.h"
+#include "shared.h"
 
 /* In the one translation unit of runtime.c nothing of this has external linkage: of two run times
  * in one link, linkers then report the few names that are the interface, and lld, which shows 20
@@ -125,7 +125,7 @@ GPUSTUB1_INLINE void *gpustub1_translate(const struct gpustub1_slot *slot, void 
     return (char *)behind + to.code;
 }
 
-/* text.c */
+/* format.c */
 GPUSTUB1_INTERNAL void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
                                              size_t length);
 GPUSTUB1_INTERNAL void gpustub1_append(struct gpustub1_text *text, const char *string);
@@ -144,7 +144,7 @@ GPUSTUB1_INTERNAL int gpustub1_inspect(void *handle, const struct gpustub1_libra
 GPUSTUB1_INTERNAL int gpustub1_secure(void);
 GPUSTUB1_INTERNAL const char *gpustub1_env(const char *name);
 
-/* place.c */
+/* search_dirs.c */
 typedef int gpustub1_place_fn(void *context, const char *directory, const char *root,
                               const char *found);
 /* Calls back with each place in S3's order (directory NULL: the loader's own search) until the
@@ -158,11 +158,11 @@ GPUSTUB1_INTERNAL const char *gpustub1_is_impostor(const struct gpustub1_library
                                                    const char *path);
 GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
 
-/* major.c */
+/* toolkit_version.c */
 GPUSTUB1_INTERNAL int32_t gpustub1_told_major(const struct gpustub1_library *library,
                                               const char *path);
 
-/* take.c */
+/* candidate.c */
 struct gpustub1_search {
     int index;
     const struct gpustub1_library *library;
@@ -185,7 +185,7 @@ GPUSTUB1_INTERNAL int gpustub1_open(struct gpustub1_search *search, const char *
                                     const char *root, const char *found);
 GPUSTUB1_INTERNAL void gpustub1_discard(struct gpustub1_outcome *outcome);
 
-/* find.c */
+/* search.c */
 GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_find(int library);
 
 /* load.c */
@@ -217,7 +217,7 @@ GPUSTUB1_INTERNAL int gpustub1_replay(int library, const struct gpustub1_outcome
 GPUSTUB1_INTERNAL int gpustub1_hook_loaded(const struct gpustub1_spec *spec, int is_there,
                                            struct gpustub1_frame *frame);
 
-/* debug.c */
+/* trace.c */
 enum gpustub1_watching { GPUSTUB1_UNDECIDED, GPUSTUB1_OFF, GPUSTUB1_FAILING, GPUSTUB1_TRACING };
 GPUSTUB1_INTERNAL enum gpustub1_watching gpustub1_watching(void);
 GPUSTUB1_INTERNAL int gpustub1_watch(int library, const struct gpustub1_slot *slot,

@@ -1,8 +1,8 @@
 /* Prints the major that each file tells. Arguments: how (needed, text), the prefix, in which file
  * beside it (- in itself), and the files. */
 #define GPUSTUB1_ONE_UNIT
-#include "text.c"
-#include "major.c"
+#include "format.c"
+#include "toolkit_version.c"
 
 #include <stdio.h>
 

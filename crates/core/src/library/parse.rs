@@ -67,7 +67,7 @@ const HOOKS: [(&str, HookKind); 5] = [
     ("identity", HookKind::Identity),
 ];
 
-/// What the run time looks for in a file (`runtime/major.c`).
+/// What the run time looks for in a file (`runtime/toolkit_version.c`).
 const LONGEST_PREFIX: usize = 64;
 
 /// What the run time keeps of a call (`runtime/hook.c`).

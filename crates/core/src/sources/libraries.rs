@@ -1,5 +1,5 @@
 //! `gpustub_libraries.inc`: what is known of each library, as C data (the structs of
-//! `runtime/rt.h`).
+//! `runtime/shared.h`).
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-/* place.c: the directories in which a library may lie, in the order in which they are looked at. */
+/* search_dirs.c: the directories in which a library may lie, in the order in which they are looked at. */
 #include "internal.h"
 
 #include <dirent.h>

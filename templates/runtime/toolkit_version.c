@@ -1,4 +1,4 @@
-/* major.c: which toolkit a file belongs to whose name two toolkits use (libcusparse.so.12 is that of
+/* toolkit_version.c: which toolkit a file belongs to whose name two toolkits use (libcusparse.so.12 is that of
  * CUDA 12 and of CUDA 13), read from the file before it is loaded. Nothing that the file says is
  * trusted: all reads are of fixed sizes, and where they lead is checked by pread. */
 #include "internal.h"

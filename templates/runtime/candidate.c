@@ -1,4 +1,4 @@
-/* take.c: one candidate of the search: whether it is loaded, and whether it is taken. */
+/* candidate.c: one candidate of the search: whether it is loaded, and whether it is taken. */
 #include "internal.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* text.c: strings that grow, without aborting when memory is short. */
+/* format.c: strings that grow, without aborting when memory is short. */
 #include "internal.h"
 
 #include <stdlib.h>

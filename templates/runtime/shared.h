@@ -1,11 +1,11 @@
-/* rt.h: what the run time, the trampolines and the generated tables share. Internal.
+/* shared.h: what the run time, the trampolines and the generated tables share. Internal.
  *
  * gpustub_table.inc   functions, as X-macros, included by asm/<arch>.S
  * gpustub_libraries.inc   what is known of each library, as C data, included by runtime.c
  *
  * Names start with gpustub1_: the 1 is the version of this interface. */
-#ifndef GPUSTUB_RT_H
-#define GPUSTUB_RT_H
+#ifndef GPUSTUB_SHARED_H
+#define GPUSTUB_SHARED_H
 
 #include <stddef.h>
 #include <stdint.h>

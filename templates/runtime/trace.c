@@ -1,4 +1,4 @@
-/* debug.c: GPUSTUB_TRACE and GPUSTUB_FAIL. With either set no slot is bound, so that every call
+/* trace.c: GPUSTUB_TRACE and GPUSTUB_FAIL. With either set no slot is bound, so that every call
  * passes through gpustub1_enter; with neither, calls are what they always are. */
 #include "internal.h"
 

@@ -1,4 +1,4 @@
-/* find.c: which file a library is taken from. */
+/* search.c: which file a library is taken from. */
 #include "internal.h"
 
 #include <dlfcn.h>
