@@ -1,5 +1,5 @@
 /* runtime.c: the run time as one translation unit, so that building it is one compiler call. */
-#define GPUSTUB1_ONE_UNIT
+#define SINGLE_UNIT
 #include "format.c"
 #include "image.c"
 #include "search_dirs.c"

@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int gpustub1_mode;            /* atomic */
-static const char *gpustub1_failing; /* GPUSTUB_FAIL as it was at the first call, or NULL */
+static int decided_trace_mode;    /* atomic */
+static const char *failure_rules; /* GPUSTUB_FAIL as it was at the first call, or NULL */
 
 /* ---- GPUSTUB_FAIL: name[:n]=code, separated by commas ------------------------------------------ */
 
-struct gpustub1_failure {
+struct failure_rule {
     const char *name;
     size_t name_length;
     unsigned long nth; /* 0: every call */
@@ -21,7 +21,7 @@ struct gpustub1_failure {
 };
 
 /* Reads the next rule; 0 at the end or at what is no rule. */
-static int gpustub1_next_failure(const char **text, struct gpustub1_failure *rule)
+static int parse_failure_rule(const char **text, struct failure_rule *rule)
 {
     char *end;
     while (**text == ',' || **text == ' ')
@@ -44,59 +44,58 @@ static int gpustub1_next_failure(const char **text, struct gpustub1_failure *rul
     return *end == ',' || *end == ' ' || !*end;
 }
 
-static void gpustub1_check_failures(void)
+static void check_failure_rules(void)
 {
-    const char *text = gpustub1_failing;
-    struct gpustub1_failure rule;
-    struct gpustub1_text line = {NULL, 0, 0};
-    while (gpustub1_next_failure(&text, &rule)) {
+    const char *text = failure_rules;
+    struct failure_rule rule;
+    struct text line = {NULL, 0, 0};
+    while (parse_failure_rule(&text, &rule)) {
     }
     if (!*text)
         return;
-    gpustub1_append(&line, "gpustub: GPUSTUB_FAIL is name[:n]=code, separated by commas; ignored from here on: ");
-    gpustub1_append(&line, text);
-    gpustub1_append(&line, "\n");
-    gpustub1_write(line.data, line.length);
+    append(&line,
+           "gpustub: GPUSTUB_FAIL is name[:n]=code, separated by commas; ignored from here on: ");
+    append(&line, text);
+    append(&line, "\n");
+    write_stderr(line.data, line.length);
     free(line.data);
 }
 
 /* ---- deciding ------------------------------------------------------------------------------------ */
 
 /* How calls are watched: decided at the first one, before anything is bound. */
-enum gpustub1_watching gpustub1_watching(void)
+enum trace_mode trace_mode(void)
 {
-    int mode = GPUSTUB1_LOAD(&gpustub1_mode);
-    if (mode != GPUSTUB1_UNDECIDED)
-        return (enum gpustub1_watching)mode;
-    const char *trace = gpustub1_env("GPUSTUB_TRACE"), *fail = gpustub1_env("GPUSTUB_FAIL");
-    int decided = trace && strcmp(trace, "0") ? GPUSTUB1_TRACING
-                  : fail                       ? GPUSTUB1_FAILING
-                                               : GPUSTUB1_OFF;
-    char *copy = fail ? gpustub1_copy(fail) : NULL;
+    int mode = LOAD_ACQUIRE(&decided_trace_mode);
+    if (mode != TRACE_UNDECIDED)
+        return (enum trace_mode)mode;
+    const char *trace = read_env("GPUSTUB_TRACE"), *fail = read_env("GPUSTUB_FAIL");
+    int decided = trace && strcmp(trace, "0") ? TRACE_CALLS : fail ? TRACE_FAILING : TRACE_OFF;
+    char *copy = fail ? copy_string(fail) : NULL;
     const char *none = NULL;
     /* The text before the mode: who sees the mode sees the text. */
-    if (copy && !__atomic_compare_exchange_n(&gpustub1_failing, &none, copy, 0, __ATOMIC_ACQ_REL,
+    if (copy && !__atomic_compare_exchange_n(&failure_rules, &none, copy, 0, __ATOMIC_ACQ_REL,
                                              __ATOMIC_ACQUIRE)) {
         free(copy);
         copy = NULL;
     }
-    if (__atomic_compare_exchange_n(&gpustub1_mode, &mode, decided, 0, __ATOMIC_ACQ_REL,
+    if (__atomic_compare_exchange_n(&decided_trace_mode, &mode, decided, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
-        if (gpustub1_failing)
-            gpustub1_check_failures();
+        if (failure_rules)
+            check_failure_rules();
         mode = decided;
     }
-    return (enum gpustub1_watching)mode;
+    return (enum trace_mode)mode;
 }
 
-static int gpustub1_is_tracing(void)
+static int is_tracing(void)
 {
-    return GPUSTUB1_LOAD(&gpustub1_mode) == GPUSTUB1_TRACING;
+    return LOAD_ACQUIRE(&decided_trace_mode) == TRACE_CALLS;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------- */
 
-static void gpustub1_append_hex(struct gpustub1_text *text, uintptr_t value)
+static void append_hex(struct text *text, uintptr_t value)
 {
     char digits[2 + 2 * sizeof value + 1], *start = digits + sizeof digits - 1;
     *start = 0;
@@ -105,49 +104,48 @@ static void gpustub1_append_hex(struct gpustub1_text *text, uintptr_t value)
     while (value /= 16);
     *--start = 'x';
     *--start = '0';
-    gpustub1_append(text, start);
+    append(text, start);
 }
 
-static void gpustub1_start_line(struct gpustub1_text *line, const struct gpustub1_slot *slot)
+static void start_line(struct text *line, const struct slot *slot)
 {
-    gpustub1_append(line, "gpustub: ");
+    append(line, "gpustub: ");
 #ifdef SYS_gettid
-    gpustub1_append_number(line, (long)syscall(SYS_gettid));
+    append_number(line, (long)syscall(SYS_gettid));
 #else
-    gpustub1_append_number(line, (long)getpid());
+    append_number(line, (long)getpid());
 #endif
-    gpustub1_append(line, " ");
-    gpustub1_append(line, gpustub1_slot_name(slot));
+    append(line, " ");
+    append(line, slot_name(slot));
 }
 
-static void gpustub1_end_line(struct gpustub1_text *line)
+static void end_line(struct text *line)
 {
-    gpustub1_append(line, "\n");
+    append(line, "\n");
     if (line->data)
-        gpustub1_write(line->data, line->length);
+        write_stderr(line->data, line->length);
     free(line->data);
 }
 
-static void gpustub1_trace_result(const struct gpustub1_slot *slot, const struct gpustub1_spec *spec,
-                                  uintptr_t result)
+static void trace_result(const struct slot *slot, const struct spec *spec, uintptr_t result)
 {
-    struct gpustub1_text line = {NULL, 0, 0};
-    gpustub1_start_line(&line, slot);
-    gpustub1_append(&line, " = ");
-    if (spec->returns == GPUSTUB1_STATUS || spec->returns == GPUSTUB1_VALUE)
-        gpustub1_append_number(&line, (int32_t)(uint32_t)result);
+    struct text line = {NULL, 0, 0};
+    start_line(&line, slot);
+    append(&line, " = ");
+    if (spec->returns == RETURNS_STATUS || spec->returns == RETURNS_VALUE)
+        append_number(&line, (int32_t)(uint32_t)result);
     else
-        gpustub1_append_hex(&line, result);
-    gpustub1_end_line(&line);
+        append_hex(&line, result);
+    end_line(&line);
 }
 
 /* ---- one call -------------------------------------------------------------------------------------- */
 
 /* Adds a call to its function's count, which it returns. */
-static uint32_t gpustub1_count(int index, const struct gpustub1_slot *slot)
+static uint32_t count_call(int index, const struct slot *slot)
 {
-    const struct gpustub1_library *library = gpustub1_library(index);
-    uint32_t **place = &gpustub1_state(index)->counts, *counts = GPUSTUB1_LOAD(place);
+    const struct library *library = get_library(index);
+    uint32_t **place = &get_state(index)->counts, *counts = LOAD_ACQUIRE(place);
     if (slot < library->first || slot >= library->last)
         return 0;
     if (!counts) {
@@ -162,23 +160,22 @@ static uint32_t gpustub1_count(int index, const struct gpustub1_slot *slot)
 }
 
 /* Notes a call; whether it is to fail, and with which code. */
-int gpustub1_watch(int index, const struct gpustub1_slot *slot, const struct gpustub1_frame *frame,
-                   int32_t *code)
+int observe_call(int index, const struct slot *slot, const struct frame *frame, int32_t *code)
 {
-    const char *name = gpustub1_slot_name(slot), *text = gpustub1_failing;
-    uint32_t count = gpustub1_count(index, slot);
-    struct gpustub1_failure rule;
-    if (gpustub1_is_tracing()) {
-        struct gpustub1_text line = {NULL, 0, 0};
-        gpustub1_start_line(&line, slot);
-        for (int i = 0; i < GPUSTUB1_REGS; i++) {
-            gpustub1_append(&line, i ? ", " : "(");
-            gpustub1_append_hex(&line, frame->reg[i]);
+    const char *name = slot_name(slot), *text = failure_rules;
+    uint32_t count = count_call(index, slot);
+    struct failure_rule rule;
+    if (is_tracing()) {
+        struct text line = {NULL, 0, 0};
+        start_line(&line, slot);
+        for (int i = 0; i < REGISTER_ARGS; i++) {
+            append(&line, i ? ", " : "(");
+            append_hex(&line, frame->reg[i]);
         }
-        gpustub1_append(&line, ")");
-        gpustub1_end_line(&line);
+        append(&line, ")");
+        end_line(&line);
     }
-    while (text && gpustub1_next_failure(&text, &rule))
+    while (text && parse_failure_rule(&text, &rule))
         if (strlen(name) == rule.name_length && !memcmp(name, rule.name, rule.name_length) &&
             (!rule.nth || rule.nth == count)) {
             *code = (int32_t)rule.code;
@@ -188,42 +185,41 @@ int gpustub1_watch(int index, const struct gpustub1_slot *slot, const struct gpu
 }
 
 /* A call that was answered in the library's place. */
-void gpustub1_answered(const struct gpustub1_slot *slot, const struct gpustub1_spec *spec,
-                       uintptr_t result)
+void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result)
 {
-    if (spec->returns != GPUSTUB1_VOID && spec->returns != GPUSTUB1_STRUCT)
-        gpustub1_trace_result(slot, spec, result);
+    if (spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
+        trace_result(slot, spec, result);
 }
 
-void gpustub1_returned(const struct gpustub1_frame *frame, uintptr_t result)
+void gpustub1_returned(const struct frame *frame, uintptr_t result)
 {
-    const struct gpustub1_slot *slot;
+    const struct slot *slot;
     int error = errno;
     memcpy(&slot, &frame->observe, sizeof slot);
-    const struct gpustub1_library *library = gpustub1_library(gpustub1_slot_info(slot)->library);
-    gpustub1_trace_result(slot, gpustub1_slot_spec(slot, library), result);
+    const struct library *library = get_library(slot_info(slot)->library);
+    trace_result(slot, slot_spec(slot, library), result);
     errno = error;
 }
 
 /* At exit: how often each function was called. */
-void gpustub1_count_calls(void)
+void report_call_counts(void)
 {
-    struct gpustub1_text text = {NULL, 0, 0};
-    if (!gpustub1_is_tracing())
+    struct text text = {NULL, 0, 0};
+    if (!is_tracing())
         return;
-    for (int i = 0; i < gpustub1_library_count(); i++) {
-        const struct gpustub1_library *library = gpustub1_library(i);
-        const uint32_t *counts = GPUSTUB1_LOAD(&gpustub1_state(i)->counts);
-        for (const struct gpustub1_slot *slot = library->first; counts && slot < library->last; slot++)
+    for (int i = 0; i < library_count(); i++) {
+        const struct library *library = get_library(i);
+        const uint32_t *counts = LOAD_ACQUIRE(&get_state(i)->counts);
+        for (const struct slot *slot = library->first; counts && slot < library->last; slot++)
             if (counts[slot - library->first]) {
-                gpustub1_append(&text, "gpustub: called ");
-                gpustub1_append_number(&text, counts[slot - library->first]);
-                gpustub1_append(&text, counts[slot - library->first] == 1 ? " time " : " times ");
-                gpustub1_append(&text, gpustub1_slot_name(slot));
-                gpustub1_append(&text, "\n");
+                append(&text, "gpustub: called ");
+                append_number(&text, counts[slot - library->first]);
+                append(&text, counts[slot - library->first] == 1 ? " time " : " times ");
+                append(&text, slot_name(slot));
+                append(&text, "\n");
             }
     }
     if (text.data)
-        gpustub1_write(text.data, text.length);
+        write_stderr(text.data, text.length);
     free(text.data);
 }

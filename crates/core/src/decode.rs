@@ -4,6 +4,8 @@
 mod document;
 mod shared;
 
+pub(crate) use shared::{LAST_ARGUMENT, MOST_BYTES};
+
 use std::ops::{Range, RangeInclusive};
 
 use crate::diag::{

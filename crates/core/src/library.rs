@@ -3,6 +3,8 @@
 
 mod parse;
 
+pub(crate) use parse::{LONGEST_PREFIX, MOST_HOOK_ARGS};
+
 use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;

@@ -236,7 +236,7 @@ pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
     let mut command = Command::new("cc");
     command.args(flags).arg("-I");
     command.arg(repository().join("templates/runtime"));
-    command.arg(repository().join("tests/programs/told.c"));
+    command.arg(repository().join("tests/programs/toolkit-version.c"));
     succeed(command.arg("-o").arg(&reader))?;
     Ok(reader)
 }

@@ -8,10 +8,10 @@ use crate::library::{LoadName, Out, OutKind};
 use crate::manifest::Spanned;
 
 /// Far more arguments than any function of these libraries has.
-const LAST_ARGUMENT: i64 = 63;
+pub(crate) const LAST_ARGUMENT: i64 = 63;
 
-/// What `struct gpustub1_out` can say.
-const MOST_BYTES: i64 = u16::MAX as i64;
+/// Most bytes that `struct out_param` can name.
+pub(crate) const MOST_BYTES: i64 = u16::MAX as i64;
 
 impl Decoder<'_> {
     /// Load names by system; `element` reads one.

@@ -67,11 +67,11 @@ const HOOKS: [(&str, HookKind); 5] = [
     ("identity", HookKind::Identity),
 ];
 
-/// What the run time looks for in a file (`runtime/toolkit_version.c`).
-const LONGEST_PREFIX: usize = 64;
+/// Longest prefix that the run time searches a file for (`MAX_PREFIX_LENGTH` of `runtime/shared.h`).
+pub(crate) const LONGEST_PREFIX: usize = 64;
 
-/// What the run time keeps of a call (`runtime/hook.c`).
-const MOST_HOOK_ARGS: i64 = 12;
+/// Number of arguments that the run time keeps of a hook (`MAX_HOOK_ARGS` of `runtime/shared.h`).
+pub(crate) const MOST_HOOK_ARGS: i64 = 12;
 
 /// The largest struct that a stub may have to fill with zeros.
 const LARGEST_STRUCT: i64 = 65_536;
