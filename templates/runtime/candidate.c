@@ -1,4 +1,4 @@
-/* candidate.c: one candidate of the search: whether it is loaded, and whether it is taken. */
+/* candidate.c: one candidate of a search: whether it is loaded, and whether it is the library. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -7,65 +7,150 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Notes a candidate that was not taken. Takes both strings over. `why` NULL: not there. */
-void note(struct search *search, char *what, char *why)
+/* The toolkit major that the candidate's load name has; 0: none, or the name does not tell. */
+int32_t named_toolkit(const struct search *search, const struct candidate *candidate)
 {
-    struct result *result = search->result;
-    for (int i = 0; what && i < result->tries_len; i++) { /* each thing once */
-        const struct candidate *said = &result->tries[i];
-        if (!strcmp(said->what, what) &&
-            (why ? said->why && !strcmp(said->why, why) : !said->why)) {
-            free(what);
-            free(why);
-            return;
-        }
-    }
-    if (what && result->tries_len == result->tries_cap) {
-        int capacity = result->tries_cap ? result->tries_cap * 2 : 16;
-        struct candidate *tries = realloc(result->tries, (size_t)capacity * sizeof *tries);
-        if (tries) {
-            result->tries = tries;
-            result->tries_cap = capacity;
-        }
-    }
-    if (!what || result->tries_len == result->tries_cap) {
-        free(what);
-        free(why);
-        return;
-    }
-    result->tries[result->tries_len].what = what;
-    result->tries[result->tries_len++].why = why;
+    return search->library->independent_major ? 0 : candidate->major;
 }
 
-void discard_result(struct result *result)
+/* ---- paths ------------------------------------------------------------------------------------- */
+
+/* The file of a candidate as new text; NULL if it has none, or if memory is short. */
+static char *candidate_path(const struct candidate *candidate)
 {
-    if (!result)
-        return;
-    for (int i = 0; i < result->tries_len; i++) {
-        free(result->tries[i].what);
-        free(result->tries[i].why);
-    }
-    free(result->tries);
-    free(result->path);
-    free(result->found_by);
-    free(result->reason);
-    free(result->root);
-    free(result); /* the handle stays open: a library once loaded is never closed */
+    if (candidate->file)
+        return copy_string(candidate->file);
+    return candidate->directory ? join(candidate->directory, "/", candidate->name) : NULL;
 }
 
-int same_file(const char *a, const char *b)
+static int has_path(const struct candidate *candidate, const char *path)
+{
+    size_t length;
+    if (candidate->file)
+        return !strcmp(candidate->file, path);
+    if (!candidate->directory)
+        return 0;
+    length = strlen(candidate->directory);
+    return !strncmp(path, candidate->directory, length) && path[length] == '/' &&
+           !strcmp(path + length + 1, candidate->name);
+}
+
+static int same_path(const struct candidate *a, const struct candidate *b)
+{
+    if (a->file || b->file)
+        return a->file ? has_path(b, a->file) : has_path(a, b->file);
+    return !a->directory == !b->directory && a->kind != CANDIDATE_HANDLE &&
+           !strcmp(a->name, b->name) && (!a->directory || !strcmp(a->directory, b->directory));
+}
+
+static int same_file(const char *a, const char *b)
 {
     struct stat x, y;
     return !strcmp(a, b) ||
            (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
-static int preload_file(void *context, const char *path)
+/* ---- fates ------------------------------------------------------------------------------------- */
+
+/* Whether reports name the candidate. */
+int is_reported(const struct candidate *candidate)
 {
-    (void)context;
-    (void)dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    return candidate->status == CANDIDATE_NOT_FOUND || candidate->status == CANDIDATE_REJECTED;
+}
+
+/* The candidate as reports name it. */
+void append_candidate(struct text *text, const struct candidate *candidate)
+{
+    if (candidate->file) {
+        append(text, candidate->file);
+    } else if (candidate->directory) {
+        append(text, candidate->directory);
+        append(text, "/");
+        append(text, candidate->name);
+    } else if (candidate->kind == CANDIDATE_LOADER) {
+        append(text, candidate->name);
+        append(text, ", by the loader's search");
+    } else {
+        append(text, candidate->found_by);
+    }
+}
+
+/* Notes why a candidate is not the library. Takes the reason over; NULL: there is no such file. What
+ * an earlier candidate with the same file says already is not said again. */
+void reject_candidate(struct search *search, struct candidate *candidate, char *reason)
+{
+    for (const struct candidate *other = search->result->candidates; other < candidate; other++)
+        if (is_reported(other) && !other->reason == !reason &&
+            (!reason || !strcmp(other->reason, reason)) && same_path(other, candidate)) {
+            free(reason);
+            candidate->status = CANDIDATE_UNTRIED;
+            return;
+        }
+    candidate->status = reason ? CANDIDATE_REJECTED : CANDIDATE_NOT_FOUND;
+    candidate->reason = reason;
+}
+
+/* Why a candidate does not have its turn, as new text. */
+static char *late_reason(const struct search *search, const struct candidate *candidate)
+{
+    struct text why = {NULL, 0, 0};
+    int32_t major = named_toolkit(search, candidate);
+    if (search->toolkit && major && major != search->toolkit->major) {
+        append(&why, search->toolkit->claimed_by);
+        append(&why, " settled for major ");
+        append_number(&why, search->toolkit->major);
+    } else if (search->driver && major > search->driver / 1000) {
+        append(&why, "newer than the driver supports (");
+        append_version(&why, search->driver);
+        append(&why, ")");
+    } else {
+        append(&why, search->result->path ? search->result->path : "another");
+        append(&why, " comes first");
+    }
+    return why.data;
+}
+
+static int is_path_reported(const struct search *search, const char *path)
+{
+    for (int i = 0; i < search->result->candidates_len; i++)
+        if (is_reported(&search->result->candidates[i]) &&
+            has_path(&search->result->candidates[i], path))
+            return 1;
     return 0;
 }
+
+/* Notes a file that exists and is not tried, unless it is the library itself or was tried before.
+ * `reason` NULL: it comes too late. */
+void skip_candidate(struct search *search, struct candidate *candidate, const char *reason)
+{
+    const struct result *result = search->result;
+    struct stat status;
+    char *file = candidate_path(candidate);
+    candidate->status = CANDIDATE_UNTRIED;
+    if (file && !stat(file, &status) && !is_path_reported(search, file) &&
+        !(result->path && same_file(file, result->path)))
+        reject_candidate(search, candidate,
+                         reason ? copy_string(reason) : late_reason(search, candidate));
+    free(file);
+}
+
+void discard_result(struct result *result)
+{
+    if (!result)
+        return;
+    for (int i = 0; i < result->candidates_len; i++) {
+        free(result->candidates[i].reason);
+        free(result->candidates[i].file);
+    }
+    free(result->candidates);
+    free_search_dirs(&result->dirs);
+    free(result->path);
+    free(result->reason);
+    free(result->root);
+    free(result); /* the handle stays open: a library once loaded is never closed */
+}
+
+/* ---- a loaded library -------------------------------------------------------------------------- */
 
 /* Loads the files that the library will ask for by a name that the loader cannot find from here
  * (NVRTC 13.0 has no run path, and opens its builtins when it first compiles). */
@@ -79,11 +164,15 @@ static void preload_siblings(const struct library *library, const char *path, in
         directory[slash - path] = 0;
     for (const char *const *prefix = library->preload; directory && *prefix; prefix++) {
         struct text name = {NULL, 0, 0};
+        char *paths[MAX_FILES];
         append(&name, *prefix);
         if (major)
             append_number(&name, major);
-        if (name.data)
-            each_file(directory, name.data, preload_file, NULL);
+        size_t count = name.data ? list_files(directory, name.data, paths) : 0;
+        for (size_t i = 0; i < count; i++) {
+            (void)dlopen(paths[i], RTLD_LAZY | RTLD_LOCAL);
+            free(paths[i]);
+        }
         free(name.data);
     }
     free(directory);
@@ -125,16 +214,6 @@ static int accepts_major(const struct library *library, int32_t major)
     return !any || !major || (major > library->newest_major && newest_accepted);
 }
 
-/* Whether a file is passed over, with a note, before it is loaded: once it is, a stub with the
- * driver's soname would be what all others in the process find. */
-int passes_over_impostor(struct search *search, const char *file)
-{
-    const char *why = impostor_reason(search->library, file);
-    if (why)
-        note(search, copy_string(file), copy_string(why));
-    return why != NULL;
-}
-
 static void append_unaccepted(struct text *why, int32_t major)
 {
     append(why, "major ");
@@ -157,7 +236,7 @@ static void append_other_toolkit(struct text *why, const struct search *search, 
 /* Why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
  * may be; 0: unknown. */
 static char *find_objection(struct search *search, void *handle, int32_t major, int32_t toolkit,
-                       int32_t version)
+                            int32_t version)
 {
     const struct library *library = search->library;
     struct text why = {NULL, 0, 0};
@@ -182,60 +261,77 @@ static char *find_objection(struct search *search, void *handle, int32_t major, 
     return why.data;
 }
 
-/* Takes a loaded library if nothing speaks against it.
- * `file`: what was loaded, if we chose it by its path. */
-int accept_library(struct search *search, void *handle, const char *file, const char *root,
-                   const char *found)
+/* Makes a loaded library the result, if nothing speaks against it. */
+void accept_library(struct search *search, struct candidate *candidate, void *handle)
 {
     struct result *result = search->result;
+    const struct library *library = search->library;
+    int chosen_by_path = candidate->kind != CANDIDATE_LOADER && candidate->kind != CANDIDATE_HANDLE;
     char *path;
     int32_t major;
     int32_t toolkit = 0, version = 0;
     const char *impostor = NULL;
     char *objection;
-    if (!inspect_handle(handle, search->library, &path, &major)) {
+    if (!inspect_handle(handle, library, &path, &major)) {
         objection = copy_string("the stubs themselves, not the library");
-    } else if (!file && !result->forced && /* the loader's choice */
-               (impostor = impostor_reason(search->library, path))) {
+    } else if (!chosen_by_path && !result->forced && /* the loader's choice */
+               (impostor = impostor_reason(library, path))) {
         objection = copy_string(impostor);
     } else {
-        version = query_version(search->library, handle);
-        int is_told = search->library->version_probes->prefix != NULL,
-            own = search->library->independent_major;
-        toolkit = is_told && path ? toolkit_major(search->library, path) : 0;
+        version = query_version(library, handle);
+        int is_told = library->version_probes->prefix != NULL, own = library->independent_major;
+        toolkit = is_told && path ? toolkit_major(library, path) : 0;
         if (is_told && !own) { /* then neither soname nor load name tells it */
             major = toolkit;
         } else {
             if (!major)
                 major = version / 1000;
-            if (!major && search->name && !result->forced)
-                major = search->name->major;
+            if (!major && !result->forced)
+                major = candidate->major;
         }
         if (!own)
             toolkit = major;
         objection = find_objection(search, handle, major, toolkit,
-                              version || !major ? version : major * 1000 + 990);
+                                   version || !major ? version : major * 1000 + 990);
     }
     if (objection) { /* `path` is another one, where the file was in the process already */
-        note(search, copy_string(file ? file : path ? path : found), objection);
-        free(path);
-        return 0;
+        if (!chosen_by_path)
+            candidate->file = path;
+        else
+            free(path);
+        reject_candidate(search, candidate, objection);
+        return;
     }
-    if (!path && file)
-        path = copy_string(file);
-    preload_siblings(search->library, path, major);
+    if (!path && chosen_by_path)
+        path = candidate_path(candidate);
+    preload_siblings(library, path, major);
+    candidate->status = CANDIDATE_CHOSEN;
     result->handle = handle;
     result->path = path;
-    result->found_by = copy_string(found);
-    result->root = root ? copy_string(root) : toolkit_root_of(search->library, path);
+    result->found_by = candidate->found_by;
+    result->root =
+        candidate->root_length ? copy_string(candidate->directory) : toolkit_root_of(library, path);
+    if (candidate->root_length && result->root)
+        result->root[candidate->root_length] = 0;
     result->exact = version != 0;
     result->major = major;
     result->toolkit = toolkit;
     result->version = version ? version : major * 1000;
-    return 1;
 }
 
-/* The loader's message without the name that it starts with. */
+/* ---- a file ------------------------------------------------------------------------------------ */
+
+/* Whether a file is rejected before it is loaded: once it is, a stub with the driver's soname would
+ * be what all others in the process find. */
+static int reject_impostor(struct search *search, struct candidate *candidate, const char *file)
+{
+    const char *why = impostor_reason(search->library, file);
+    if (why)
+        reject_candidate(search, candidate, copy_string(why));
+    return why != NULL;
+}
+
+/* The loader's message without the name that it starts with; NULL: there is no such file. */
 static char *loader_message(const char *name)
 {
     const char *message = dlerror();
@@ -252,20 +348,21 @@ static char *loader_message(const char *name)
 }
 
 /* Whether a file that shares its name with another toolkit's is that one. It has its own turn, if
- * there is one of its major. */
-static int is_of_other_major(struct search *search, const char *file)
+ * there is a load name of its major. */
+static int is_of_other_major(struct search *search, struct candidate *candidate, const char *file)
 {
     const struct library *library = search->library;
     const struct load_name *name = library->load_names;
-    int32_t major = search->name ? search->name->major : 0, told;
+    int32_t major = candidate->major, told;
     struct text why = {NULL, 0, 0};
     if (search->result->forced || !library->version_probes->prefix ||
         (!major && !library->independent_major) || !(told = toolkit_major(library, file)))
         return 0;
     if (library->independent_major) {
-        if (!search->toolkit) { /* what the driver does not support comes last */
-            int waits = !search->last && search->driver && told > search->driver / 1000;
-            search->newer |= waits;
+        if (!search->toolkit) { /* newer than the driver supports: comes last */
+            int waits = candidate->may_wait && search->driver && told > search->driver / 1000;
+            if (waits)
+                candidate->status = CANDIDATE_DEFERRED;
             return waits;
         }
         if (told == search->toolkit->major)
@@ -280,24 +377,47 @@ static int is_of_other_major(struct search *search, const char *file)
             return 1;
         append_unaccepted(&why, told);
     }
-    note(search, copy_string(file), why.data);
+    reject_candidate(search, candidate, why.data);
     return 1;
 }
 
-/* Tries a file (absolute) or a name for the loader to search. */
-int open_candidate(struct search *search, const char *file, const char *root, const char *found)
+/* Loads a file, or the name for which the loader searches, and makes it the result if it is the
+ * library. */
+void open_candidate(struct search *search, struct candidate *candidate)
 {
-    void *handle;
-    if (file[0] == '/' && (passes_over_impostor(search, file) || is_of_other_major(search, file)))
-        return 0;
-    handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-    if (handle)
-        return accept_library(search, handle, file[0] == '/' ? file : NULL, root, found);
-    char *why = loader_message(file);
+    int by_loader = candidate->kind == CANDIDATE_LOADER;
+    char *path = candidate_path(candidate);
+    const char *file = by_loader ? candidate->name : path;
     struct stat status;
-    if (!why && file[0] == '/' && !stat(file, &status)) /* glibc's words for that are the same */
-        why = copy_string("a library for another processor");
-    note(search, file[0] == '/' ? copy_string(file) : join(file, ", by the loader's search", ""),
-         why);
-    return 0;
+    candidate->status = CANDIDATE_UNTRIED;
+    if (!file)
+        return;
+    if (candidate->directory && stat(file, &status)) {
+        reject_candidate(search, candidate, NULL);
+    } else if (by_loader || (!reject_impostor(search, candidate, file) &&
+                             !is_of_other_major(search, candidate, file))) {
+        void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+        if (handle) {
+            accept_library(search, candidate, handle);
+        } else {
+            char *why = loader_message(file);
+            if (!why && !by_loader &&
+                !stat(file, &status)) /* glibc's words for that are the same */
+                why = copy_string("a library for another processor");
+            reject_candidate(search, candidate, why);
+        }
+    }
+    free(path);
+}
+
+/* Makes an image that is in the process the result, if it is the library. */
+void open_loaded(struct search *search, struct candidate *candidate)
+{
+    void *handle = dlopen(candidate->file, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return;
+    if (search->result->handle)
+        reject_candidate(search, candidate, late_reason(search, candidate));
+    else if (!reject_impostor(search, candidate, candidate->file))
+        accept_library(search, candidate, handle);
 }

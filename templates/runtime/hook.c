@@ -146,7 +146,7 @@ static void replay_hook(const struct hook_record *record, const struct library *
     memcpy(&function, &target, sizeof function);
     /* More arguments than a function has are not looked at, in both calling conventions. */
     returned = function(opens ? a[0] : handle, a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
-                      a[10], a[11]);
+                        a[10], a[11]);
     if (opens) {
         memcpy(&target, &returned, sizeof target);
         STORE_RELEASE(&module->real, target);

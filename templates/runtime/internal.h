@@ -36,26 +36,69 @@ struct text {
     size_t length, capacity;
 };
 
-/* A candidate of the search, and its fate. */
+/* A directory of a search. */
+enum dir_kind {
+    DIR_SEARCHED,
+    DIR_LOADER,   /* no directory: the loader searches for the name itself */
+    DIR_OF_LOADER /* one of the loader's directories */
+};
+struct search_dir {
+    char *path;         /* absolute; NULL: DIR_LOADER */
+    size_t root_length; /* the site-packages directory or toolkit root that starts path; 0: none */
+    const char *found_by; /* how the directory was found: a variable, "search-dirs", ... */
+    enum dir_kind kind;
+};
+struct search_dirs {
+    struct search_dir *data;
+    int length, capacity;
+    int is_cut;         /* memory was short: some are missing */
+    const char *except; /* while the list is made: this root has had its turn, or NULL */
+};
+
+/* A file that may be the library, and its fate: what the search goes through, and what reports show. */
+enum candidate_kind {
+    CANDIDATE_FILE,
+    CANDIDATE_LOADER,     /* the loader searches for the name itself */
+    CANDIDATE_LOADER_DIR, /* a file in one of the loader's directories, after its search */
+    CANDIDATE_LOADED,     /* in the process already */
+    CANDIDATE_HANDLE      /* a handle of the program's own */
+};
+enum candidate_status {
+    CANDIDATE_UNTRIED,  /* or there is nothing to say of it */
+    CANDIDATE_DEFERRED, /* newer than the driver supports: has a second turn */
+    CANDIDATE_NOT_FOUND,
+    CANDIDATE_REJECTED,
+    CANDIDATE_CHOSEN
+};
 struct candidate {
-    char *what; /* file, or load name and place */
-    char *why;  /* why not */
+    const char *name;      /* load name; NULL: none */
+    const char *directory; /* of the search's directories; NULL: `file`, or the loader's search */
+    const char *found_by;
+    char *reason;       /* CANDIDATE_REJECTED: why */
+    char *file;         /* absolute path, where no name in a directory gives it; else NULL */
+    size_t root_length; /* as in struct search_dir */
+    int32_t major;      /* of the load name; 0: none */
+    enum candidate_kind kind;
+    enum candidate_status status;
+    uint8_t is_excluded; /* of a major that the family has not settled for: never tried */
+    uint8_t may_wait;    /* deferred if newer than the driver supports */
 };
 
 /* The result of a search. Unchanged after publication, except for the fields marked. */
 struct result {
     void *handle; /* NULL: unavailable */
     char *path;   /* as the loader names it */
-    char *found_by;
+    const char *found_by;
     char *reason;    /* why unavailable; NULL if available */
-    char *root;      /* the site-packages directory or toolkit root that it lies in, or NULL */
+    char *root;      /* the site-packages directory or toolkit root that it is in, or NULL */
     int32_t major;   /* that of its name: the toolkit's or the library's own; 0: unknown */
     int32_t toolkit; /* the toolkit's; 0: unknown */
     int32_t version; /* 1000 * major + 10 * minor; 0: unknown */
     int exact;       /* whether the minor part of version is known */
     int forced;      /* by an override variable or a handle of the program's own */
-    struct candidate *tries;
-    int tries_len, tries_cap;
+    struct candidate *candidates; /* in the order of the search */
+    int candidates_len, candidates_cap;
+    struct search_dirs dirs;     /* what the candidates point to */
     int bound, refused, missing; /* atomic; set by binding, always to the same values */
     int renamed;                 /* atomic: number of those bound under another name */
     int adapted;                 /* atomic: number of those bound through an adapter thunk */
@@ -144,15 +187,15 @@ INTERNAL int is_secure(void);
 INTERNAL const char *read_env(const char *name);
 
 /* search_dirs.c */
-typedef int dir_callback(void *context, const char *directory, const char *root, const char *found);
-/* Calls back with each place in S3's order (directory NULL: the loader's own search) until the
- * callback returns non-zero, and returns that. */
-INTERNAL int each_dir(const struct library *library, const char *root, dir_callback *callback,
-                      void *context);
-INTERNAL int each_file(const char *directory, const char *prefix,
-                       int (*callback)(void *context, const char *path), void *context);
+enum { MAX_FILES = 64 }; /* of one pattern in one directory */
+INTERNAL size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES]);
 INTERNAL const char *impostor_reason(const struct library *library, const char *path);
 INTERNAL char *toolkit_root_of(const struct library *library, const char *path);
+INTERNAL void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
+                             const char *found_by);
+INTERNAL void list_search_dirs(struct search_dirs *dirs, const struct library *library,
+                               const char *root);
+INTERNAL void free_search_dirs(struct search_dirs *dirs);
 
 /* toolkit_version.c */
 INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
@@ -164,19 +207,18 @@ struct search {
     struct result *result;
     const struct toolkit *toolkit; /* what the library's family settled for, or NULL */
     int32_t driver;                /* the driver's version; 0: no limit */
-    const struct load_name *name;  /* the name being looked for */
-    int settled;                   /* from now on only note what is passed over */
-    int last;                      /* what is newer than the driver has its turn */
-    int newer;                     /* a file waits for that */
+    int next;                      /* index of the candidate that has its turn */
+    int is_cut;                    /* memory was short: candidates are missing */
 };
-
-INTERNAL void note(struct search *search, char *what, char *why);
-INTERNAL int same_file(const char *a, const char *b);
-INTERNAL int passes_over_impostor(struct search *search, const char *file);
-INTERNAL int accept_library(struct search *search, void *handle, const char *file, const char *root,
-                            const char *found);
-INTERNAL int open_candidate(struct search *search, const char *file, const char *root,
-                            const char *found);
+INTERNAL int32_t named_toolkit(const struct search *search, const struct candidate *candidate);
+INTERNAL int is_reported(const struct candidate *candidate);
+INTERNAL void append_candidate(struct text *text, const struct candidate *candidate);
+INTERNAL void reject_candidate(struct search *search, struct candidate *candidate, char *reason);
+INTERNAL void skip_candidate(struct search *search, struct candidate *candidate,
+                             const char *reason);
+INTERNAL void accept_library(struct search *search, struct candidate *candidate, void *handle);
+INTERNAL void open_candidate(struct search *search, struct candidate *candidate);
+INTERNAL void open_loaded(struct search *search, struct candidate *candidate);
 INTERNAL void discard_result(struct result *result);
 
 /* search.c */

@@ -67,28 +67,31 @@ static void append_refusal(struct text *text, const struct library *library,
     }
 }
 
-/* The length of the place in what was tried: the directory of a file; 0: the loader's search. */
-static size_t directory_length(const char *what)
+/* The length of a candidate's directory, and its text; 0: the loader's search. */
+static size_t candidate_directory(const struct candidate *candidate, const char **directory)
 {
-    return what[0] == '/' ? (size_t)(strrchr(what, '/') - what) : 0;
+    const char *slash = candidate->file ? strrchr(candidate->file, '/') : NULL;
+    *directory = candidate->file ? candidate->file : candidate->directory;
+    return slash ? (size_t)(slash - candidate->file) : *directory ? strlen(*directory) : 0;
 }
 
-/* The places where no file of any name was, each once: names times places would fill a screen. */
+/* The directories with a file of no name, each once: names times directories would fill a screen. */
 static void append_missing_dirs(struct text *text, const struct result *result)
 {
     int count = 0;
-    for (int i = 0; i < result->tries_len; i++) {
-        const char *what = result->tries[i].what;
-        size_t length = directory_length(what);
-        int seen = result->tries[i].why != NULL;
+    for (int i = 0; i < result->candidates_len; i++) {
+        const char *directory, *other;
+        size_t length = candidate_directory(&result->candidates[i], &directory);
+        int seen = result->candidates[i].status != CANDIDATE_NOT_FOUND;
         for (int k = 0; k < i && !seen; k++)
-            seen = !result->tries[k].why && directory_length(result->tries[k].what) == length &&
-                   !strncmp(result->tries[k].what, what, length);
+            seen = result->candidates[k].status == CANDIDATE_NOT_FOUND &&
+                   candidate_directory(&result->candidates[k], &other) == length &&
+                   (!length || !strncmp(other, directory, length));
         if (seen)
             continue;
         append(text, count++ ? ", " : "\n  looked in: ");
         if (length)
-            append_bytes(text, what, length);
+            append_bytes(text, directory, length);
         else
             append(text, "the loader's search");
     }
@@ -137,14 +140,14 @@ static void append_text_report(struct text *text, const struct library *library,
         append(text, result->reason);
         append_missing_dirs(text, result);
     }
-    for (int i = 0; i < result->tries_len; i++) {
-        const struct candidate *candidate = &result->tries[i];
-        if (!candidate->why)
+    for (int i = 0; i < result->candidates_len; i++) {
+        const struct candidate *candidate = &result->candidates[i];
+        if (candidate->status != CANDIDATE_REJECTED || !candidate->reason)
             continue;
         append(text, result->handle ? "\n  passed over " : "\n  tried ");
-        append(text, candidate->what);
+        append_candidate(text, candidate);
         append(text, ": ");
-        append(text, candidate->why);
+        append(text, candidate->reason);
     }
     append(text, "\n");
 }
@@ -186,12 +189,18 @@ static void append_json_report(struct text *text, const struct library *library,
     append_json_number(text, "refused", LOAD_RELAXED(&result->refused));
     append_json_number(text, "absent", LOAD_RELAXED(&result->missing));
     append(text, ",\"tried\":[");
-    for (int i = 0; i < result->tries_len; i++) {
-        append(text, i ? ",{\"what\":" : "{\"what\":");
-        append_json(text, result->tries[i].what);
+    for (int i = 0, count = 0; i < result->candidates_len; i++) {
+        const struct candidate *candidate = &result->candidates[i];
+        struct text name = {NULL, 0, 0};
+        if (!is_reported(candidate))
+            continue;
+        append_candidate(&name, candidate);
+        append(text, count++ ? ",{\"what\":" : "{\"what\":");
+        append_json(text, name.data ? name.data : "");
         append(text, ",\"why\":");
-        append_json(text, result->tries[i].why ? result->tries[i].why : "no such file");
+        append_json(text, candidate->reason ? candidate->reason : "no such file");
         append(text, "}");
+        free(name.data);
     }
     append(text, "]}\n");
 }

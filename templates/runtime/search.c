@@ -1,4 +1,12 @@
-/* search.c: which file a library is taken from. */
+/* search.c: the candidates for a library as a list of values, and the loop that tries them.
+ *
+ * The list is made in stages, because a stage depends on what came of the one before: images that are
+ * in the process; names in every directory; names of majors that the driver does not support;
+ * unversioned names. It belongs to the result of one thread's search, grows by doubling, and is bounded
+ * by names times directories, which are bounded themselves. Candidates that no report shows are
+ * dropped at the end. No state is shared: several threads may search for one library at once, a child
+ * of a fork goes on with its copy, and a constructor of a candidate that calls a stub starts a search
+ * of its own. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -6,284 +14,331 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- all candidates ------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------- */
 
-/* The toolkit major that the current name stands for; 0: none, or the name does not tell. */
-static int32_t named_toolkit(const struct search *search)
+static void add_candidate(struct search *search, struct candidate candidate)
 {
-    return search->name && !search->library->independent_major ? search->name->major : 0;
-}
-
-/* Why this name is not looked for now, as new text; NULL if it is. */
-static char *skip_reason(struct search *search)
-{
-    struct text why = {NULL, 0, 0};
-    int32_t major = named_toolkit(search);
-    if (search->toolkit && major && major != search->toolkit->major) {
-        append(&why, search->toolkit->claimed_by);
-        append(&why, " settled for major ");
-        append_number(&why, search->toolkit->major);
-    } else if (search->driver && major > search->driver / 1000) {
-        append(&why, "newer than the driver supports (");
-        append_version(&why, search->driver);
-        append(&why, ")");
-    } else {
-        append(&why, search->result->path ? search->result->path : "another");
-        append(&why, " comes first");
-    }
-    return why.data;
-}
-
-static int is_noted(const struct result *result, const char *file)
-{
-    for (int i = 0; i < result->tries_len; i++)
-        if (!strcmp(result->tries[i].what, file))
-            return 1;
-    return 0;
-}
-
-/* Notes a file that is there but was passed over: by the loader, or because it comes too late. */
-static void pass_over(struct search *search, const char *directory, int by_loader)
-{
-    struct stat status;
-    char *file = join(directory, "/", search->name->name);
-    if (!file || stat(file, &status) || is_noted(search->result, file) ||
-        (search->result->path && same_file(file, search->result->path)))
-        free(file);
-    else if (by_loader)
-        note(search, file, copy_string("not what the loader's search came to"));
-    else
-        note(search, file, skip_reason(search));
-}
-
-static void try_file(struct search *search, const char *directory, const char *root,
-                     const char *found)
-{
-    char *file = join(directory, "/", search->name->name);
-    struct stat status;
-    if (file && stat(file, &status))
-        note(search, copy_string(file), NULL);
-    else if (file)
-        search->settled = open_candidate(search, file, root, found);
-    free(file);
-}
-
-enum visit { VISIT_LATE, VISIT_BY_LOADER, VISIT_TRY };
-
-/* Visits where the loader looks, since its search cannot be asked without loading. (ld.so.cache is not
- * among that; what it names lies in directories that most systems have in the list too. musl cannot
- * tell.) */
-static void at_loader(struct search *search, enum visit visit)
-{
-#if defined(__GLIBC__) || defined(__FreeBSD__)
-    Dl_serinfo size, *places = NULL;
-    void *program = dlopen(NULL, RTLD_LAZY);
-    if (program && !dlinfo(program, RTLD_DI_SERINFOSIZE, &size) &&
-        (places = calloc(1, size.dls_size))) {
-        places->dls_size = size.dls_size;
-        places->dls_cnt = size.dls_cnt;
-        if (dlinfo(program, RTLD_DI_SERINFO, places))
-            places->dls_cnt = 0;
-    }
-    for (unsigned i = 0; places && i < places->dls_cnt; i++) {
-        const char *directory = places->dls_serpath[i].dls_name;
-        if (directory[0] != '/')
-            continue;
-        if (visit == VISIT_TRY && !search->settled)
-            try_file(search, directory, NULL, "the loader's search");
-        else
-            pass_over(search, directory, visit != VISIT_LATE);
-    }
-    free(places);
-#else
-    (void)search, (void)visit;
-#endif
-}
-
-static int try_place(void *context, const char *directory, const char *root, const char *found)
-{
-    struct search *search = context;
-    if (directory && search->settled) {
-        pass_over(search, directory, 0);
-    } else if (directory) {
-        try_file(search, directory, root, found);
-    } else if (search->settled) {
-        at_loader(search, VISIT_LATE);
-    } else {
-        /* A library stays loaded even if it is not taken: unloading what started threads or hooks is
-         * not safe. The loader then answers its soname with it, and we look in its stead. */
-        const char *name = search->name->name;
-        int was_there = dlopen(name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
-        search->settled = open_candidate(search, name, NULL, found);
-        at_loader(search, was_there && !search->settled ? VISIT_TRY : VISIT_BY_LOADER);
-    }
-    return 0;
-}
-
-/* When a name has its turn. Unversioned names come last: they may be any major. */
-enum { ROUND_FIRST, ROUND_NEWER, ROUND_UNVERSIONED, ROUND_COUNT };
-
-static int round_of(const struct search *search)
-{
-    int32_t major = named_toolkit(search);
-    return !search->name->major                              ? ROUND_UNVERSIONED
-           : search->driver && major > search->driver / 1000 ? ROUND_NEWER
-                                                             : ROUND_FIRST;
-}
-
-/* Every name at every place; names of a major that the family has not settled for are only
- * noted. */
-static void try_names(struct search *search)
-{
-    const struct toolkit *toolkit = search->toolkit;
-    for (int turn = 0; turn < ROUND_COUNT; turn++)
-        for (search->name = search->library->load_names; search->name->name; search->name++) {
-            int32_t major = named_toolkit(search);
-            int other = toolkit && major && major != toolkit->major;
-            search->last = turn >= ROUND_NEWER;
-            if (round_of(search) != turn && !(turn == ROUND_NEWER && search->newer))
-                continue;
-            int settled = search->settled;
-            search->settled |= other;
-            each_dir(search->library, toolkit ? toolkit->root : NULL, try_place, search);
-            if (other)
-                search->settled = settled;
-        }
-    search->name = NULL;
-}
-
-/* ---- what comes before the search ----------------------------------------------------------- */
-
-/* The first candidate that was there and could not be used, or NULL. */
-static const struct candidate *gpustub1_first_problem(const struct result *result)
-{
-    for (int i = 0; i < result->tries_len; i++)
-        if (result->tries[i].why)
-            return &result->tries[i];
-    return NULL;
-}
-
-/* The override variable: a file, a directory, or `off`. It has the last word, also in failing. */
-static int try_override(struct search *search)
-{
-    const struct library *library = search->library;
-    const char *value = read_env(library->override_env);
     struct result *result = search->result;
-    struct stat status;
-    if (!value)
-        return 0;
-    result->forced = 1;
-    if (!strcmp(value, "off")) {
-        result->reason = join("switched off by ", library->override_env, "=off");
-    } else if (value[0] != '/') {
-        result->reason = join(library->override_env, " is not an absolute path: ", value);
-    } else if (!stat(value, &status) && S_ISDIR(status.st_mode)) {
-        for (search->name = library->load_names; search->name->name; search->name++)
-            try_place(search, value, NULL, library->override_env);
-        search->name = NULL;
-        if (!search->settled && !gpustub1_first_problem(result))
-            result->reason = join(library->override_env, " names a directory without it: ", value);
-    } else if (!(search->settled = open_candidate(search, value, NULL, library->override_env))) {
-        const char *why = result->tries_len ? result->tries[result->tries_len - 1].why : NULL;
-        char *text = join(library->override_env, ": ", value);
-        result->reason = join(text ? text : value, ": ", why ? why : "no such file");
-        free(text);
+    if (result->candidates_len == result->candidates_cap) {
+        int capacity = result->candidates_cap ? result->candidates_cap * 2 : 64;
+        struct candidate *candidates =
+            realloc(result->candidates, (size_t)capacity * sizeof *candidates);
+        if (!candidates) {
+            search->is_cut = 1;
+            free(candidate.file);
+            return;
+        }
+        result->candidates = candidates;
+        result->candidates_cap = capacity;
     }
-    return 1;
+    result->candidates[result->candidates_len++] = candidate;
 }
 
-/* Each loaded image of this name; NULL: of a newer major. */
-static void try_images(struct search *search, const struct loaded_image *image,
-                       const struct load_name *name)
+/* Rounds of the search for names. Unversioned names come last: they may be any major. */
+enum round { ROUND_SUPPORTED, ROUND_NEWER, ROUND_UNVERSIONED, ROUND_COUNT };
+
+static enum round round_of(const struct search *search, const struct candidate *candidate)
 {
-    search->name = name;
-    for (; image->path; image++) {
-        void *handle = image->name == name ? dlopen(image->path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-        if (handle && search->settled)
-            note(search, copy_string(image->path), skip_reason(search));
-        else if (handle && !passes_over_impostor(search, image->path))
-            search->settled = accept_library(search, handle, image->path, NULL, "already loaded");
+    if (!candidate->major)
+        return ROUND_UNVERSIONED;
+    return search->driver && named_toolkit(search, candidate) > search->driver / 1000
+               ? ROUND_NEWER
+               : ROUND_SUPPORTED;
+}
+
+/* A load name in every directory. */
+static void add_name(struct search *search, const struct load_name *name, enum round round)
+{
+    const struct search_dirs *dirs = &search->result->dirs;
+    struct candidate candidate = {.name = name->name, .major = name->major};
+    int32_t major = named_toolkit(search, &candidate);
+    if (round_of(search, &candidate) != round)
+        return;
+    candidate.may_wait = round == ROUND_SUPPORTED;
+    candidate.is_excluded = search->toolkit && major && major != search->toolkit->major;
+    for (int i = 0; i < dirs->length; i++) {
+        const struct search_dir *dir = &dirs->data[i];
+        candidate.kind = dir->kind == DIR_LOADER      ? CANDIDATE_LOADER
+                         : dir->kind == DIR_OF_LOADER ? CANDIDATE_LOADER_DIR
+                                                      : CANDIDATE_FILE;
+        candidate.directory = dir->path;
+        candidate.root_length = dir->root_length;
+        candidate.found_by = dir->found_by;
+        add_candidate(search, candidate);
     }
 }
 
-/* What had been loaded before we searched, the preferred major first. */
-static int try_loaded(struct search *search)
+/* The candidates of a round. Those that were deferred are appended to the list for their second turn,
+ * and lose their first place in it. */
+static void add_round(struct search *search, enum round round)
+{
+    int length = search->result->candidates_len;
+    for (int i = 0; round == ROUND_NEWER && i < length; i++) {
+        struct candidate *first = &search->result->candidates[i];
+        struct candidate second = *first;
+        if (first->status != CANDIDATE_DEFERRED)
+            continue;
+        first->status = second.status = CANDIDATE_UNTRIED;
+        second.may_wait = 0;
+        if (second.kind == CANDIDATE_LOADER_DIR)
+            second.kind = CANDIDATE_FILE;
+        add_candidate(search, second);
+    }
+    for (const struct load_name *name = search->library->load_names; name->name; name++)
+        add_name(search, name, round);
+}
+
+/* Images that were in the process before any thread searched. NULL if memory is short. */
+static const struct loaded_image *loaded_before(const struct search *search)
 {
     struct library_state *state = get_state(search->index);
     struct loaded_image *loaded = LOAD_ACQUIRE(&state->loaded_images);
-    if (!loaded) {
-        struct loaded_image *mine = list_loaded_images(search->library);
-        if (!mine)
-            return 0;
-        /* The first answer counts for all threads: a later one would see what ours loaded. */
-        if (!__atomic_compare_exchange_n(&state->loaded_images, &loaded, mine, 0, __ATOMIC_ACQ_REL,
-                                         __ATOMIC_ACQUIRE)) {
-            for (int i = 0; mine[i].path; i++)
-                free(mine[i].path);
-            free(mine);
-        } else {
-            loaded = mine;
+    struct loaded_image *mine = loaded ? NULL : list_loaded_images(search->library);
+    if (!mine)
+        return loaded;
+    /* The first answer counts for all threads: a later one would include what ours loaded. */
+    if (__atomic_compare_exchange_n(&state->loaded_images, &loaded, mine, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return mine;
+    for (int i = 0; mine[i].path; i++)
+        free(mine[i].path);
+    free(mine);
+    return loaded;
+}
+
+/* Loaded images of one load name; NULL: of a newer major. */
+static void add_images(struct search *search, const struct loaded_image *image,
+                       const struct load_name *name)
+{
+    for (; image && image->path; image++) {
+        char *file = image->name == name ? copy_string(image->path) : NULL;
+        if (file)
+            add_candidate(search, (struct candidate){.kind = CANDIDATE_LOADED,
+                                                     .name = name ? name->name : NULL,
+                                                     .major = name ? name->major : 0,
+                                                     .file = file,
+                                                     .found_by = "already loaded"});
+    }
+}
+
+/* What is in the process already, the preferred major first. */
+static void add_loaded(struct search *search)
+{
+    const struct loaded_image *loaded = loaded_before(search);
+    for (const struct load_name *name = search->library->load_names; name->name; name++)
+        add_images(search, loaded, name);
+    add_images(search, loaded, NULL);
+}
+
+/* The first candidate that exists and could not be used, or NULL. */
+static const struct candidate *first_problem(const struct result *result)
+{
+    for (int i = 0; i < result->candidates_len; i++)
+        if (result->candidates[i].status == CANDIDATE_REJECTED && result->candidates[i].reason)
+            return &result->candidates[i];
+    return NULL;
+}
+
+/* The candidates of an override variable: a file, or all names in a directory. */
+static void add_override(struct search *search, const char *value)
+{
+    const struct library *library = search->library;
+    struct result *result = search->result;
+    struct stat status;
+    if (stat(value, &status) || !S_ISDIR(status.st_mode)) {
+        char *file = copy_string(value);
+        search->is_cut |= !file;
+        if (file)
+            add_candidate(search, (struct candidate){.kind = CANDIDATE_FILE,
+                                                     .file = file,
+                                                     .found_by = library->override_env});
+        return;
+    }
+    add_search_dir(&result->dirs, value, "", library->override_env);
+    search->is_cut |= result->dirs.is_cut;
+    for (const struct load_name *name = library->load_names; name->name; name++)
+        for (int i = 0; i < result->dirs.length; i++)
+            add_candidate(search, (struct candidate){.kind = CANDIDATE_FILE,
+                                                     .name = name->name,
+                                                     .major = name->major,
+                                                     .directory = result->dirs.data[i].path,
+                                                     .found_by = library->override_env});
+}
+
+/* Keeps of the list what reports show. */
+static void drop_untried(struct result *result)
+{
+    int length = 0;
+    for (int i = 0; i < result->candidates_len; i++) {
+        if (is_reported(&result->candidates[i]) || result->candidates[i].status == CANDIDATE_CHOSEN)
+            result->candidates[length++] = result->candidates[i];
+        else
+            free(result->candidates[i].file);
+    }
+    result->candidates_len = length;
+    struct candidate *candidates =
+        length ? realloc(result->candidates, (size_t)length * sizeof *candidates) : NULL;
+    if (candidates) {
+        result->candidates = candidates;
+        result->candidates_cap = length;
+    }
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------- */
+
+/* Answer of the loader's own search for a name. */
+enum loader_answer {
+    LOADER_NOT_ASKED,
+    LOADER_HAD_ANOTHER, /* the soname is that of a library in the process, which was rejected */
+    LOADER_SEARCHED
+};
+
+/* Has the loader search for a name. A library stays loaded even if it is rejected: unloading what
+ * started threads or hooks is not safe. The loader then answers its soname with it, and its directories
+ * are searched in its stead. */
+static enum loader_answer ask_loader(struct search *search, struct candidate *candidate)
+{
+    int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+    open_candidate(search, candidate);
+    return was_there && !search->result->handle ? LOADER_HAD_ANOTHER : LOADER_SEARCHED;
+}
+
+/* Tries the candidates that had no turn yet, in their order; once a library is found, notes those that
+ * come too late. */
+static void try_candidates(struct search *search)
+{
+    const struct result *result = search->result;
+    enum loader_answer answer = LOADER_NOT_ASKED;
+    for (; search->next < result->candidates_len; search->next++) {
+        struct candidate *candidate = &result->candidates[search->next];
+        int late = result->handle || candidate->is_excluded;
+        switch (candidate->kind) {
+        case CANDIDATE_FILE:
+            if (late)
+                skip_candidate(search, candidate, NULL);
+            else
+                open_candidate(search, candidate);
+            break;
+        case CANDIDATE_LOADER:
+            answer = late ? LOADER_NOT_ASKED : ask_loader(search, candidate);
+            break;
+        case CANDIDATE_LOADER_DIR:
+            if (answer == LOADER_HAD_ANOTHER && !late)
+                open_candidate(search, candidate);
+            else
+                skip_candidate(search, candidate,
+                               answer == LOADER_NOT_ASKED ? NULL
+                                                          : "not what the loader's search came to");
+            break;
+        case CANDIDATE_LOADED: open_loaded(search, candidate); break;
+        case CANDIDATE_HANDLE:
+            accept_library(search, candidate, LOAD_ACQUIRE(&get_state(search->index)->handle));
+            break;
         }
     }
-    for (const struct load_name *name = search->library->load_names; name->name; name++)
-        try_images(search, loaded, name);
-    try_images(search, loaded, NULL);
-    return search->settled;
 }
 
-static int yes(void *context, const char *path)
+/* Every name in every directory. */
+static void search_names(struct search *search)
 {
-    (void)context;
-    (void)path;
-    return 1;
+    struct search_dirs *dirs = &search->result->dirs;
+    list_search_dirs(dirs, search->library, search->toolkit ? search->toolkit->root : NULL);
+    search->is_cut |= dirs->is_cut;
+    for (int round = 0; round < ROUND_COUNT; round++) {
+        add_round(search, (enum round)round);
+        try_candidates(search);
+    }
 }
 
-/* The best single line for what went wrong: a library that was there and could not be used says
- * more than all the places where nothing was. */
+/* ---- one search -------------------------------------------------------------------------------- */
+
+/* The override variable: a file, a directory, or `off`. It decides alone, also in failing. */
+static void search_override(struct search *search, const char *value)
+{
+    const char *variable = search->library->override_env;
+    struct result *result = search->result;
+    result->forced = 1;
+    if (!strcmp(value, "off")) {
+        result->reason = join("switched off by ", variable, "=off");
+    } else if (value[0] != '/') {
+        result->reason = join(variable, " is not an absolute path: ", value);
+    } else {
+        add_override(search, value);
+        try_candidates(search);
+        if (search->is_cut)
+            return;
+        int is_file = result->candidates_len == 1 && result->candidates[0].file;
+        const char *why = is_file ? result->candidates[0].reason : NULL;
+        if (!result->handle && is_file) {
+            char *text = join(variable, ": ", value);
+            result->reason = join(text ? text : value, ": ", why ? why : "no such file");
+            free(text);
+        } else if (!result->handle && !first_problem(result)) {
+            result->reason = join(variable, " names a directory without it: ", value);
+        }
+    }
+}
+
+/* The most telling single line for why a library is unavailable: a file that exists and could not be
+ * used explains more than all the directories where nothing was. */
 static char *summarize(const struct search *search)
 {
-    const struct candidate *problem = gpustub1_first_problem(search->result);
+    const struct candidate *problem = first_problem(search->result);
     struct text text = {NULL, 0, 0};
-    if (problem)
-        return join(problem->what, ": ", problem->why);
+    char *drivers[MAX_FILES];
+    size_t count = 0;
+    if (problem) {
+        append_candidate(&text, problem);
+        append(&text, ": ");
+        append(&text, problem->reason);
+        return text.data;
+    }
     for (const struct load_name *name = search->library->load_names; name->name; name++) {
         append(&text, text.length ? ", " : "");
         append(&text, name->name);
     }
     append(&text, " not found");
-    if (search->library->role == ROLE_LOADER && each_file("/etc/OpenCL/vendors", "", yes, NULL))
+    if (search->library->role == ROLE_LOADER &&
+        (count = list_files("/etc/OpenCL/vendors", "", drivers)))
         append(&text, "; drivers are listed in /etc/OpenCL/vendors, but there is no loader "
                       "for them (packages ocl-icd-libopencl1, ocl-icd, opencl-icd-loader)");
+    while (count)
+        free(drivers[--count]);
     return text.data;
 }
 
 static struct result *search_once(int index, const struct toolkit *toolkit)
 {
     const struct library *library = get_library(index);
-    struct library_state *state = get_state(index);
     struct result *result = calloc(1, sizeof *result);
-    struct search search = {index, library, result, toolkit, 0, NULL, 0, 0, 0};
+    struct search search = {
+        .index = index, .library = library, .result = result, .toolkit = toolkit};
+    const char *value = read_env(library->override_env);
     if (!result)
         return NULL;
-    void *given = LOAD_ACQUIRE(&state->handle);
-    if (given) {
+    if (LOAD_ACQUIRE(&get_state(index)->handle)) {
         result->forced = 1;
-        search.settled = accept_library(&search, given, NULL, NULL, "handle set by the program");
-    } else if (!try_override(&search) && !try_loaded(&search)) {
-        if (library->driver >= 0) {
-            const struct result *driver = settle_library(library->driver);
+        add_candidate(&search, (struct candidate){.kind = CANDIDATE_HANDLE,
+                                                  .found_by = "handle set by the program"});
+        try_candidates(&search);
+    } else if (value) {
+        search_override(&search, value);
+    } else {
+        add_loaded(&search);
+        try_candidates(&search);
+        if (!result->handle && library->driver >= 0) {
+            const struct result *driver = settle_library(library->driver); /* recursion: driver */
             search.driver = driver && driver->handle ? driver->version : 0;
         }
-        try_names(&search);
-    } else if (search.settled && !result->forced) {
-        try_names(&search); /* only to note what is passed over */
+        search_names(&search);
     }
-    if (!result->handle && !result->reason)
+    if (!result->handle && !result->reason && !search.is_cut)
         result->reason = summarize(&search);
-    if (!result->handle && !result->reason) { /* no memory */
+    if (!result->handle && !result->reason) { /* no memory: the next call searches again */
         discard_result(result);
         return NULL;
     }
+    drop_untried(result);
     return result;
 }
 

@@ -1,11 +1,10 @@
-/* search_dirs.c: the directories in which a library may lie, in the order in which they are looked at. */
+/* search_dirs.c: the directories of a search, in their order, as a list of values. */
 #include "internal.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_FILES = 64 }; /* of one pattern in one directory */
 
 /* Orders `cuda-12.10` after `cuda-12.9`: digits by their number, the rest by bytes. */
 static int compare_names(const void *a, const void *b)
@@ -28,35 +27,25 @@ static int compare_names(const void *a, const void *b)
     }
 }
 
-/* Calls back with the path of each entry of a directory whose name starts with the prefix, newest
- * version first, until the callback returns non-zero. */
-int each_file(const char *directory, const char *prefix,
-              int (*callback)(void *context, const char *path), void *context)
+/* Paths of the entries of a directory whose names start with the prefix, newest version first.
+ * Returns their number; the caller frees each. */
+size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES])
 {
-    char *names[MAX_FILES];
     size_t count = 0;
-    int result = 0;
     DIR *stream = opendir(directory);
     if (!stream)
         return 0;
     for (struct dirent *entry; count < MAX_FILES && (entry = readdir(stream));)
         if (entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix))) {
-            names[count] = copy_string(entry->d_name);
-            count += names[count] != NULL;
+            paths[count] = join(directory, "/", entry->d_name);
+            count += paths[count] != NULL;
         }
     closedir(stream);
-    qsort(names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count; i++) {
-        char *path = result ? NULL : join(directory, "/", names[i]);
-        if (path)
-            result = callback(context, path);
-        free(path);
-        free(names[i]);
-    }
-    return result;
+    qsort(paths, count, sizeof *paths, compare_names); /* of one directory: by their names */
+    return count;
 }
 
-/* ---- what a path tells ----------------------------------------------------------------------- */
+/* ---- properties of a path ---------------------------------------------------------------------- */
 
 static int is_in_stubs_dir(const char *path)
 {
@@ -64,7 +53,7 @@ static int is_in_stubs_dir(const char *path)
     return slash && slash - path >= 6 && !strncmp(slash - 6, "/stubs", 6);
 }
 
-/* Whether a file is never the library that it is named after, and then why not. */
+/* Reason why a file is never the library that it is named after; NULL if there is none. */
 const char *impostor_reason(const struct library *library, const char *path)
 {
     char *real = path ? realpath(path, NULL) : NULL;
@@ -80,9 +69,9 @@ const char *impostor_reason(const struct library *library, const char *path)
     return why;
 }
 
-/* The site-packages directory or toolkit root that a file lies in, by the manifest's layout; NULL
- * if in none. So that the rest of the toolkit is looked for beside a library that was found
- * without looking there: loaded already, or by the loader. */
+/* The site-packages directory or toolkit root of a file, by the manifest's layout; NULL if in none.
+ * So that the rest of the toolkit is searched beside a library that was found without a search
+ * there: loaded already, or by the loader. */
 char *toolkit_root_of(const struct library *library, const char *path)
 {
     const char *const *lists[] = {library->wheel_dirs, library->root_subdirs};
@@ -101,50 +90,60 @@ char *toolkit_root_of(const struct library *library, const char *path)
     return NULL;
 }
 
-/* ---- walking --------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------- */
 
-struct walk {
-    const struct library *library;
-    dir_callback *callback;
-    void *context;
-    const char *found;  /* how the places of the current step are found */
-    const char *except; /* not this root, or NULL */
-};
-
-/* A directory below a root. */
-static int visit(struct walk *walk, const char *root, const char *below)
+void free_search_dirs(struct search_dirs *dirs)
 {
-    if (root[0] != '/')
-        return 0; /* relative entries are never searched */
-    if (walk->except && !strcmp(walk->except, root))
-        return 0; /* had its turn */
-    char *directory = join(root, *below ? "/" : "", below);
-    int result = directory ? walk->callback(walk->context, directory, root, walk->found) : 0;
-    free(directory);
-    return result;
+    for (int i = 0; i < dirs->length; i++)
+        free(dirs->data[i].path);
+    free(dirs->data);
 }
 
-static int visit_each(struct walk *walk, const char *root, const char *const *below)
+/* Appends a directory. Takes the path over. */
+static void append_dir(struct search_dirs *dirs, char *path, struct search_dir dir)
 {
-    int result = 0;
-    for (; *below && !result; below++)
-        result = visit(walk, root, *below);
-    return result;
+    if (dirs->length == dirs->capacity) {
+        int capacity = dirs->capacity ? dirs->capacity * 2 : 32;
+        struct search_dir *data = realloc(dirs->data, (size_t)capacity * sizeof *data);
+        if (!data) {
+            dirs->is_cut = 1;
+            free(path);
+            return;
+        }
+        dirs->data = data;
+        dirs->capacity = capacity;
+    }
+    dir.path = path;
+    dirs->data[dirs->length++] = dir;
 }
 
-static int visit_site(void *context, const char *python)
+/* Adds a directory below a root, unless it has its turn earlier. Relative ones are never searched. */
+void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
+                    const char *found_by)
 {
-    struct walk *walk = context;
-    char *site = join(python, "/site-packages", "");
-    int result = site ? visit_each(walk, site, walk->library->wheel_dirs) : 0;
-    free(site);
-    return result;
+    size_t root_length = strlen(root);
+    if (root[0] != '/' || (dirs->except && !strcmp(dirs->except, root)))
+        return;
+    char *path = join(root, *below ? "/" : "", below);
+    if (!path) {
+        dirs->is_cut = 1;
+        return;
+    }
+    for (int i = 0; i < dirs->length; i++)
+        if (dirs->data[i].kind == DIR_SEARCHED && !strcmp(dirs->data[i].path, path)) {
+            free(path);
+            return;
+        }
+    append_dir(dirs, path,
+               (struct search_dir){
+                   .kind = DIR_SEARCHED, .root_length = root_length, .found_by = found_by});
 }
 
-static int visit_root(void *context, const char *root)
+static void add_subdirs(struct search_dirs *dirs, const char *root, const char *const *below,
+                        const char *found_by)
 {
-    struct walk *walk = context;
-    return visit_each(walk, root, walk->library->root_subdirs);
+    for (; *below; below++)
+        add_search_dir(dirs, root, *below, found_by);
 }
 
 /* The last component of this name in a path: its end, or NULL. */
@@ -158,118 +157,136 @@ static const char *component_end(const char *path, const char *name)
     return end;
 }
 
-/* Wheels in the site-packages directory that the image lies in, then below VIRTUAL_ENV. */
-static int wheel_dirs(struct walk *walk, const char *own)
+/* Wheels in the site-packages directory that the image is in, then below VIRTUAL_ENV. */
+static void add_wheel_dirs(struct search_dirs *dirs, const struct library *library, const char *own)
 {
-    int result = 0;
     const char *end = own ? component_end(own, "site-packages") : NULL;
     if (own && !end)
         end = component_end(own, "dist-packages");
     char *site = end ? copy_string(own) : NULL;
     if (site) {
         site[end - own] = 0;
-        walk->found = "site-packages around the program";
-        result = visit_each(walk, site, walk->library->wheel_dirs);
-        free(site);
+        add_subdirs(dirs, site, library->wheel_dirs, "site-packages around the program");
     }
+    free(site);
     const char *environment = read_env("VIRTUAL_ENV");
-    if (!result && environment) {
-        walk->found = "VIRTUAL_ENV";
-        char *lib = join(environment, "/lib", "");
-        if (lib)
-            result = each_file(lib, "python3", visit_site, walk);
-        free(lib);
+    char *lib = environment ? join(environment, "/lib", "") : NULL;
+    char *pythons[MAX_FILES];
+    size_t count = lib ? list_files(lib, "python3", pythons) : 0;
+    for (size_t i = 0; i < count; i++) {
+        site = join(pythons[i], "/site-packages", "");
+        if (site)
+            add_subdirs(dirs, site, library->wheel_dirs, "VIRTUAL_ENV");
+        free(site);
+        free(pythons[i]);
     }
-    return result;
+    free(lib);
 }
 
-/* A directory of the manifest's, or of GpuStub.toml's: absolute, or from $ORIGIN. */
-static int fixed_dirs(struct walk *walk, const char *own, const char *const *entries)
+/* Directories of the manifest or of GpuStub.toml: absolute, or from $ORIGIN. */
+static void add_fixed_dirs(struct search_dirs *dirs, const char *own, const char *const *entries,
+                           const char *found_by)
 {
     static const char origin[] = "$ORIGIN";
-    int result = 0;
-    for (; *entries && !result; entries++) {
+    for (; *entries; entries++) {
         if (strncmp(*entries, origin, sizeof origin - 1)) {
-            result = visit(walk, *entries, "");
+            add_search_dir(dirs, *entries, "", found_by);
         } else if (own) {
             char *directory = copy_string(own);
-            if (directory) {
+            if (directory)
                 *strrchr(directory, '/') = 0;
-                char *path = join(directory, *entries + sizeof origin - 1, "");
-                if (path)
-                    result = visit(walk, path, "");
-                free(path);
-            }
+            char *path = directory ? join(directory, *entries + sizeof origin - 1, "") : NULL;
+            if (path)
+                add_search_dir(dirs, path, "", found_by);
+            free(path);
             free(directory);
         }
     }
-    return result;
 }
 
-static int toolkit_roots(struct walk *walk)
+static void add_toolkit_roots(struct search_dirs *dirs, const struct library *library)
 {
-    int result = 0;
-    for (const char *const *name = walk->library->root_env; *name && !result; name++) {
+    static const char known[] = "well-known directory";
+    for (const char *const *name = library->root_env; *name; name++) {
         const char *root = read_env(*name);
-        walk->found = *name;
         if (root)
-            result = visit_root(walk, root);
+            add_subdirs(dirs, root, library->root_subdirs, *name);
     }
-    walk->found = "well-known directory";
-    for (const char *const *root = walk->library->roots; *root && !result; root++) {
+    for (const char *const *root = library->roots; *root; root++) {
         char *pattern = copy_string(*root);
         char *star = pattern ? strchr(pattern, '*') : NULL;
         char *slash = pattern ? strrchr(pattern, '/') : NULL;
         if (star && slash && slash < star) {
+            char *roots[MAX_FILES];
             *star = *slash = 0;
-            result = each_file(pattern, slash + 1, visit_root, walk);
+            size_t count = list_files(pattern, slash + 1, roots);
+            for (size_t i = 0; i < count; i++) {
+                add_subdirs(dirs, roots[i], library->root_subdirs, known);
+                free(roots[i]);
+            }
         } else if (pattern) {
-            result = visit_root(walk, pattern);
+            add_subdirs(dirs, pattern, library->root_subdirs, known);
         }
         free(pattern);
     }
-    return result;
 }
 
-static int all_dirs(struct walk *walk, const char *own)
+/* The loader's own search, and the directories that it goes through, since its search cannot be
+ * asked without loading. (ld.so.cache is not among those; what it names is in directories that most
+ * systems have in the list too. musl has no such question.) */
+static void add_loader_dirs(struct search_dirs *dirs)
 {
-    const struct library *library = walk->library;
-    int result;
-    walk->found = "search-dirs";
-    if ((result = fixed_dirs(walk, own, library->search_dirs)))
-        return result;
-    if (library->role == ROLE_TOOLKIT) {
-        if ((result = wheel_dirs(walk, own)))
-            return result;
-        const char *conda = read_env("CONDA_PREFIX");
-        walk->found = "CONDA_PREFIX";
-        if (conda && (result = visit(walk, conda, "lib")))
-            return result;
+    static const char found_by[] = "the loader's search";
+    append_dir(dirs, NULL, (struct search_dir){.kind = DIR_LOADER, .found_by = found_by});
+#if defined(__GLIBC__) || defined(__FreeBSD__)
+    Dl_serinfo size, *places = NULL;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (program && !dlinfo(program, RTLD_DI_SERINFOSIZE, &size) &&
+        (places = calloc(1, size.dls_size))) {
+        places->dls_size = size.dls_size;
+        places->dls_cnt = size.dls_cnt;
+        if (dlinfo(program, RTLD_DI_SERINFO, places))
+            places->dls_cnt = 0;
     }
-    walk->found = "driver directory";
-    if ((result = fixed_dirs(walk, own, library->dirs_before_loader)))
-        return result;
-    if ((result = walk->callback(walk->context, NULL, NULL, "the loader's search")))
-        return result;
-    if (library->role == ROLE_TOOLKIT && (result = toolkit_roots(walk)))
-        return result;
-    walk->found = library->role == ROLE_DRIVER ? "driver directory" : "well-known directory";
-    return fixed_dirs(walk, own, library->dirs_after_loader);
+    for (unsigned i = 0; places && i < places->dls_cnt; i++) {
+        const char *directory = places->dls_serpath[i].dls_name;
+        char *path = directory[0] == '/' ? copy_string(directory) : NULL;
+        if (path)
+            append_dir(dirs, path,
+                       (struct search_dir){.kind = DIR_OF_LOADER, .found_by = found_by});
+    }
+    free(places);
+#endif
 }
 
-int each_dir(const struct library *library, const char *root, dir_callback *callback, void *context)
+/* All directories in which a library may be, in the order of the search: those of the toolkit that the
+ * library's family settled for (root, or NULL), GpuStub.toml's, wheels, conda, the loader's search,
+ * toolkits, well-known ones. */
+void list_search_dirs(struct search_dirs *dirs, const struct library *library, const char *root)
 {
-    struct walk walk = {library, callback, context, "same toolkit", NULL};
     /* $ORIGIN and the directories around the program are the caller's choice in a secure process
      * (a hard link moves them), as ld.so(8) says. */
     char *own = is_secure() ? NULL : own_image_path();
-    int result = 0;
-    if (root && !(result = visit(&walk, root, "")) &&
-        !(result = visit_each(&walk, root, library->wheel_dirs)))
-        result = visit_each(&walk, root, library->root_subdirs);
-    walk.except = root;
-    if (!result)
-        result = all_dirs(&walk, own);
+    int is_toolkit = library->role == ROLE_TOOLKIT;
+    if (root) {
+        add_search_dir(dirs, root, "", "same toolkit");
+        add_subdirs(dirs, root, library->wheel_dirs, "same toolkit");
+        add_subdirs(dirs, root, library->root_subdirs, "same toolkit");
+    }
+    dirs->except = root;
+    add_fixed_dirs(dirs, own, library->search_dirs, "search-dirs");
+    if (is_toolkit) {
+        const char *conda = read_env("CONDA_PREFIX");
+        add_wheel_dirs(dirs, library, own);
+        if (conda)
+            add_search_dir(dirs, conda, "lib", "CONDA_PREFIX");
+    }
+    add_fixed_dirs(dirs, own, library->dirs_before_loader, "driver directory");
+    add_loader_dirs(dirs);
+    if (is_toolkit)
+        add_toolkit_roots(dirs, library);
+    add_fixed_dirs(dirs, own, library->dirs_after_loader,
+                   library->role == ROLE_DRIVER ? "driver directory" : "well-known directory");
+    dirs->except = NULL;
     free(own);
-    return result;
 }

@@ -180,7 +180,8 @@ int32_t toolkit_major(const struct library *library, const char *path)
 {
     static const char *const places[] = {"/nvidia/cu", "/cuda-"};
     int32_t major = 0;
-    for (const struct version_probe *probe = library->version_probes; probe->prefix && !major; probe++)
+    for (const struct version_probe *probe = library->version_probes; probe->prefix && !major;
+         probe++)
         major = probe_version(probe, path);
     char *real = major ? NULL : realpath(path, NULL);
     for (size_t i = 0; i < sizeof places / sizeof *places && real && !major; i++) {
