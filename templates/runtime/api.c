@@ -23,9 +23,9 @@ HIDDEN int gpustub_load(const char *library)
 {
     const struct result *result = result_of(library);
     if (!library)
-        return GPUSTUB_INVALID;
+        return GPUSTUB_INVALID_ARGUMENT;
     if (library_index(library) < 0)
-        return GPUSTUB_UNKNOWN;
+        return GPUSTUB_UNKNOWN_LIBRARY;
     return result && result->handle ? GPUSTUB_OK : GPUSTUB_UNAVAILABLE;
 }
 
@@ -34,7 +34,7 @@ HIDDEN int gpustub_is_available(const char *library)
     return gpustub_load(library) == GPUSTUB_OK;
 }
 
-HIDDEN int gpustub_has(const char *library, const char *function)
+HIDDEN int gpustub_has_function(const char *library, const char *function)
 {
     const struct result *result = result_of(library);
     if (!result || !result->handle || !function)
@@ -74,15 +74,15 @@ HIDDEN const char *gpustub_report(const char *library)
     return result ? get_report(library_index(library), result) : NULL;
 }
 
-HIDDEN int gpustub_counts(const char *library, int *bound, int *refused, int *absent)
+HIDDEN int gpustub_counts(const char *library, int *bound, int *refused, int *missing)
 {
     const struct result *result = result_of(library);
     if (bound)
         *bound = result ? LOAD_RELAXED(&result->bound) : 0;
     if (refused)
         *refused = result ? LOAD_RELAXED(&result->refused) : 0;
-    if (absent)
-        *absent = result ? LOAD_RELAXED(&result->missing) : 0;
+    if (missing)
+        *missing = result ? LOAD_RELAXED(&result->missing) : 0;
     return gpustub_load(library);
 }
 
@@ -90,12 +90,12 @@ HIDDEN int gpustub_set_handle(const char *library, void *handle)
 {
     int index = library_index(library);
     if (!library || !handle)
-        return GPUSTUB_INVALID;
+        return GPUSTUB_INVALID_ARGUMENT;
     if (index < 0)
-        return GPUSTUB_UNKNOWN;
+        return GPUSTUB_UNKNOWN_LIBRARY;
     struct library_state *state = get_state(index);
     if (LOAD_ACQUIRE(&state->result))
-        return GPUSTUB_TOO_LATE;
+        return GPUSTUB_ALREADY_BOUND;
     STORE_RELEASE(&state->handle, handle);
     return GPUSTUB_OK;
 }

@@ -15,12 +15,13 @@
 \name:
 .endm
 
-/* The mark that objects which include gpustub.h have of their headers, for `header` of GpuStub.toml. */
+/* The mark that objects which include gpustub.h have of their headers, for the `header-version` of
+ * GpuStub.toml. */
 .macro gpustub_header library, major
  .section .gpustub.headers.\library\().\major, "G", %progbits, gpustub_headers_\library\()_\major, comdat
- .globl gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml
- .hidden gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml
-gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml:
+ .globl gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
+ .hidden gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
+gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml:
 .endm
 
 #define GPUSTUB_HEADER(library, major) gpustub_header library, major

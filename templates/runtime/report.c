@@ -1,4 +1,4 @@
-/* report.c: what was found, what was passed over, and why. */
+/* report.c: reports of a search: the library, the candidates that were rejected, and why. */
 #include "internal.h"
 
 #include <errno.h>
@@ -57,9 +57,9 @@ static void append_refusal(struct text *text, const struct library *library,
                            const struct result *result)
 {
     if (is_newer(library, result)) {
-        append(text, " (what they mean in a newer major is not known)");
+        append(text, " (ABI unknown for newer majors)");
     } else if (!library->header_version) {
-        append(text, " (GpuStub.toml does not say which headers the program uses: header = …)");
+        append(text, " (GpuStub.toml does not say which headers the program uses: header-version = …)");
     } else {
         append(text, " (the program's headers are ");
         append_version(text, library->header_version);
@@ -124,17 +124,17 @@ static void append_text_report(struct text *text, const struct library *library,
         append_number(text, LOAD_RELAXED(&result->refused));
         append(text, " refused, ");
         append_number(text, LOAD_RELAXED(&result->missing));
-        append(text, " absent");
+        append(text, " missing");
         if (LOAD_RELAXED(&result->renamed))
             append_functions(text, "\n  bound: ", library, result, BOUND_RENAMED);
         if (LOAD_RELAXED(&result->adapted))
-            append_functions(text, "\n  translated: ", library, result, BOUND_ADAPTED);
+            append_functions(text, "\n  adapted: ", library, result, BOUND_ADAPTED);
         if (LOAD_RELAXED(&result->refused)) {
             append_functions(text, "\n  refused: ", library, result, ABI_MISMATCH);
             append_refusal(text, library, result);
         }
         if (LOAD_RELAXED(&result->missing))
-            append_functions(text, "\n  absent: ", library, result, MISSING);
+            append_functions(text, "\n  missing: ", library, result, MISSING);
     } else {
         append(text, ": unavailable: ");
         append(text, result->reason);
@@ -144,7 +144,7 @@ static void append_text_report(struct text *text, const struct library *library,
         const struct candidate *candidate = &result->candidates[i];
         if (candidate->status != CANDIDATE_REJECTED || !candidate->reason)
             continue;
-        append(text, result->handle ? "\n  passed over " : "\n  tried ");
+        append(text, result->handle ? "\n  rejected " : "\n  tried ");
         append_candidate(text, candidate);
         append(text, ": ");
         append(text, candidate->reason);
@@ -178,26 +178,26 @@ static void append_json_report(struct text *text, const struct library *library,
     append_json_field(text, "library", library->id);
     append(text, result->handle ? ",\"available\":true" : ",\"available\":false");
     append_json_field(text, "path", result->path);
-    append_json_field(text, "found", result->found_by);
+    append_json_field(text, "found_by", result->found_by);
     append_json_field(text, "reason", result->reason);
     append_json_number(text, "major", result->major);
     append_json_number(text, "version", result->exact ? result->version : 0);
     append_json_number(text, "newest_known", library->newest_major);
     append_json_number(text, "bound", LOAD_RELAXED(&result->bound));
     append_json_number(text, "renamed", LOAD_RELAXED(&result->renamed));
-    append_json_number(text, "translated", LOAD_RELAXED(&result->adapted));
+    append_json_number(text, "adapted", LOAD_RELAXED(&result->adapted));
     append_json_number(text, "refused", LOAD_RELAXED(&result->refused));
-    append_json_number(text, "absent", LOAD_RELAXED(&result->missing));
-    append(text, ",\"tried\":[");
+    append_json_number(text, "missing", LOAD_RELAXED(&result->missing));
+    append(text, ",\"candidates\":[");
     for (int i = 0, count = 0; i < result->candidates_len; i++) {
         const struct candidate *candidate = &result->candidates[i];
         struct text name = {NULL, 0, 0};
         if (!is_reported(candidate))
             continue;
         append_candidate(&name, candidate);
-        append(text, count++ ? ",{\"what\":" : "{\"what\":");
+        append(text, count++ ? ",{\"name\":" : "{\"name\":");
         append_json(text, name.data ? name.data : "");
-        append(text, ",\"why\":");
+        append(text, ",\"reason\":");
         append_json(text, candidate->reason ? candidate->reason : "no such file");
         append(text, "}");
         free(name.data);

@@ -245,7 +245,7 @@ fn driver_is_never_taken_from_a_toolkit() -> Result<()> {
     let cuda = report(&ran, "cuda")?;
     assert_eq!(cuda["available"], false, "{}", ran.stderr);
     assert!(
-        cuda["tried"]
+        cuda["candidates"]
             .to_string()
             .contains("/usr/local/cuda/lib64/stubs"),
         "{}",
