@@ -7,8 +7,8 @@
 
 /* ---- which function of the library ----------------------------------------------------------- */
 
-/* Looks for the name that means in this library what the program's headers mean by the function's own,
- * which the binding has; NULL if none does, or if that cannot be known. */
+/* Sets the name that has in this library the ABI that the program's headers declare for the function's
+ * own name, which the binding has; NULL if none has it, or if that cannot be known. */
 static void apply_abi_table(struct binding *binding, const struct library *library,
                             const struct spec *spec, const struct result *result)
 {
@@ -18,10 +18,10 @@ static void apply_abi_table(struct binding *binding, const struct library *libra
     if (spec->abi_entries_len && !from)
         binding->name = NULL;
     for (int i = 0; i < spec->abi_entries_len && from; i++) {
-        const struct abi_entry *gate = &library->abi_entries[spec->abi_entries + i];
-        if (gate->from < below && gate->below > from) {
-            int holds = gate->from <= from && below <= gate->below;
-            binding->name = holds ? gate->name : NULL;
+        const struct abi_entry *entry = &library->abi_entries[spec->abi_entries + i];
+        if (entry->from < below && entry->below > from) {
+            int holds = entry->from <= from && below <= entry->below;
+            binding->name = holds ? entry->name : NULL;
             binding->null_argument = i < spec->adapted ? spec->null_argument : -1;
             return;
         }
@@ -125,8 +125,8 @@ static void answer(const struct library *library, const struct spec *spec, int32
 
 /* ---- the slow path ------------------------------------------------------------------------------ */
 
-/* As a translator does, for a call that is made from here. The argument registers hold all that the
- * function takes; see MOST_ARGUMENTS of the generator. */
+/* Does the work of an adapter thunk for a call that is made from here. The argument registers hold all
+ * arguments of the function; see MAX_ADAPTER_ARGS. */
 static void insert_null_argument(struct frame *frame, int argument)
 {
     for (int i = REGISTER_ARGS - 1; i > argument; i--)
@@ -144,7 +144,7 @@ static void *call_target(int index, const struct slot *slot, struct frame *frame
     *reason = LIBRARY_MISSING;
     if (target != slot_thunk(slot))
         return target;
-    /* Left unbound: hooks, every slot while watching, and slots that a linker told to reorder
+    /* Left unbound: hooks, every slot while tracing, and slots that a linker told to reorder
      * sections put where binding does not find them. */
     if (!result || !result->handle)
         return NULL;
@@ -162,12 +162,12 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     const struct spec *spec = slot_spec(slot, library);
     enum reason reason = UNLOADING;
     int error = errno; /* a first call leaves errno as a later one does */
-    enum trace_mode watching = trace_mode();
+    enum trace_mode mode = trace_mode();
     int forced = 0, answered = 0;
     int32_t code = 0;
     void *target = NULL;
     frame->observe = 0;
-    if (watching != TRACE_OFF)
+    if (mode != TRACE_OFF)
         forced = observe_call(info->library, slot, frame, &code);
     if (!forced && !is_exiting()) {
         answered = spec->hook && answer_hook(info->library, slot, spec, frame);
@@ -184,9 +184,9 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     if (forced && spec->returns == RETURNS_VALUE) /* a fixed value, or codes of another API */
         frame->result = (uintptr_t)(intptr_t)code;
     if (!target) {
-        if (watching == TRACE_CALLS)
+        if (mode == TRACE_CALLS)
             trace_answer(slot, spec, frame->result);
-    } else if (watching == TRACE_CALLS && spec->returns != RETURNS_VOID &&
+    } else if (mode == TRACE_CALLS && spec->returns != RETURNS_VOID &&
                spec->returns != RETURNS_ZEROED_STRUCT) {
         frame->observe = (uintptr_t)slot;
     }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The toolkit major that the candidate's load name has; 0: none, or the name does not tell. */
+/* The toolkit major that the candidate's load name has; 0: none, or the name has none. */
 int32_t named_toolkit(const struct search *search, const struct candidate *candidate)
 {
     return search->library->independent_major ? 0 : candidate->major;
@@ -75,8 +75,8 @@ void append_candidate(struct text *text, const struct candidate *candidate)
     }
 }
 
-/* Notes why a candidate is not the library. Takes the reason over; NULL: there is no such file. What
- * an earlier candidate with the same file says already is not said again. */
+/* Notes the reason why a candidate is not the library, and owns it; NULL: there is no such file. The
+ * same reason for the same file is noted once. */
 void reject_candidate(struct search *search, struct candidate *candidate, char *reason)
 {
     for (const struct candidate *other = search->result->candidates; other < candidate; other++)
@@ -90,7 +90,7 @@ void reject_candidate(struct search *search, struct candidate *candidate, char *
     candidate->reason = reason;
 }
 
-/* Why a candidate does not have its turn, as new text. */
+/* The reason why a candidate does not have its turn, as new text. */
 static char *late_reason(const struct search *search, const struct candidate *candidate)
 {
     struct text why = {NULL, 0, 0};
@@ -187,7 +187,7 @@ static int32_t query_version(const struct library *library, void *handle)
         return 0;
     memcpy(&ask, &symbol, sizeof ask); /* ISO C has no cast from object to function pointer */
     switch (library->version_encoding) {
-    case ENCODING_CUDA: /* int f(int *): the second argument is not looked at */
+    case ENCODING_CUDA: /* int f(int *): the second argument is not read */
         failed = ask(&value, NULL);
         break;
     case ENCODING_HIP: /* 10000000 * major + 100000 * minor + patch */
@@ -233,7 +233,7 @@ static void append_other_toolkit(struct text *why, const struct search *search, 
     append_number(why, search->toolkit->major);
 }
 
-/* Why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
+/* The reason why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
  * may be; 0: unknown. */
 static char *find_objection(struct search *search, void *handle, int32_t major, int32_t toolkit,
                             int32_t version)
@@ -261,7 +261,7 @@ static char *find_objection(struct search *search, void *handle, int32_t major, 
     return why.data;
 }
 
-/* Makes a loaded library the result, if nothing speaks against it. */
+/* Makes a loaded library the result, unless there is an objection. */
 void accept_library(struct search *search, struct candidate *candidate, void *handle)
 {
     struct result *result = search->result;
@@ -279,9 +279,9 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
         objection = copy_string(impostor);
     } else {
         version = query_version(library, handle);
-        int is_told = library->version_probes->prefix != NULL, own = library->independent_major;
-        toolkit = is_told && path ? toolkit_major(library, path) : 0;
-        if (is_told && !own) { /* then neither soname nor load name tells it */
+        int is_probed = library->version_probes->prefix != NULL, own = library->independent_major;
+        toolkit = is_probed && path ? toolkit_major(library, path) : 0;
+        if (is_probed && !own) { /* neither soname nor load name determines it */
             major = toolkit;
         } else {
             if (!major)
@@ -321,7 +321,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
 
 /* ---- a file ------------------------------------------------------------------------------------ */
 
-/* Whether a file is rejected before it is loaded: once it is, a stub with the driver's soname would
+/* Rejects an impostor before it is loaded: once it is, a stub with the driver's soname would
  * be what all others in the process find. */
 static int reject_impostor(struct search *search, struct candidate *candidate, const char *file)
 {
@@ -338,7 +338,7 @@ static char *loader_message(const char *name)
     const char *named = message ? strstr(message, name) : NULL;
     if (!message)
         return copy_string("cannot be loaded");
-    /* Only this very file is missing: say so shortly (glibc "NAME: cannot open shared object
+    /* Only this very file is missing (glibc "NAME: cannot open shared object
      * file: No such file or directory", musl "Error loading shared library NAME: No such …", in
      * the user's language). */
     if (named && named[strlen(name)] == ':' && strstr(message, strerror(ENOENT)) &&
@@ -353,29 +353,29 @@ static int is_of_other_major(struct search *search, struct candidate *candidate,
 {
     const struct library *library = search->library;
     const struct load_name *name = library->load_names;
-    int32_t major = candidate->major, told;
+    int32_t major = candidate->major, probed;
     struct text why = {NULL, 0, 0};
     if (search->result->forced || !library->version_probes->prefix ||
-        (!major && !library->independent_major) || !(told = toolkit_major(library, file)))
+        (!major && !library->independent_major) || !(probed = toolkit_major(library, file)))
         return 0;
     if (library->independent_major) {
         if (!search->toolkit) { /* newer than the driver supports: comes last */
-            int waits = candidate->may_wait && search->driver && told > search->driver / 1000;
+            int waits = candidate->may_wait && search->driver && probed > search->driver / 1000;
             if (waits)
                 candidate->status = CANDIDATE_DEFERRED;
             return waits;
         }
-        if (told == search->toolkit->major)
+        if (probed == search->toolkit->major)
             return 0;
-        append_other_toolkit(&why, search, told);
+        append_other_toolkit(&why, search, probed);
     } else {
-        if (told == major)
+        if (probed == major)
             return 0;
-        while (name->name && name->major != told)
+        while (name->name && name->major != probed)
             name++;
         if (name->name)
             return 1;
-        append_unaccepted(&why, told);
+        append_unaccepted(&why, probed);
     }
     reject_candidate(search, candidate, why.data);
     return 1;

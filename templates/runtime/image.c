@@ -135,7 +135,7 @@ char *own_image_path(void)
 
 /* ---- what a name tells ---------------------------------------------------------------------- */
 
-/* The toolkit major that a soname or version symbol_version tells: by the manifest's own table, else by its
+/* The toolkit major that a soname or symbol version tells: by the manifest's own table, else by its
  * number, if the table shows that number and major agree. 0: unknown. */
 static int32_t major_of_name(const struct library *library, const char *name)
 {

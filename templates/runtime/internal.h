@@ -55,7 +55,7 @@ struct search_dirs {
     const char *except; /* while the list is made: this root has had its turn, or NULL */
 };
 
-/* A file that may be the library, and its fate: what the search goes through, and what reports show. */
+/* A file that may be the library, and its fate: the search tries a list of these, reports show it. */
 enum candidate_kind {
     CANDIDATE_FILE,
     CANDIDATE_LOADER,     /* the loader searches for the name itself */
@@ -64,7 +64,7 @@ enum candidate_kind {
     CANDIDATE_HANDLE      /* a handle of the program's own */
 };
 enum candidate_status {
-    CANDIDATE_UNTRIED,  /* or there is nothing to say of it */
+    CANDIDATE_UNTRIED,  /* or no report shows it */
     CANDIDATE_DEFERRED, /* newer than the driver supports: has a second turn */
     CANDIDATE_NOT_FOUND,
     CANDIDATE_REJECTED,

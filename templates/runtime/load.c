@@ -136,7 +136,8 @@ static void bind_slots(const struct library *library, struct result *result)
     seal_slots();
 }
 
-/* The library's result: searched for, published and bound. NULL only if memory is short. */
+/* The library's result: searched for, published and bound. NULL only if memory is short. Recursive to
+ * one level: the search for a toolkit's library settles its driver first. */
 struct result *settle_library(int index)
 {
     struct library_state *state = &library_states[index];

@@ -59,7 +59,8 @@ static void append_refusal(struct text *text, const struct library *library,
     if (is_newer(library, result)) {
         append(text, " (ABI unknown for newer majors)");
     } else if (!library->header_version) {
-        append(text, " (GpuStub.toml does not say which headers the program uses: header-version = …)");
+        append(text,
+               " (GpuStub.toml does not say which headers the program uses: header-version = …)");
     } else {
         append(text, " (the program's headers are ");
         append_version(text, library->header_version);

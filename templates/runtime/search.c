@@ -121,7 +121,7 @@ static void add_images(struct search *search, const struct loaded_image *image,
     }
 }
 
-/* What is in the process already, the preferred major first. */
+/* Images that are in the process already, the preferred major first. */
 static void add_loaded(struct search *search)
 {
     const struct loaded_image *loaded = loaded_before(search);
@@ -195,7 +195,7 @@ enum loader_answer {
 
 /* Has the loader search for a name. A library stays loaded even if it is rejected: unloading what
  * started threads or hooks is not safe. The loader then answers its soname with it, and its directories
- * are searched in its stead. */
+ * are searched instead. */
 static enum loader_answer ask_loader(struct search *search, struct candidate *candidate)
 {
     int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
@@ -252,7 +252,7 @@ static void search_names(struct search *search)
 
 /* ---- one search -------------------------------------------------------------------------------- */
 
-/* The override variable: a file, a directory, or `off`. It decides alone, also in failing. */
+/* The override variable: a file, a directory, or `off`. Nothing else is searched then. */
 static void search_override(struct search *search, const char *value)
 {
     const char *variable = search->library->override_env;

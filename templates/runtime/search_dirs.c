@@ -99,7 +99,7 @@ void free_search_dirs(struct search_dirs *dirs)
     free(dirs->data);
 }
 
-/* Appends a directory. Takes the path over. */
+/* Appends a directory, which owns the path. */
 static void append_dir(struct search_dirs *dirs, char *path, struct search_dir dir)
 {
     if (dirs->length == dirs->capacity) {
@@ -117,7 +117,7 @@ static void append_dir(struct search_dirs *dirs, char *path, struct search_dir d
     dirs->data[dirs->length++] = dir;
 }
 
-/* Adds a directory below a root, unless it has its turn earlier. Relative ones are never searched. */
+/* Adds a directory below a root, unless the list has it already. Relative ones are never searched. */
 void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
                     const char *found_by)
 {
@@ -233,7 +233,7 @@ static void add_toolkit_roots(struct search_dirs *dirs, const struct library *li
 
 /* The loader's own search, and the directories that it goes through, since its search cannot be
  * asked without loading. (ld.so.cache is not among those; what it names is in directories that most
- * systems have in the list too. musl has no such question.) */
+ * systems have in the list too. musl does not list them.) */
 static void add_loader_dirs(struct search_dirs *dirs)
 {
     static const char found_by[] = "the loader's search";

@@ -178,15 +178,15 @@ static int32_t probe_version(const struct version_probe *probe, const char *path
  * (site-packages/nvidia/cu13, /usr/local/cuda-13.0). 0: neither tells. */
 int32_t toolkit_major(const struct library *library, const char *path)
 {
-    static const char *const places[] = {"/nvidia/cu", "/cuda-"};
+    static const char *const markers[] = {"/nvidia/cu", "/cuda-"};
     int32_t major = 0;
     for (const struct version_probe *probe = library->version_probes; probe->prefix && !major;
          probe++)
         major = probe_version(probe, path);
     char *real = major ? NULL : realpath(path, NULL);
-    for (size_t i = 0; i < sizeof places / sizeof *places && real && !major; i++) {
-        const char *place = strstr(real, places[i]);
-        major = place ? leading_number(place + strlen(places[i])) : 0;
+    for (size_t i = 0; i < sizeof markers / sizeof *markers && real && !major; i++) {
+        const char *found = strstr(real, markers[i]);
+        major = found ? leading_number(found + strlen(markers[i])) : 0;
     }
     free(real);
     return major;

@@ -145,12 +145,12 @@ static void trace_result(const struct slot *slot, const struct spec *spec, uintp
 static uint32_t count_call(int index, const struct slot *slot)
 {
     const struct library *library = get_library(index);
-    uint32_t **place = &get_state(index)->counts, *counts = LOAD_ACQUIRE(place);
+    uint32_t **shared = &get_state(index)->counts, *counts = LOAD_ACQUIRE(shared);
     if (slot < library->first || slot >= library->last)
         return 0;
     if (!counts) {
         uint32_t *mine = calloc((size_t)(library->last - library->first), sizeof *mine);
-        if (mine && !__atomic_compare_exchange_n(place, &counts, mine, 0, __ATOMIC_ACQ_REL,
+        if (mine && !__atomic_compare_exchange_n(shared, &counts, mine, 0, __ATOMIC_ACQ_REL,
                                                  __ATOMIC_ACQUIRE))
             free(mine);
         else
