@@ -49,16 +49,16 @@
  .asciz "\name"
 .endm
 
-/* What the slot of a function leads to that takes one argument more, which is null: those behind it
- * move up. The word is written before the slot, but may be read before it: then gpustub1_enter, which
+/* Adapter thunk: target of the slot of a function that takes one argument more, which is null; those
+ * behind it move up. The thunk's own target is written before the slot, but may be read before it: then gpustub1_enter, which
  * orders the two, leads here again. */
-.macro gpustub_null library, name, argument
- gpustub_translator \library, \name
+.macro gpustub_adapter library, name, argument
+ gpustub_adapter_info \library, \name
  .section .text.gpustub.\name, "ax", %progbits
-.Lnull_\name:
+.Ladapter_\name:
  hint #34
- adrp x16, .Lword_\name
- ldr x17, [x16, :lo12:.Lword_\name]
+ adrp x16, .Ltarget_\name
+ ldr x17, [x16, :lo12:.Ltarget_\name]
  cbz x17, .Lthunk_\name
  gpustub_argument 7, \argument, 6
  gpustub_argument 6, \argument, 5
@@ -83,7 +83,7 @@
 
 /* ---- the first call ------------------------------------------------------------------------- */
 
-/* struct gpustub1_frame, then what only this file needs; below x29. */
+/* struct frame, then what only this file needs; below x29. */
 #define INDIRECT 64
 #define RESULT   80
 #define OBSERVE  88

@@ -47,12 +47,12 @@
  .asciz "\name"
 .endm
 
-/* What the slot of a function leads to that takes one argument more, which is null: those behind it
- * move up. The word is written before the slot, and loads stay in order (Intel SDM vol. 3, 9.2.2). */
-.macro gpustub_null library, name, argument
- gpustub_translator \library, \name
+/* Adapter thunk: target of the slot of a function that takes one argument more, which is null; those
+ * behind it move up. The thunk's own target is written before the slot, and loads stay in order (Intel SDM vol. 3, 9.2.2). */
+.macro gpustub_adapter library, name, argument
+ gpustub_adapter_info \library, \name
  .section .text.gpustub.\name, "ax", @progbits
-.Lnull_\name:
+.Ladapter_\name:
  endbr64
  gpustub_argument 5, \argument, r9, r8
  gpustub_argument 4, \argument, r8, rcx
@@ -60,7 +60,7 @@
  gpustub_argument 2, \argument, rdx, rsi
  gpustub_argument 1, \argument, rsi, rdi
  gpustub_argument 0, \argument, rdi
- jmpq *.Lword_\name(%rip)
+ jmpq *.Ltarget_\name(%rip)
 .endm
 
 .macro gpustub_argument number, null, register, before
@@ -75,7 +75,7 @@
 
 /* ---- the first call ------------------------------------------------------------------------- */
 
-/* struct gpustub1_frame, then what only this file needs; 64-byte aligned for zmm. */
+/* struct frame, then what only this file needs; 64-byte aligned for zmm. */
 #define INDIRECT 48
 #define STACK    56
 #define RESULT   64

@@ -7,206 +7,187 @@
 
 /* ---- which function of the library ----------------------------------------------------------- */
 
-/* Looks for the name that means in this library what the program's headers mean by the function's own,
- * which the binding has; NULL if none does, or if that cannot be known. */
-static void gpustub1_pass_gates(struct gpustub1_binding *binding,
-                                const struct gpustub1_library *library,
-                                const struct gpustub1_spec *spec,
-                                const struct gpustub1_outcome *outcome)
+/* Sets the name that has in this library the ABI that the program's headers declare for the function's
+ * own name, which the binding has; NULL if none has it, or if that cannot be known. */
+static void apply_abi_table(struct binding *binding, const struct library *library,
+                            const struct spec *spec, const struct result *result)
 {
     /* Where only the major is known, what holds for all of its versions. */
-    int32_t from = outcome->version;
-    int32_t below = outcome->exact ? from + 10 : outcome->major * 1000 + 1000;
-    if (spec->gates_len && !from)
+    int32_t from = result->version;
+    int32_t below = result->exact ? from + 10 : result->major * 1000 + 1000;
+    if (spec->abi_entries_len && !from)
         binding->name = NULL;
-    for (int i = 0; i < spec->gates_len && from; i++) {
-        const struct gpustub1_gate *gate = &library->gates[spec->gates + i];
-        if (gate->from < below && gate->below > from) {
-            int holds = gate->from <= from && below <= gate->below;
-            binding->name = holds ? gate->name : NULL;
-            binding->null = i < spec->translated ? spec->null : -1;
+    for (int i = 0; i < spec->abi_entries_len && from; i++) {
+        const struct abi_entry *entry = &library->abi_entries[spec->abi_entries + i];
+        if (entry->from < below && entry->below > from) {
+            int holds = entry->from <= from && below <= entry->below;
+            binding->name = holds ? entry->name : NULL;
+            binding->null_argument = i < spec->adapted ? spec->null_argument : -1;
             return;
         }
     }
 }
 
 /* musl has no symbol versions: there a name is the default version. */
-static void *gpustub1_lookup(void *handle, const struct gpustub1_slot *slot, const char *name,
-                             const char *node)
+static void *lookup_symbol(void *handle, const struct slot *slot, const char *name,
+                           const char *symbol_version)
 {
     void *target;
 #if defined(__GLIBC__) || defined(__FreeBSD__)
-    if (node)
-        target = dlvsym(handle, name, node);
+    if (symbol_version)
+        target = dlvsym(handle, name, symbol_version);
     else
 #else
-    (void)node;
+    (void)symbol_version;
 #endif
         target = dlsym(handle, name);
     /* An exported stub may find itself: its trampoline lies right before its thunk. */
-    return (uintptr_t)gpustub1_slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
+    return (uintptr_t)slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
 }
 
 /* The function of a loaded library that a slot stands for, and how it is bound; NULL if there is
  * none. */
-void *gpustub1_resolve(const struct gpustub1_slot *slot, const struct gpustub1_library *library,
-                       const struct gpustub1_outcome *outcome, struct gpustub1_binding *binding)
+void *resolve_slot(const struct slot *slot, const struct library *library,
+                   const struct result *result, struct binding *binding)
 {
-    const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
-    const char *own = gpustub1_slot_name(slot);
+    const struct spec *spec = slot_spec(slot, library);
+    const char *own = slot_name(slot);
     void *target;
-    *binding = (struct gpustub1_binding){own, -1, GPUSTUB1_ABSENT};
-    gpustub1_pass_gates(binding, library, spec, outcome);
+    *binding = (struct binding){own, -1, FUNCTION_MISSING};
+    apply_abi_table(binding, library, spec, result);
     if (!binding->name) {
-        binding->reason = GPUSTUB1_REFUSED;
+        binding->reason = FUNCTION_REFUSED;
         return NULL;
     }
-    target = gpustub1_lookup(outcome->handle, slot, binding->name,
-                             binding->name == own ? spec->node : NULL);
-    if (!target && spec->instead) {
-        *binding = (struct gpustub1_binding){spec->instead, -1, GPUSTUB1_ABSENT};
-        target = gpustub1_lookup(outcome->handle, slot, spec->instead, NULL);
+    target = lookup_symbol(result->handle, slot, binding->name,
+                           binding->name == own ? spec->symbol_version : NULL);
+    if (!target && spec->fallback_symbol) {
+        *binding = (struct binding){spec->fallback_symbol, -1, FUNCTION_MISSING};
+        target = lookup_symbol(result->handle, slot, spec->fallback_symbol, NULL);
     }
     return target;
 }
 
 /* ---- answering in its place -------------------------------------------------------------------- */
 
-static int32_t gpustub1_code(const struct gpustub1_library *library,
-                             const struct gpustub1_spec *spec, enum gpustub1_reason reason)
+static int32_t status_code(const struct library *library, const struct spec *spec,
+                           enum reason reason)
 {
     switch (reason) {
-    case GPUSTUB1_ABSENT:
-        return library->absent;
-    case GPUSTUB1_REFUSED:
-        return library->refused;
-    case GPUSTUB1_UNLOADING:
-        return library->unloading;
+    case FUNCTION_MISSING: return library->missing;
+    case FUNCTION_REFUSED: return library->refused;
+    case UNLOADING: return library->unloading;
     default:
-        return spec->has_missing ? spec->missing : library->missing;
+        return spec->has_status_if_missing ? spec->status_if_missing : library->library_missing;
     }
 }
 
-static void *gpustub1_pointer(uintptr_t address)
+static void *to_pointer(uintptr_t address)
 {
     void *pointer;
     memcpy(&pointer, &address, sizeof pointer);
     return pointer;
 }
 
-static void gpustub1_write_out(const struct gpustub1_library *library,
-                               const struct gpustub1_out *out, int32_t code,
-                               const struct gpustub1_frame *frame)
+static void write_out_param(const struct library *library, const struct out_param *out,
+                            int32_t code, const struct frame *frame)
 {
-    uintptr_t argument = out->arg < GPUSTUB1_REGS ? frame->reg[out->arg]
-                                                  : frame->stack[out->arg - GPUSTUB1_REGS];
-    void *target = gpustub1_pointer(argument);
+    uintptr_t argument =
+        out->arg < REGISTER_ARGS ? frame->reg[out->arg] : frame->stack[out->arg - REGISTER_ARGS];
+    void *target = to_pointer(argument);
     if (!target)
         return;
     switch (out->kind) {
-    case GPUSTUB1_OUT_ZERO:
-        memset(target, 0, out->bytes);
-        break;
-    case GPUSTUB1_OUT_STATUS:
-        memcpy(target, &code, sizeof code);
-        break;
-    case GPUSTUB1_OUT_TEXT:
-        memcpy(target, &library->text, sizeof library->text);
-        break;
+    case OUT_ZERO: memset(target, 0, out->size); break;
+    case OUT_STATUS: memcpy(target, &code, sizeof code); break;
+    case OUT_STRING: memcpy(target, &library->string, sizeof library->string); break;
     }
 }
 
 /* Answers in the library's place. Async-signal-safe. */
-static void gpustub1_answer(const struct gpustub1_library *library,
-                            const struct gpustub1_spec *spec, int32_t code,
-                            struct gpustub1_frame *frame)
+static void answer(const struct library *library, const struct spec *spec, int32_t code,
+                   struct frame *frame)
 {
-    for (int i = 0; i < spec->outs_len; i++)
-        gpustub1_write_out(library, &library->outs[spec->outs + i], code, frame);
+    for (int i = 0; i < spec->out_params_len; i++)
+        write_out_param(library, &library->out_params[spec->out_params + i], code, frame);
     switch (spec->returns) {
-    case GPUSTUB1_STATUS:
-        frame->result = (uintptr_t)(intptr_t)code;
-        break;
-    case GPUSTUB1_VALUE:
-        frame->result = (uintptr_t)(intptr_t)spec->value;
-        break;
-    case GPUSTUB1_TEXT:
-        frame->result = (uintptr_t)library->text;
-        break;
-    case GPUSTUB1_STRUCT:
+    case RETURNS_STATUS: frame->result = (uintptr_t)(intptr_t)code; break;
+    case RETURNS_VALUE: frame->result = (uintptr_t)(intptr_t)spec->value; break;
+    case RETURNS_STRING: frame->result = (uintptr_t)library->string; break;
+    case RETURNS_ZEROED_STRUCT:
         if (frame->indirect)
-            memset(gpustub1_pointer(frame->indirect), 0, (size_t)spec->value);
+            memset(to_pointer(frame->indirect), 0, (size_t)spec->value);
         frame->result = frame->indirect;
         break;
-    default:
-        frame->result = 0;
+    default: frame->result = 0;
     }
 }
 
 /* ---- the slow path ------------------------------------------------------------------------------ */
 
-/* As a translator does, for a call that is made from here. The argument registers hold all that the
- * function takes; see MOST_ARGUMENTS of the generator. */
-static void gpustub1_insert_null(struct gpustub1_frame *frame, int argument)
+/* Does the work of an adapter thunk for a call that is made from here. The argument registers hold all
+ * arguments of the function; see MAX_ADAPTER_ARGS. */
+static void insert_null_argument(struct frame *frame, int argument)
 {
-    for (int i = GPUSTUB1_REGS - 1; i > argument; i--)
+    for (int i = REGISTER_ARGS - 1; i > argument; i--)
         frame->reg[i] = frame->reg[i - 1];
     frame->reg[argument] = 0;
 }
 
 /* Where to jump with the frame; NULL if nowhere, with the reason. */
-static void *gpustub1_target(int index, const struct gpustub1_slot *slot,
-                             struct gpustub1_frame *frame, enum gpustub1_reason *reason)
+static void *call_target(int index, const struct slot *slot, struct frame *frame,
+                         enum reason *reason)
 {
-    const struct gpustub1_outcome *outcome = gpustub1_settle(index);
-    void *target = GPUSTUB1_LOAD(&slot->target);
-    struct gpustub1_binding binding;
-    *reason = GPUSTUB1_MISSING;
-    if (target != gpustub1_slot_thunk(slot))
+    const struct result *result = settle_library(index);
+    void *target = LOAD_ACQUIRE(&slot->target);
+    struct binding binding;
+    *reason = LIBRARY_MISSING;
+    if (target != slot_thunk(slot))
         return target;
-    /* Left unbound: hooks, every slot while watching, and slots that a linker told to reorder
+    /* Left unbound: hooks, every slot while tracing, and slots that a linker told to reorder
      * sections put where binding does not find them. */
-    if (!outcome || !outcome->handle)
+    if (!result || !result->handle)
         return NULL;
-    target = gpustub1_resolve(slot, gpustub1_library(index), outcome, &binding);
+    target = resolve_slot(slot, get_library(index), result, &binding);
     *reason = binding.reason;
-    if (target && binding.null >= 0)
-        gpustub1_insert_null(frame, binding.null);
+    if (target && binding.null_argument >= 0)
+        insert_null_argument(frame, binding.null_argument);
     return target;
 }
 
-void *gpustub1_enter(struct gpustub1_slot *slot, struct gpustub1_frame *frame)
+void *gpustub1_enter(struct slot *slot, struct frame *frame)
 {
-    const struct gpustub1_info *info = gpustub1_slot_info(slot);
-    const struct gpustub1_library *library = gpustub1_library(info->library);
-    const struct gpustub1_spec *spec = gpustub1_slot_spec(slot, library);
-    enum gpustub1_reason reason = GPUSTUB1_UNLOADING;
+    const struct slot_info *info = slot_info(slot);
+    const struct library *library = get_library(info->library);
+    const struct spec *spec = slot_spec(slot, library);
+    enum reason reason = UNLOADING;
     int error = errno; /* a first call leaves errno as a later one does */
-    enum gpustub1_watching watching = gpustub1_watching();
+    enum trace_mode mode = trace_mode();
     int forced = 0, answered = 0;
     int32_t code = 0;
     void *target = NULL;
     frame->observe = 0;
-    if (watching != GPUSTUB1_OFF)
-        forced = gpustub1_watch(info->library, slot, frame, &code);
-    if (!forced && !gpustub1_is_exiting()) {
-        answered = spec->hook && gpustub1_hook(info->library, slot, spec, frame);
+    if (mode != TRACE_OFF)
+        forced = observe_call(info->library, slot, frame, &code);
+    if (!forced && !is_exiting()) {
+        answered = spec->hook && answer_hook(info->library, slot, spec, frame);
         if (!answered) {
-            target = gpustub1_target(info->library, slot, frame, &reason);
+            target = call_target(info->library, slot, frame, &reason);
             answered = spec->hook &&
-                       gpustub1_hook_loaded(spec, target || reason != GPUSTUB1_ABSENT, frame);
+                       answer_hook_after_load(spec, target || reason != FUNCTION_MISSING, frame);
         }
     }
     if (answered)
         target = NULL;
     else if (!target)
-        gpustub1_answer(library, spec, forced ? code : gpustub1_code(library, spec, reason), frame);
-    if (forced && spec->returns == GPUSTUB1_VALUE) /* a fixed value, or codes of another API */
+        answer(library, spec, forced ? code : status_code(library, spec, reason), frame);
+    if (forced && spec->returns == RETURNS_VALUE) /* a fixed value, or codes of another API */
         frame->result = (uintptr_t)(intptr_t)code;
     if (!target) {
-        if (watching == GPUSTUB1_TRACING)
-            gpustub1_answered(slot, spec, frame->result);
-    } else if (watching == GPUSTUB1_TRACING && spec->returns != GPUSTUB1_VOID && spec->returns != GPUSTUB1_STRUCT) {
+        if (mode == TRACE_CALLS)
+            trace_answer(slot, spec, frame->result);
+    } else if (mode == TRACE_CALLS && spec->returns != RETURNS_VOID &&
+               spec->returns != RETURNS_ZEROED_STRUCT) {
         frame->observe = (uintptr_t)slot;
     }
     errno = error;

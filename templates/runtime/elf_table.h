@@ -2,8 +2,9 @@
  *
  * All slots of an image lie between gpustub1_slots_first and gpustub1_slots_last, on pages of
  * their own, so that they can be made read-only; those of one library between
- * gpustub1_first_<library> and gpustub1_last_<library>; then its translators' words. Linkers keep the order of the sections of
- * one object file within .data, and those told to sort them by name find the same order. Start/stop
+ * gpustub1_first_<library> and gpustub1_last_<library>; then the targets of its adapter
+ * thunks. Linkers keep the order of the sections of one object file within .data, and those told to
+ * sort them by name find the same order. Start/stop
  * symbols would do the same job, but make bfd and mold keep every slot, used or not. */
 
 .macro gpustub_label section, name, align
@@ -14,30 +15,31 @@
 \name:
 .endm
 
-/* The mark that objects which include gpustub.h have of their headers, for `header` of GpuStub.toml. */
+/* The mark that objects which include gpustub.h have of their headers, for the `header-version` of
+ * GpuStub.toml. */
 .macro gpustub_header library, major
  .section .gpustub.headers.\library\().\major, "G", %progbits, gpustub_headers_\library\()_\major, comdat
- .globl gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml
- .hidden gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml
-gpustub_error_two_majors_of_\library\()_headers__see_header_in_GpuStub_toml:
+ .globl gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
+ .hidden gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
+gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml:
 .endm
 
 #define GPUSTUB_HEADER(library, major) gpustub_header library, major
 #define GPUSTUB_LIBRARY(library) gpustub_label .b.library.a, gpustub1_first_##library, 3
 #define GPUSTUB_LIBRARY_END(library) gpustub_label .b.library.c, gpustub1_last_##library, 3
 #define GPUSTUB_FN(library, index, name, spec) gpustub_function library, index, name, spec
-#define GPUSTUB_NULL(library, name, argument) gpustub_null library, name, argument
+#define GPUSTUB_ADAPTER(library, name, argument) gpustub_adapter library, name, argument
 
-/* What struct gpustub1_translator says of a function, in sections of its own name: gone with it. The word
- * lies behind the slots of the library, on the pages that become read-only. */
-.macro gpustub_translator library, name
+/* struct adapter of a function, in sections of the function's name: dropped with it. The target is
+ * behind the slots of the library, on the pages that become read-only. */
+.macro gpustub_adapter_info library, name
  .section .rodata.gpustub.\name, "a", %progbits
- .long .Lnull_\name - .
- .long .Lword_\name - .
+ .long .Ladapter_\name - .
+ .long .Ltarget_\name - .
 
  .section .data.gpustub.b.\library\().d.\name, "aw", %progbits
  .p2align 3
-.Lword_\name:
+.Ltarget_\name:
  .quad 0
 .endm
 

@@ -17,11 +17,11 @@ extern "C" {
 
 /* What the functions below return. */
 enum gpustub_status {
-    GPUSTUB_OK = 0,          /* done; the library is available */
-    GPUSTUB_UNAVAILABLE = 1, /* there is no library to use: gpustub_reason() says why */
-    GPUSTUB_UNKNOWN = 2,     /* this image has no stubs for a library of that name */
-    GPUSTUB_TOO_LATE = 3,    /* the library has been bound already */
-    GPUSTUB_INVALID = 4      /* a null argument */
+    GPUSTUB_OK = 0,              /* done; the library is available */
+    GPUSTUB_UNAVAILABLE = 1,     /* there is no library to use: gpustub_reason() says why */
+    GPUSTUB_UNKNOWN_LIBRARY = 2, /* this image has no stubs for a library of that name */
+    GPUSTUB_ALREADY_BOUND = 3,   /* the library has been bound already */
+    GPUSTUB_INVALID_ARGUMENT = 4 /* a null argument */
 };
 
 /* Finds, loads and binds a library now, if that has not happened yet. Afterwards its stubs are
@@ -31,9 +31,9 @@ int gpustub_load(const char *library);
 /* 1 if the library can be used, else 0. Loads it if that has not happened yet. */
 int gpustub_is_available(const char *library);
 
-/* 1 if a call of this function would reach the real library, else 0 (library or function absent,
+/* 1 if a call of this function would reach the real library, else 0 (library or function missing,
  * or refused because its meaning differs between the program's headers and this library). */
-int gpustub_has(const char *library, const char *function);
+int gpustub_has_function(const char *library, const char *function);
 
 /* The file that was loaded, as the loader names it; NULL if unavailable. */
 const char *gpustub_path(const char *library);
@@ -45,13 +45,13 @@ int gpustub_version(const char *library);
 /* Why the library is unavailable, in one line; "" if it is available. */
 const char *gpustub_reason(const char *library);
 
-/* Everything about it in a few lines: what was chosen, what was tried and passed over and why,
- * how many functions were bound, refused and absent. NULL if this image has no such stubs. */
+/* Everything about it in a few lines: what was chosen, what was tried and rejected and why,
+ * how many functions were bound, refused and missing. NULL if this image has no such stubs. */
 const char *gpustub_report(const char *library);
 
-/* How many of the functions that this image uses were bound, refused for their ABI, and absent.
+/* How many of the functions that this image uses were bound, refused for their ABI, and missing.
  * Any pointer may be NULL. */
-int gpustub_counts(const char *library, int *bound, int *refused, int *absent);
+int gpustub_counts(const char *library, int *bound, int *refused, int *missing);
 
 /* Uses this dlopen handle instead of searching. Must come before the first call; the handle must
  * stay open for the rest of the process. */
@@ -61,56 +61,57 @@ int gpustub_set_handle(const char *library, void *handle);
 }
 #endif
 
-/* A mark of the headers' major, of which all objects and the stubs of one image must have the same:
- * each is a section group of its own, and all define one symbol. So objects that were compiled
- * against two majors do not link, and neither do those that GpuStub.toml (`header`) is wrong about.
- * Nothing of it is loaded. */
+/* Mark of the headers' major: all objects and the stubs of one image must have the same. Each mark is
+ * a section group of its own, and all define one symbol. So objects that were compiled against two
+ * majors do not link, nor do those whose headers are not of GpuStub.toml's `header-version`. Nothing of
+ * it is loaded. */
 #if defined(__ELF__) && defined(__GNUC__) && !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
-#define GPUSTUB_MARK_HEADERS(library, major)                                                       \
+#define GPUSTUB_DETAIL_MARK(library)                                                               \
+    "gpustub_error_incompatible_header_versions_of_" library "__see_header_version_in_GpuStub_toml"
+#define GPUSTUB_DETAIL_MARK_HEADERS(library, major)                                                \
     __asm__(".pushsection .gpustub.headers." library "." major ", \"G\", %progbits, "              \
             "gpustub_headers_" library "_" major ", comdat\n"                                      \
-            ".globl gpustub_error_two_majors_of_" library "_headers__see_header_in_GpuStub_toml\n" \
-            ".hidden gpustub_error_two_majors_of_" library                                          \
-            "_headers__see_header_in_GpuStub_toml\n"                                               \
-            "gpustub_error_two_majors_of_" library "_headers__see_header_in_GpuStub_toml:\n"       \
+            ".globl " GPUSTUB_DETAIL_MARK(library) "\n"                                            \
+            ".hidden " GPUSTUB_DETAIL_MARK(library) "\n"                                           \
+            GPUSTUB_DETAIL_MARK(library) ":\n"                                                     \
             ".popsection\n");
 #endif
 #endif
 
 /* Not once per include, but once per library: this header may come before those of the library. */
-#ifdef GPUSTUB_MARK_HEADERS
-#if defined(CUDA_VERSION) && !defined(GPUSTUB_MARKED_CUDA)
-#define GPUSTUB_MARKED_CUDA
+#ifdef GPUSTUB_DETAIL_MARK_HEADERS
+#if defined(CUDA_VERSION) && !defined(GPUSTUB_DETAIL_MARKED_CUDA)
+#define GPUSTUB_DETAIL_MARKED_CUDA
 #if CUDA_VERSION / 1000 == 11
-GPUSTUB_MARK_HEADERS("cuda", "11")
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "11")
 #elif CUDA_VERSION / 1000 == 12
-GPUSTUB_MARK_HEADERS("cuda", "12")
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "12")
 #elif CUDA_VERSION / 1000 == 13
-GPUSTUB_MARK_HEADERS("cuda", "13")
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "13")
 #elif CUDA_VERSION / 1000 == 14
-GPUSTUB_MARK_HEADERS("cuda", "14")
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "14")
 #endif
 #endif
-#if defined(CUDART_VERSION) && !defined(GPUSTUB_MARKED_CUDART)
-#define GPUSTUB_MARKED_CUDART
+#if defined(CUDART_VERSION) && !defined(GPUSTUB_DETAIL_MARKED_CUDART)
+#define GPUSTUB_DETAIL_MARKED_CUDART
 #if CUDART_VERSION / 1000 == 11
-GPUSTUB_MARK_HEADERS("cudart", "11")
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "11")
 #elif CUDART_VERSION / 1000 == 12
-GPUSTUB_MARK_HEADERS("cudart", "12")
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "12")
 #elif CUDART_VERSION / 1000 == 13
-GPUSTUB_MARK_HEADERS("cudart", "13")
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "13")
 #elif CUDART_VERSION / 1000 == 14
-GPUSTUB_MARK_HEADERS("cudart", "14")
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "14")
 #endif
 #endif
-#if defined(HIP_VERSION_MAJOR) && !defined(GPUSTUB_MARKED_HIP)
-#define GPUSTUB_MARKED_HIP
+#if defined(HIP_VERSION_MAJOR) && !defined(GPUSTUB_DETAIL_MARKED_HIP)
+#define GPUSTUB_DETAIL_MARKED_HIP
 #if HIP_VERSION_MAJOR == 5
-GPUSTUB_MARK_HEADERS("hip", "5")
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "5")
 #elif HIP_VERSION_MAJOR == 6
-GPUSTUB_MARK_HEADERS("hip", "6")
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "6")
 #elif HIP_VERSION_MAJOR == 7
-GPUSTUB_MARK_HEADERS("hip", "7")
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "7")
 #endif
 #endif
 #endif

@@ -17,7 +17,7 @@
 
 /* Whether the process runs with more rights than its user: then no variable is read at all
  * (ld.so(8), "Secure-execution mode"). */
-int gpustub1_secure(void)
+int is_secure(void)
 {
 #ifdef __linux__
     return getauxval(AT_SECURE) != 0;
@@ -27,9 +27,9 @@ int gpustub1_secure(void)
 }
 
 /* The variable's value, or NULL if unset, empty, or the process is a secure one. */
-const char *gpustub1_env(const char *name)
+const char *read_env(const char *name)
 {
-    const char *value = gpustub1_secure() ? NULL : getenv(name);
+    const char *value = is_secure() ? NULL : getenv(name);
     return value && *value ? value : NULL;
 }
 
@@ -38,7 +38,7 @@ const char *gpustub1_env(const char *name)
  * getauxval is a loop over integers. It is called by its address, because a lazily bound call goes
  * through the loader, which keeps 128 bits of each vector register. (The id register would be
  * shorter, but reading it is an illegal instruction on kernels before 4.11.) */
-GPUSTUB1_HIDDEN int gpustub1_has_sve(void);
+HIDDEN int gpustub1_has_sve(void);
 __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 {
 #ifdef __linux__
@@ -52,14 +52,14 @@ __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 
 /* ---- what a dynamic section says ------------------------------------------------------------ */
 
-struct gpustub1_dynamic {
+struct dynamic {
     const char *strings, *soname;
-    const ElfW(Verdef) *versions;
+    const ElfW(Verdef) * versions;
     size_t version_count;
 };
 
 /* glibc relocates the addresses in a mapped dynamic section, musl leaves them as in the file. */
-static const char *gpustub1_mapped(ElfW(Addr) base, ElfW(Addr) address)
+static const char *mapped_address(ElfW(Addr) base, ElfW(Addr) address)
 {
     uintptr_t value = (uintptr_t)(address < base ? base + address : address);
     const char *pointer;
@@ -67,17 +67,17 @@ static const char *gpustub1_mapped(ElfW(Addr) base, ElfW(Addr) address)
     return pointer;
 }
 
-static struct gpustub1_dynamic gpustub1_dynamic(ElfW(Addr) base, const ElfW(Dyn) *entry)
+static struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
 {
-    struct gpustub1_dynamic result = {NULL, NULL, NULL, 0};
+    struct dynamic result = {NULL, NULL, NULL, 0};
     size_t soname = 0;
     for (; entry->d_tag != DT_NULL; entry++) {
         if (entry->d_tag == DT_STRTAB)
-            result.strings = gpustub1_mapped(base, entry->d_un.d_ptr);
+            result.strings = mapped_address(base, entry->d_un.d_ptr);
         else if (entry->d_tag == DT_SONAME)
             soname = (size_t)entry->d_un.d_val;
         else if (entry->d_tag == DT_VERDEF)
-            result.versions = (const void *)gpustub1_mapped(base, entry->d_un.d_ptr);
+            result.versions = (const void *)mapped_address(base, entry->d_un.d_ptr);
         else if (entry->d_tag == DT_VERDEFNUM)
             result.version_count = (size_t)entry->d_un.d_val;
     }
@@ -88,16 +88,16 @@ static struct gpustub1_dynamic gpustub1_dynamic(ElfW(Addr) base, const ElfW(Dyn)
 
 /* ---- our own image -------------------------------------------------------------------------- */
 
-struct gpustub1_own {
+struct own_image {
     uintptr_t address;
     char path[PATH_MAX];
     int images; /* seen so far; the first is the program */
     int found;
 };
 
-static int gpustub1_own_callback(struct dl_phdr_info *info, size_t size, void *context)
+static int visit_own_image(struct dl_phdr_info *info, size_t size, void *context)
 {
-    struct gpustub1_own *own = context;
+    struct own_image *own = context;
     (void)size;
     own->images++;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -114,36 +114,36 @@ static int gpustub1_own_callback(struct dl_phdr_info *info, size_t size, void *c
 }
 
 /* The absolute path of the file that this code was linked into; NULL if that cannot be known. */
-char *gpustub1_own_path(void)
+char *own_image_path(void)
 {
-    struct gpustub1_own *own = calloc(1, sizeof *own);
+    struct own_image *own = calloc(1, sizeof *own);
     char *path = NULL;
     if (!own)
         return NULL;
     own->address = (uintptr_t)&gpustub1_slots_first;
-    dl_iterate_phdr(gpustub1_own_callback, own);
+    dl_iterate_phdr(visit_own_image, own);
     if (own->found && own->images == 1) { /* in glibc without a name, in musl as it was called */
         ssize_t length = readlink("/proc/self/exe", own->path, sizeof own->path - 1);
         if (length > 0)
             own->path[length] = 0;
     }
     if (own->found)
-        path = own->path[0] == '/' ? gpustub1_copy(own->path) : realpath(own->path, NULL);
+        path = own->path[0] == '/' ? copy_string(own->path) : realpath(own->path, NULL);
     free(own);
     return path;
 }
 
 /* ---- what a name tells ---------------------------------------------------------------------- */
 
-/* The toolkit major that a soname or version node tells: by the manifest's own table, else by its
+/* The toolkit major that a soname or symbol version tells: by the manifest's own table, else by its
  * number, if the table shows that number and major agree. 0: unknown. */
-static int32_t gpustub1_major_of(const struct gpustub1_library *library, const char *name)
+static int32_t major_of_name(const struct library *library, const char *name)
 {
-    const struct gpustub1_load_name *known;
-    for (known = library->names; known->name; known++)
+    const struct load_name *known;
+    for (known = library->load_names; known->name; known++)
         if (known->major && !strcmp(known->name, name))
             return known->major;
-    for (known = library->names; known->name; known++) {
+    for (known = library->load_names; known->name; known++) {
         const char *number = strstr(known->name, ".so.");
         size_t stem = number ? (size_t)(number + 4 - known->name) : 0;
         if (known->major && number && strtol(number + 4, NULL, 10) == known->major &&
@@ -157,15 +157,15 @@ static int32_t gpustub1_major_of(const struct gpustub1_library *library, const c
 
 /* ---- libraries that are loaded already ------------------------------------------------------ */
 
-struct gpustub1_loaded_walk {
-    const struct gpustub1_library *library;
-    struct gpustub1_loaded *images;
+struct image_iter {
+    const struct library *library;
+    struct loaded_image *images;
     size_t count;
 };
 
-static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void *context)
+static int visit_image(struct dl_phdr_info *info, size_t size, void *context)
 {
-    struct gpustub1_loaded_walk *walk = context;
+    struct image_iter *walk = context;
     (void)size;
     if (!info->dlpi_name || !*info->dlpi_name)
         return 0;
@@ -173,18 +173,18 @@ static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type != PT_DYNAMIC)
             continue;
-        const void *dynamic = gpustub1_mapped(info->dlpi_addr, info->dlpi_addr + segment->p_vaddr);
-        const char *soname = gpustub1_dynamic(info->dlpi_addr, dynamic).soname;
-        const struct gpustub1_load_name *name = walk->library->names;
+        const void *dynamic = mapped_address(info->dlpi_addr, info->dlpi_addr + segment->p_vaddr);
+        const char *soname = read_dynamic(info->dlpi_addr, dynamic).soname;
+        const struct load_name *name = walk->library->load_names;
         while (soname && name->name && strcmp(name->name, soname))
             name++;
         /* Of a library of one's own, a major that its table does not list is another library. */
         if (!soname ||
-            (!name->name && (!walk->library->family || gpustub1_major_of(walk->library, soname) <=
-                                                           walk->library->newest)))
+            (!name->name && (!walk->library->family ||
+                             major_of_name(walk->library, soname) <= walk->library->newest_major)))
             return 0;
-        char *path = gpustub1_copy(info->dlpi_name);
-        struct gpustub1_loaded *images =
+        char *path = copy_string(info->dlpi_name);
+        struct loaded_image *images =
             path ? realloc(walk->images, (walk->count + 2) * sizeof *images) : NULL;
         if (!images) {
             free(path);
@@ -199,11 +199,11 @@ static int gpustub1_loaded_callback(struct dl_phdr_info *info, size_t size, void
 }
 
 /* The mapped images that have a load name as their soname, or would have one in a newer manifest. */
-struct gpustub1_loaded *gpustub1_loaded_images(const struct gpustub1_library *library)
+struct loaded_image *list_loaded_images(const struct library *library)
 {
-    struct gpustub1_loaded_walk walk = {library, calloc(1, sizeof *walk.images), 0};
+    struct image_iter walk = {library, calloc(1, sizeof *walk.images), 0};
     if (walk.images)
-        dl_iterate_phdr(gpustub1_loaded_callback, &walk);
+        dl_iterate_phdr(visit_image, &walk);
     return walk.images;
 }
 
@@ -213,22 +213,21 @@ extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* of t
 
 /* Tells the file and the toolkit major of a handle. 0 if it is that of this very image: an
  * override, or a link of the library's name, may lead to the stubs themselves. */
-int gpustub1_inspect(void *handle, const struct gpustub1_library *library, char **path,
-                     int32_t *major)
+int inspect_handle(void *handle, const struct library *library, char **path, int32_t *major)
 {
     struct link_map *map = NULL;
     *path = NULL;
     *major = 0;
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !map)
         return 1;
-    *path = map->l_name && *map->l_name ? gpustub1_copy(map->l_name) : NULL;
-    struct gpustub1_dynamic dynamic = gpustub1_dynamic((ElfW(Addr))map->l_addr, map->l_ld);
+    *path = map->l_name && *map->l_name ? copy_string(map->l_name) : NULL;
+    struct dynamic dynamic = read_dynamic((ElfW(Addr))map->l_addr, map->l_ld);
     if (dynamic.soname)
-        *major = gpustub1_major_of(library, dynamic.soname);
+        *major = major_of_name(library, dynamic.soname);
     const ElfW(Verdef) *version = dynamic.versions;
     for (size_t i = 0; !*major && version && dynamic.strings && i < dynamic.version_count; i++) {
         const ElfW(Verdaux) *name = (const void *)((const char *)version + version->vd_aux);
-        *major = gpustub1_major_of(library, dynamic.strings + name->vda_name);
+        *major = major_of_name(library, dynamic.strings + name->vda_name);
         if (!version->vd_next)
             break;
         version = (const void *)((const char *)version + version->vd_next);

@@ -1,10 +1,10 @@
-/* internal.h: what the files of the run time share among themselves.
+/* internal.h: declarations shared by the files of the run time.
  *
  * How threads meet (no lock is ever held, so a fork or a constructor that calls back is harmless):
- *   1. search: each thread that finds a library unsettled makes an outcome of its own;
- *   2. publish: one outcome per library wins a compare-and-swap and is never changed or freed;
+ *   1. search: each thread that finds a library unsettled makes a result of its own;
+ *   2. publish: one result per library wins a compare-and-swap and is never changed or freed;
  *   3. replay: one thread gives the library what start-up code registered (hook.c); others wait;
- *   4. bind: every such thread writes the slots from the winning outcome, that is, the same values;
+ *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
  *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
  * The wait in 3 is the only one, and a child of a fork does not wait. */
 #ifndef GPUSTUB_INTERNAL_H
@@ -14,221 +14,253 @@
 #define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
 #endif
 
-#include "rt.h"
+#include "shared.h"
 
-/* In the one translation unit of runtime.c nothing of this has external linkage: of two run times
- * in one link, linkers then report the few names that are the interface, and lld, which shows 20
- * errors, gets to the one that says what to do. Each file also compiles alone. */
-#ifdef GPUSTUB1_ONE_UNIT
-#define GPUSTUB1_INTERNAL static
+/* In the one translation unit of runtime.c nothing of this has external linkage: no name of ours meets
+ * one of the program, and of two run times in one link, linkers report the few names that are the
+ * interface, so that lld, which shows 20 errors, gets to the one that says what to do. Each file also
+ * compiles alone, to be checked; what that gives is not for linking. */
+#ifdef SINGLE_UNIT
+#define INTERNAL static
 #else
-#define GPUSTUB1_INTERNAL GPUSTUB1_HIDDEN
+#define INTERNAL HIDDEN
 #endif
 
-#define GPUSTUB1_LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define GPUSTUB1_READ(p) __atomic_load_n((p), __ATOMIC_RELAXED)
-#define GPUSTUB1_STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
 /* Text that grows; a failed allocation makes it stay as it is, never an abort. */
-struct gpustub1_text {
+struct text {
     char *data; /* NUL-terminated, or NULL while empty */
     size_t length, capacity;
 };
 
-/* One candidate and what came of it. */
-struct gpustub1_try {
-    char *what; /* file, or load name and place */
-    char *why;  /* why not */
+/* A directory of a search. */
+enum dir_kind {
+    DIR_SEARCHED,
+    DIR_LOADER,   /* no directory: the loader searches for the name itself */
+    DIR_OF_LOADER /* one of the loader's directories */
+};
+struct search_dir {
+    char *path;         /* absolute; NULL: DIR_LOADER */
+    size_t root_length; /* the site-packages directory or toolkit root that starts path; 0: none */
+    const char *found_by; /* how the directory was found: a variable, "search-dirs", ... */
+    enum dir_kind kind;
+};
+struct search_dirs {
+    struct search_dir *data;
+    int length, capacity;
+    int is_cut;         /* memory was short: some are missing */
+    const char *except; /* while the list is made: this root has had its turn, or NULL */
+};
+
+/* A file that may be the library, and its fate: the search tries a list of these, reports show it. */
+enum candidate_kind {
+    CANDIDATE_FILE,
+    CANDIDATE_LOADER,     /* the loader searches for the name itself */
+    CANDIDATE_LOADER_DIR, /* a file in one of the loader's directories, after its search */
+    CANDIDATE_LOADED,     /* in the process already */
+    CANDIDATE_HANDLE      /* a handle of the program's own */
+};
+enum candidate_status {
+    CANDIDATE_UNTRIED,  /* or no report shows it */
+    CANDIDATE_DEFERRED, /* newer than the driver supports: has a second turn */
+    CANDIDATE_NOT_FOUND,
+    CANDIDATE_REJECTED,
+    CANDIDATE_CHOSEN
+};
+struct candidate {
+    const char *name;      /* load name; NULL: none */
+    const char *directory; /* of the search's directories; NULL: `file`, or the loader's search */
+    const char *found_by;
+    char *reason;       /* CANDIDATE_REJECTED: why */
+    char *file;         /* absolute path, where no name in a directory gives it; else NULL */
+    size_t root_length; /* as in struct search_dir */
+    int32_t major;      /* of the load name; 0: none */
+    enum candidate_kind kind;
+    enum candidate_status status;
+    uint8_t is_excluded; /* of a major that the family has not settled for: never tried */
+    uint8_t may_wait;    /* deferred if newer than the driver supports */
 };
 
 /* The result of a search. Unchanged after publication, except for the fields marked. */
-struct gpustub1_outcome {
-    void *handle;    /* NULL: unavailable */
-    char *path;      /* as the loader names it */
-    char *found;     /* how it was found */
+struct result {
+    void *handle; /* NULL: unavailable */
+    char *path;   /* as the loader names it */
+    const char *found_by;
     char *reason;    /* why unavailable; NULL if available */
-    char *root;      /* the site-packages directory or toolkit root that it lies in, or NULL */
+    char *root;      /* the site-packages directory or toolkit root that it is in, or NULL */
     int32_t major;   /* that of its name: the toolkit's or the library's own; 0: unknown */
     int32_t toolkit; /* the toolkit's; 0: unknown */
     int32_t version; /* 1000 * major + 10 * minor; 0: unknown */
     int exact;       /* whether the minor part of version is known */
     int forced;      /* by an override variable or a handle of the program's own */
-    struct gpustub1_try *tries;
-    int tries_len, tries_cap;
-    int bound, refused, absent; /* atomic; set by binding, always to the same values */
-    int renamed;                /* atomic: how many of the bound under another name */
-    int translated;             /* atomic: how many of the bound with an argument more */
-    char is_bound;              /* atomic */
-    char *report;               /* atomic, made when asked for */
+    struct candidate *candidates; /* in the order of the search */
+    int candidates_len, candidates_cap;
+    struct search_dirs dirs;     /* what the candidates point to */
+    int bound, refused, missing; /* atomic; set by binding, always to the same values */
+    int renamed;                 /* atomic: number of those bound under another name */
+    int adapted;                 /* atomic: number of those bound through an adapter thunk */
+    char is_bound;               /* atomic */
+    char *report;                /* atomic, made when asked for */
 };
 
 /* An image with the soname of a library. */
-struct gpustub1_loaded {
-    const struct gpustub1_load_name *name; /* NULL: of a major that the manifest does not know yet */
-    char *path;                            /* NULL ends a list of these */
+struct loaded_image {
+    const struct load_name *name; /* NULL: of a major that the manifest does not know yet */
+    char *path;                   /* NULL ends a list of these */
 };
 
-/* Where one library stands. */
-struct gpustub1_state {
-    struct gpustub1_outcome *outcome; /* atomic */
-    struct gpustub1_loaded *loaded;   /* atomic: what had been loaded before any thread searched */
-    void *given;                      /* atomic: handle of the program's own */
-    struct gpustub1_record *queue;    /* atomic: what hooks were given, the latest first */
-    int32_t replayer_process;         /* atomic: that of the thread that replays them */
-    uintptr_t replayer;               /* atomic: that thread; 0: it did not say yet */
-    uint32_t *counts;                 /* atomic: calls of each slot, while tracing */
+/* State of one library. */
+struct library_state {
+    struct result *result; /* atomic */
+    struct loaded_image
+        *loaded_images;        /* atomic: what had been loaded before any thread searched */
+    void *handle;              /* atomic: handle of the program's own */
+    struct hook_record *queue; /* atomic: calls of hooks, the latest first */
+    int32_t replayer_process;  /* atomic: that of the thread that replays them */
+    uintptr_t replayer;        /* atomic: that thread; 0: it did not say yet */
+    uint32_t *counts;          /* atomic: calls of each slot, while tracing */
 };
 
 /* The toolkit that the first library of a family settled for. */
-struct gpustub1_toolkit {
+struct toolkit {
     int32_t major;
-    const char *root; /* or NULL */
-    const char *by;   /* id of the library */
+    const char *root;       /* or NULL */
+    const char *claimed_by; /* id of the library */
 };
 
-/* ---- what a slot leads to; binding asks this of every function, and without optimisation only
- * what must be inlined is ---------------------------------------------------------------------- */
+/* ---- target of a slot; binding needs it for every function, and without optimisation only what
+ * must be inlined is ---------------------------------------------------------------------- */
 
-#define GPUSTUB1_INLINE static inline __attribute__((always_inline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-GPUSTUB1_INLINE const struct gpustub1_info *gpustub1_slot_info(const struct gpustub1_slot *slot)
+ALWAYS_INLINE const struct slot_info *slot_info(const struct slot *slot)
 {
     return (const void *)((const char *)&slot->info + slot->info);
 }
 
-GPUSTUB1_INLINE const char *gpustub1_slot_name(const struct gpustub1_slot *slot)
+ALWAYS_INLINE const char *slot_name(const struct slot *slot)
 {
-    return gpustub1_slot_info(slot)->name;
+    return slot_info(slot)->name;
 }
 
-GPUSTUB1_INLINE const struct gpustub1_spec *
-gpustub1_slot_spec(const struct gpustub1_slot *slot, const struct gpustub1_library *library)
+ALWAYS_INLINE const struct spec *slot_spec(const struct slot *slot, const struct library *library)
 {
     uint16_t spec;
-    __builtin_memcpy(&spec, gpustub1_slot_info(slot)->spec, sizeof spec);
+    __builtin_memcpy(&spec, slot_info(slot)->spec, sizeof spec);
     return &library->specs[spec];
 }
 
-GPUSTUB1_INLINE void *gpustub1_slot_thunk(const struct gpustub1_slot *slot)
+ALWAYS_INLINE void *slot_thunk(const struct slot *slot)
 {
     return (char *)&slot->thunk + slot->thunk;
 }
 
-/* Has the function called through its translator, which it returns. */
-GPUSTUB1_INLINE void *gpustub1_translate(const struct gpustub1_slot *slot, void *function)
+/* Has the function called through its adapter thunk, which it returns. */
+ALWAYS_INLINE void *adapt(const struct slot *slot, void *function)
 {
-    const char *behind = gpustub1_slot_name(slot) + __builtin_strlen(gpustub1_slot_name(slot)) + 1;
-    struct gpustub1_translator to;
+    const char *behind = slot_name(slot) + __builtin_strlen(slot_name(slot)) + 1;
+    struct adapter to;
     __builtin_memcpy(&to, behind, sizeof to);
-    void **target = (void *)(behind + offsetof(struct gpustub1_translator, target) + to.target);
-    GPUSTUB1_STORE(target, function);
+    void **target = (void *)(behind + offsetof(struct adapter, target) + to.target);
+    STORE_RELEASE(target, function);
     return (char *)behind + to.code;
 }
 
-/* text.c */
-GPUSTUB1_INTERNAL void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes,
-                                             size_t length);
-GPUSTUB1_INTERNAL void gpustub1_append(struct gpustub1_text *text, const char *string);
-GPUSTUB1_INTERNAL void gpustub1_append_number(struct gpustub1_text *text, long number);
-GPUSTUB1_INTERNAL void gpustub1_append_version(struct gpustub1_text *text, int32_t version);
-GPUSTUB1_INTERNAL void gpustub1_append_json(struct gpustub1_text *text, const char *string);
-GPUSTUB1_INTERNAL char *gpustub1_copy(const char *string);
-GPUSTUB1_INTERNAL char *gpustub1_join(const char *a, const char *b, const char *c);
+/* format.c */
+INTERNAL void append_bytes(struct text *text, const char *bytes, size_t length);
+INTERNAL void append(struct text *text, const char *string);
+INTERNAL void append_number(struct text *text, long number);
+INTERNAL void append_version(struct text *text, int32_t version);
+INTERNAL void append_json(struct text *text, const char *string);
+INTERNAL char *copy_string(const char *string);
+INTERNAL char *join(const char *a, const char *b, const char *c);
 
 /* image.c */
-GPUSTUB1_INTERNAL char *gpustub1_own_path(void);
-GPUSTUB1_INTERNAL struct gpustub1_loaded *
-gpustub1_loaded_images(const struct gpustub1_library *library);
-GPUSTUB1_INTERNAL int gpustub1_inspect(void *handle, const struct gpustub1_library *library,
-                                       char **path, int32_t *major);
-GPUSTUB1_INTERNAL int gpustub1_secure(void);
-GPUSTUB1_INTERNAL const char *gpustub1_env(const char *name);
+INTERNAL char *own_image_path(void);
+INTERNAL struct loaded_image *list_loaded_images(const struct library *library);
+INTERNAL int inspect_handle(void *handle, const struct library *library, char **path,
+                            int32_t *major);
+INTERNAL int is_secure(void);
+INTERNAL const char *read_env(const char *name);
 
-/* place.c */
-typedef int gpustub1_place_fn(void *context, const char *directory, const char *root,
-                              const char *found);
-/* Calls back with each place in S3's order (directory NULL: the loader's own search) until the
- * callback returns non-zero, and returns that. */
-GPUSTUB1_INTERNAL int gpustub1_places(const struct gpustub1_library *library, const char *root,
-                                      gpustub1_place_fn *callback, void *context);
-GPUSTUB1_INTERNAL int gpustub1_each_file(const char *directory, const char *prefix,
-                                         int (*callback)(void *context, const char *path),
-                                         void *context);
-GPUSTUB1_INTERNAL const char *gpustub1_is_impostor(const struct gpustub1_library *library,
-                                                   const char *path);
-GPUSTUB1_INTERNAL char *gpustub1_root_of(const struct gpustub1_library *library, const char *path);
+/* search_dirs.c */
+enum { MAX_FILES = 64 }; /* of one pattern in one directory */
+INTERNAL size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES]);
+INTERNAL const char *impostor_reason(const struct library *library, const char *path);
+INTERNAL char *toolkit_root_of(const struct library *library, const char *path);
+INTERNAL void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
+                             const char *found_by);
+INTERNAL void list_search_dirs(struct search_dirs *dirs, const struct library *library,
+                               const char *root);
+INTERNAL void free_search_dirs(struct search_dirs *dirs);
 
-/* major.c */
-GPUSTUB1_INTERNAL int32_t gpustub1_told_major(const struct gpustub1_library *library,
-                                              const char *path);
+/* toolkit_version.c */
+INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 
-/* take.c */
-struct gpustub1_search {
+/* candidate.c */
+struct search {
     int index;
-    const struct gpustub1_library *library;
-    struct gpustub1_outcome *outcome;
-    const struct gpustub1_toolkit *toolkit; /* what the library's family settled for, or NULL */
-    int32_t driver;                         /* the driver's version; 0: no limit */
-    const struct gpustub1_load_name *name;  /* the name being looked for */
-    int settled;                            /* from now on only note what is passed over */
-    int last;                               /* what is newer than the driver has its turn */
-    int newer;                              /* a file waits for that */
+    const struct library *library;
+    struct result *result;
+    const struct toolkit *toolkit; /* what the library's family settled for, or NULL */
+    int32_t driver;                /* the driver's version; 0: no limit */
+    int next;                      /* index of the candidate that has its turn */
+    int is_cut;                    /* memory was short: candidates are missing */
 };
+INTERNAL int32_t named_toolkit(const struct search *search, const struct candidate *candidate);
+INTERNAL int is_reported(const struct candidate *candidate);
+INTERNAL void append_candidate(struct text *text, const struct candidate *candidate);
+INTERNAL void reject_candidate(struct search *search, struct candidate *candidate, char *reason);
+INTERNAL void skip_candidate(struct search *search, struct candidate *candidate,
+                             const char *reason);
+INTERNAL void accept_library(struct search *search, struct candidate *candidate, void *handle);
+INTERNAL void open_candidate(struct search *search, struct candidate *candidate);
+INTERNAL void open_loaded(struct search *search, struct candidate *candidate);
+INTERNAL void discard_result(struct result *result);
 
-GPUSTUB1_INTERNAL void gpustub1_note(struct gpustub1_search *search, char *what, char *why);
-GPUSTUB1_INTERNAL int gpustub1_same_file(const char *a, const char *b);
-GPUSTUB1_INTERNAL int gpustub1_passes_over_impostor(struct gpustub1_search *search,
-                                                    const char *file);
-GPUSTUB1_INTERNAL int gpustub1_take(struct gpustub1_search *search, void *handle, const char *file,
-                                    const char *root, const char *found);
-GPUSTUB1_INTERNAL int gpustub1_open(struct gpustub1_search *search, const char *file,
-                                    const char *root, const char *found);
-GPUSTUB1_INTERNAL void gpustub1_discard(struct gpustub1_outcome *outcome);
-
-/* find.c */
-GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_find(int library);
+/* search.c */
+INTERNAL struct result *find_library(int library);
 
 /* load.c */
-GPUSTUB1_INTERNAL struct gpustub1_state *gpustub1_state(int library);
-GPUSTUB1_INTERNAL const struct gpustub1_toolkit *gpustub1_toolkit(int family);
-GPUSTUB1_INTERNAL const struct gpustub1_toolkit *
-gpustub1_claim(int family, const struct gpustub1_outcome *outcome, const char *by);
-GPUSTUB1_INTERNAL const struct gpustub1_library *gpustub1_library(int library);
-GPUSTUB1_INTERNAL int gpustub1_library_count(void);
-GPUSTUB1_INTERNAL struct gpustub1_outcome *gpustub1_settle(int library);
-GPUSTUB1_INTERNAL int gpustub1_is_exiting(void);
+INTERNAL struct library_state *get_state(int library);
+INTERNAL const struct toolkit *get_toolkit(int family);
+INTERNAL const struct toolkit *claim_toolkit(int family, const struct result *result,
+                                             const char *claimed_by);
+INTERNAL const struct library *get_library(int library);
+INTERNAL int library_count(void);
+INTERNAL struct result *settle_library(int library);
+INTERNAL int is_exiting(void);
 
 /* call.c */
-enum gpustub1_reason { GPUSTUB1_MISSING, GPUSTUB1_ABSENT, GPUSTUB1_REFUSED, GPUSTUB1_UNLOADING };
-struct gpustub1_binding {
-    const char *name;            /* in the library */
-    int null;                    /* the argument that is NULL there and not the caller's; -1: none */
-    enum gpustub1_reason reason; /* why there is none */
+enum reason { LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
+struct binding {
+    const char *name;   /* in the library */
+    int null_argument;  /* the argument that is NULL there and not the caller's; -1: none */
+    enum reason reason; /* why there is none */
 };
-GPUSTUB1_INTERNAL void *gpustub1_resolve(const struct gpustub1_slot *slot,
-                                         const struct gpustub1_library *library,
-                                         const struct gpustub1_outcome *outcome,
-                                         struct gpustub1_binding *binding);
+INTERNAL void *resolve_slot(const struct slot *slot, const struct library *library,
+                            const struct result *result, struct binding *binding);
 
 /* hook.c */
-GPUSTUB1_INTERNAL int gpustub1_hook(int library, const struct gpustub1_slot *slot,
-                                    const struct gpustub1_spec *spec, struct gpustub1_frame *frame);
-GPUSTUB1_INTERNAL int gpustub1_replay(int library, const struct gpustub1_outcome *outcome);
-GPUSTUB1_INTERNAL int gpustub1_hook_loaded(const struct gpustub1_spec *spec, int is_there,
-                                           struct gpustub1_frame *frame);
+INTERNAL int answer_hook(int library, const struct slot *slot, const struct spec *spec,
+                         struct frame *frame);
+INTERNAL int replay_hooks(int library, const struct result *result);
+INTERNAL int answer_hook_after_load(const struct spec *spec, int is_there, struct frame *frame);
 
-/* debug.c */
-enum gpustub1_watching { GPUSTUB1_UNDECIDED, GPUSTUB1_OFF, GPUSTUB1_FAILING, GPUSTUB1_TRACING };
-GPUSTUB1_INTERNAL enum gpustub1_watching gpustub1_watching(void);
-GPUSTUB1_INTERNAL int gpustub1_watch(int library, const struct gpustub1_slot *slot,
-                                     const struct gpustub1_frame *frame, int32_t *code);
-GPUSTUB1_INTERNAL void gpustub1_answered(const struct gpustub1_slot *slot,
-                                         const struct gpustub1_spec *spec, uintptr_t result);
-GPUSTUB1_INTERNAL void gpustub1_count_calls(void);
+/* trace.c */
+enum trace_mode { TRACE_UNDECIDED, TRACE_OFF, TRACE_FAILING, TRACE_CALLS };
+INTERNAL enum trace_mode trace_mode(void);
+INTERNAL int observe_call(int library, const struct slot *slot, const struct frame *frame,
+                          int32_t *code);
+INTERNAL void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result);
+INTERNAL void report_call_counts(void);
 
 /* report.c */
-GPUSTUB1_INTERNAL const char *gpustub1_report(int library, struct gpustub1_outcome *outcome);
-GPUSTUB1_INTERNAL void gpustub1_log(int library, struct gpustub1_outcome *outcome);
-GPUSTUB1_INTERNAL void gpustub1_write(const char *data, size_t length);
+INTERNAL const char *get_report(int library, struct result *result);
+INTERNAL void log_report(int library, struct result *result);
+INTERNAL void write_stderr(const char *data, size_t length);
 
 #endif

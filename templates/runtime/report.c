@@ -1,4 +1,4 @@
-/* report.c: what was found, what was passed over, and why. */
+/* report.c: reports of a search: the library, the candidates that were rejected, and why. */
 #include "internal.h"
 
 #include <errno.h>
@@ -6,229 +6,222 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GPUSTUB1_MOST_NAMES = 8 };
+enum { MAX_NAMES = 8 };
 
 /* What came of a function. */
-enum gpustub1_end {
-    GPUSTUB1_AS_ITSELF,
-    GPUSTUB1_RENAMED,
-    GPUSTUB1_TRANSLATED,
-    GPUSTUB1_NOT_THERE,
-    GPUSTUB1_NOT_MEANT
-};
+enum binding_kind { BOUND_UNCHANGED, BOUND_RENAMED, BOUND_ADAPTED, MISSING, ABI_MISMATCH };
 
-static enum gpustub1_end gpustub1_end(const struct gpustub1_slot *slot,
-                                      const struct gpustub1_library *library,
-                                      const struct gpustub1_outcome *outcome,
-                                      struct gpustub1_binding *binding)
+static enum binding_kind binding_kind(const struct slot *slot, const struct library *library,
+                                      const struct result *result, struct binding *binding)
 {
-    if (!gpustub1_resolve(slot, library, outcome, binding))
-        return binding->reason == GPUSTUB1_REFUSED ? GPUSTUB1_NOT_MEANT : GPUSTUB1_NOT_THERE;
-    if (binding->null >= 0)
-        return GPUSTUB1_TRANSLATED;
-    return binding->name == gpustub1_slot_name(slot) ? GPUSTUB1_AS_ITSELF : GPUSTUB1_RENAMED;
+    if (!resolve_slot(slot, library, result, binding))
+        return binding->reason == FUNCTION_REFUSED ? ABI_MISMATCH : MISSING;
+    if (binding->null_argument >= 0)
+        return BOUND_ADAPTED;
+    return binding->name == slot_name(slot) ? BOUND_UNCHANGED : BOUND_RENAMED;
 }
 
 /* The functions that came to this end, in one line. */
-static void gpustub1_append_functions(struct gpustub1_text *text, const char *title,
-                                      const struct gpustub1_library *library,
-                                      const struct gpustub1_outcome *outcome,
-                                      enum gpustub1_end wanted)
+static void append_functions(struct text *text, const char *title, const struct library *library,
+                             const struct result *result, enum binding_kind wanted)
 {
     int count = 0;
-    for (const struct gpustub1_slot *slot = library->first; slot < library->last; slot++) {
-        struct gpustub1_binding binding;
-        const char *own = gpustub1_slot_name(slot);
-        if (gpustub1_end(slot, library, outcome, &binding) != wanted)
+    for (const struct slot *slot = library->first; slot < library->last; slot++) {
+        struct binding binding;
+        const char *own = slot_name(slot);
+        if (binding_kind(slot, library, result, &binding) != wanted)
             continue;
-        if (count == GPUSTUB1_MOST_NAMES) {
-            gpustub1_append(text, ", …");
+        if (count == MAX_NAMES) {
+            append(text, ", …");
             break;
         }
-        gpustub1_append(text, count++ ? ", " : title);
-        gpustub1_append(text, own);
-        if (wanted == GPUSTUB1_RENAMED ||
-            (wanted == GPUSTUB1_TRANSLATED && strcmp(binding.name, own))) {
-            gpustub1_append(text, " as ");
-            gpustub1_append(text, binding.name);
+        append(text, count++ ? ", " : title);
+        append(text, own);
+        if (wanted == BOUND_RENAMED || (wanted == BOUND_ADAPTED && strcmp(binding.name, own))) {
+            append(text, " as ");
+            append(text, binding.name);
         }
-        if (wanted == GPUSTUB1_TRANSLATED) {
-            gpustub1_append(text, " with NULL as argument ");
-            gpustub1_append_number(text, binding.null);
+        if (wanted == BOUND_ADAPTED) {
+            append(text, " with NULL as argument ");
+            append_number(text, binding.null_argument);
         }
     }
 }
 
-static int gpustub1_is_newer(const struct gpustub1_library *library,
-                             const struct gpustub1_outcome *outcome)
+static int is_newer(const struct library *library, const struct result *result)
 {
-    return library->newest && outcome->major > library->newest;
+    return library->newest_major && result->major > library->newest_major;
 }
 
-static void gpustub1_append_refusal(struct gpustub1_text *text,
-                                    const struct gpustub1_library *library,
-                                    const struct gpustub1_outcome *outcome)
+static void append_refusal(struct text *text, const struct library *library,
+                           const struct result *result)
 {
-    if (gpustub1_is_newer(library, outcome)) {
-        gpustub1_append(text, " (what they mean in a newer major is not known)");
-    } else if (!library->header) {
-        gpustub1_append(text, " (GpuStub.toml does not say which headers the program uses: header = …)");
+    if (is_newer(library, result)) {
+        append(text, " (ABI unknown for newer majors)");
+    } else if (!library->header_version) {
+        append(text,
+               " (GpuStub.toml does not say which headers the program uses: header-version = …)");
     } else {
-        gpustub1_append(text, " (the program's headers are ");
-        gpustub1_append_version(text, library->header);
-        gpustub1_append(text, ")");
+        append(text, " (the program's headers are ");
+        append_version(text, library->header_version);
+        append(text, ")");
     }
 }
 
-/* The length of the place in what was tried: the directory of a file; 0: the loader's search. */
-static size_t gpustub1_place_length(const char *what)
+/* The length of a candidate's directory, and its text; 0: the loader's search. */
+static size_t candidate_directory(const struct candidate *candidate, const char **directory)
 {
-    return what[0] == '/' ? (size_t)(strrchr(what, '/') - what) : 0;
+    const char *slash = candidate->file ? strrchr(candidate->file, '/') : NULL;
+    *directory = candidate->file ? candidate->file : candidate->directory;
+    return slash ? (size_t)(slash - candidate->file) : *directory ? strlen(*directory) : 0;
 }
 
-/* The places where no file of any name was, each once: names times places would fill a screen. */
-static void gpustub1_append_places(struct gpustub1_text *text,
-                                   const struct gpustub1_outcome *outcome)
+/* The directories with a file of no name, each once: names times directories would fill a screen. */
+static void append_missing_dirs(struct text *text, const struct result *result)
 {
     int count = 0;
-    for (int i = 0; i < outcome->tries_len; i++) {
-        const char *what = outcome->tries[i].what;
-        size_t length = gpustub1_place_length(what);
-        int seen = outcome->tries[i].why != NULL;
+    for (int i = 0; i < result->candidates_len; i++) {
+        const char *directory, *other;
+        size_t length = candidate_directory(&result->candidates[i], &directory);
+        int seen = result->candidates[i].status != CANDIDATE_NOT_FOUND;
         for (int k = 0; k < i && !seen; k++)
-            seen = !outcome->tries[k].why &&
-                   gpustub1_place_length(outcome->tries[k].what) == length &&
-                   !strncmp(outcome->tries[k].what, what, length);
+            seen = result->candidates[k].status == CANDIDATE_NOT_FOUND &&
+                   candidate_directory(&result->candidates[k], &other) == length &&
+                   (!length || !strncmp(other, directory, length));
         if (seen)
             continue;
-        gpustub1_append(text, count++ ? ", " : "\n  looked in: ");
+        append(text, count++ ? ", " : "\n  looked in: ");
         if (length)
-            gpustub1_append_bytes(text, what, length);
+            append_bytes(text, directory, length);
         else
-            gpustub1_append(text, "the loader's search");
+            append(text, "the loader's search");
     }
 }
 
-static void gpustub1_append_text(struct gpustub1_text *text, const struct gpustub1_library *library,
-                                 const struct gpustub1_outcome *outcome)
+static void append_text_report(struct text *text, const struct library *library,
+                               const struct result *result)
 {
-    gpustub1_append(text, library->id);
-    if (outcome->handle) {
-        gpustub1_append(text, ": ");
-        gpustub1_append(text, outcome->path ? outcome->path : "(no path)");
-        if (outcome->version) {
-            gpustub1_append(text, outcome->exact ? ", version " : ", major ");
-            if (outcome->exact)
-                gpustub1_append_version(text, outcome->version);
+    append(text, library->id);
+    if (result->handle) {
+        append(text, ": ");
+        append(text, result->path ? result->path : "(no path)");
+        if (result->version) {
+            append(text, result->exact ? ", version " : ", major ");
+            if (result->exact)
+                append_version(text, result->version);
             else
-                gpustub1_append_number(text, outcome->major);
+                append_number(text, result->major);
         }
-        if (gpustub1_is_newer(library, outcome)) {
-            gpustub1_append(text, ", newer than this gpustub knows (");
-            gpustub1_append_number(text, library->newest);
-            gpustub1_append(text, ")");
+        if (is_newer(library, result)) {
+            append(text, ", newer than this gpustub knows (");
+            append_number(text, library->newest_major);
+            append(text, ")");
         }
-        gpustub1_append(text, ", by ");
-        gpustub1_append(text, outcome->found ? outcome->found : "search");
-        gpustub1_append(text, ": ");
-        gpustub1_append_number(text, GPUSTUB1_READ(&outcome->bound));
-        gpustub1_append(text, " functions bound, ");
-        gpustub1_append_number(text, GPUSTUB1_READ(&outcome->refused));
-        gpustub1_append(text, " refused, ");
-        gpustub1_append_number(text, GPUSTUB1_READ(&outcome->absent));
-        gpustub1_append(text, " absent");
-        if (GPUSTUB1_READ(&outcome->renamed))
-            gpustub1_append_functions(text, "\n  bound: ", library, outcome, GPUSTUB1_RENAMED);
-        if (GPUSTUB1_READ(&outcome->translated))
-            gpustub1_append_functions(text, "\n  translated: ", library, outcome,
-                                      GPUSTUB1_TRANSLATED);
-        if (GPUSTUB1_READ(&outcome->refused)) {
-            gpustub1_append_functions(text, "\n  refused: ", library, outcome, GPUSTUB1_NOT_MEANT);
-            gpustub1_append_refusal(text, library, outcome);
+        append(text, ", by ");
+        append(text, result->found_by ? result->found_by : "search");
+        append(text, ": ");
+        append_number(text, LOAD_RELAXED(&result->bound));
+        append(text, " functions bound, ");
+        append_number(text, LOAD_RELAXED(&result->refused));
+        append(text, " refused, ");
+        append_number(text, LOAD_RELAXED(&result->missing));
+        append(text, " missing");
+        if (LOAD_RELAXED(&result->renamed))
+            append_functions(text, "\n  bound: ", library, result, BOUND_RENAMED);
+        if (LOAD_RELAXED(&result->adapted))
+            append_functions(text, "\n  adapted: ", library, result, BOUND_ADAPTED);
+        if (LOAD_RELAXED(&result->refused)) {
+            append_functions(text, "\n  refused: ", library, result, ABI_MISMATCH);
+            append_refusal(text, library, result);
         }
-        if (GPUSTUB1_READ(&outcome->absent))
-            gpustub1_append_functions(text, "\n  absent: ", library, outcome, GPUSTUB1_NOT_THERE);
+        if (LOAD_RELAXED(&result->missing))
+            append_functions(text, "\n  missing: ", library, result, MISSING);
     } else {
-        gpustub1_append(text, ": unavailable: ");
-        gpustub1_append(text, outcome->reason);
-        gpustub1_append_places(text, outcome);
+        append(text, ": unavailable: ");
+        append(text, result->reason);
+        append_missing_dirs(text, result);
     }
-    for (int i = 0; i < outcome->tries_len; i++) {
-        const struct gpustub1_try *candidate = &outcome->tries[i];
-        if (!candidate->why)
+    for (int i = 0; i < result->candidates_len; i++) {
+        const struct candidate *candidate = &result->candidates[i];
+        if (candidate->status != CANDIDATE_REJECTED || !candidate->reason)
             continue;
-        gpustub1_append(text, outcome->handle ? "\n  passed over " : "\n  tried ");
-        gpustub1_append(text, candidate->what);
-        gpustub1_append(text, ": ");
-        gpustub1_append(text, candidate->why);
+        append(text, result->handle ? "\n  rejected " : "\n  tried ");
+        append_candidate(text, candidate);
+        append(text, ": ");
+        append(text, candidate->reason);
     }
-    gpustub1_append(text, "\n");
+    append(text, "\n");
 }
 
-static void gpustub1_json_field(struct gpustub1_text *text, const char *name, const char *value)
+static void append_json_field(struct text *text, const char *name, const char *value)
 {
-    gpustub1_append(text, ",\"");
-    gpustub1_append(text, name);
-    gpustub1_append(text, "\":");
+    append(text, ",\"");
+    append(text, name);
+    append(text, "\":");
     if (value)
-        gpustub1_append_json(text, value);
+        append_json(text, value);
     else
-        gpustub1_append(text, "null");
+        append(text, "null");
 }
 
-static void gpustub1_json_number(struct gpustub1_text *text, const char *name, long value)
+static void append_json_number(struct text *text, const char *name, long value)
 {
-    gpustub1_append(text, ",\"");
-    gpustub1_append(text, name);
-    gpustub1_append(text, "\":");
-    gpustub1_append_number(text, value);
+    append(text, ",\"");
+    append(text, name);
+    append(text, "\":");
+    append_number(text, value);
 }
 
-static void gpustub1_append_json_report(struct gpustub1_text *text,
-                                        const struct gpustub1_library *library,
-                                        const struct gpustub1_outcome *outcome)
+static void append_json_report(struct text *text, const struct library *library,
+                               const struct result *result)
 {
-    gpustub1_append(text, "{\"format_version\":1");
-    gpustub1_json_field(text, "library", library->id);
-    gpustub1_append(text, outcome->handle ? ",\"available\":true" : ",\"available\":false");
-    gpustub1_json_field(text, "path", outcome->path);
-    gpustub1_json_field(text, "found", outcome->found);
-    gpustub1_json_field(text, "reason", outcome->reason);
-    gpustub1_json_number(text, "major", outcome->major);
-    gpustub1_json_number(text, "version", outcome->exact ? outcome->version : 0);
-    gpustub1_json_number(text, "newest_known", library->newest);
-    gpustub1_json_number(text, "bound", GPUSTUB1_READ(&outcome->bound));
-    gpustub1_json_number(text, "renamed", GPUSTUB1_READ(&outcome->renamed));
-    gpustub1_json_number(text, "translated", GPUSTUB1_READ(&outcome->translated));
-    gpustub1_json_number(text, "refused", GPUSTUB1_READ(&outcome->refused));
-    gpustub1_json_number(text, "absent", GPUSTUB1_READ(&outcome->absent));
-    gpustub1_append(text, ",\"tried\":[");
-    for (int i = 0; i < outcome->tries_len; i++) {
-        gpustub1_append(text, i ? ",{\"what\":" : "{\"what\":");
-        gpustub1_append_json(text, outcome->tries[i].what);
-        gpustub1_append(text, ",\"why\":");
-        gpustub1_append_json(text, outcome->tries[i].why ? outcome->tries[i].why : "no such file");
-        gpustub1_append(text, "}");
+    append(text, "{\"format_version\":1");
+    append_json_field(text, "library", library->id);
+    append(text, result->handle ? ",\"available\":true" : ",\"available\":false");
+    append_json_field(text, "path", result->path);
+    append_json_field(text, "found_by", result->found_by);
+    append_json_field(text, "reason", result->reason);
+    append_json_number(text, "major", result->major);
+    append_json_number(text, "version", result->exact ? result->version : 0);
+    append_json_number(text, "newest_known", library->newest_major);
+    append_json_number(text, "bound", LOAD_RELAXED(&result->bound));
+    append_json_number(text, "renamed", LOAD_RELAXED(&result->renamed));
+    append_json_number(text, "adapted", LOAD_RELAXED(&result->adapted));
+    append_json_number(text, "refused", LOAD_RELAXED(&result->refused));
+    append_json_number(text, "missing", LOAD_RELAXED(&result->missing));
+    append(text, ",\"candidates\":[");
+    for (int i = 0, count = 0; i < result->candidates_len; i++) {
+        const struct candidate *candidate = &result->candidates[i];
+        struct text name = {NULL, 0, 0};
+        if (!is_reported(candidate))
+            continue;
+        append_candidate(&name, candidate);
+        append(text, count++ ? ",{\"name\":" : "{\"name\":");
+        append_json(text, name.data ? name.data : "");
+        append(text, ",\"reason\":");
+        append_json(text, candidate->reason ? candidate->reason : "no such file");
+        append(text, "}");
+        free(name.data);
     }
-    gpustub1_append(text, "]}\n");
+    append(text, "]}\n");
 }
 
 /* The report as text, made when it is first asked for; NULL if memory is short. */
-const char *gpustub1_report(int index, struct gpustub1_outcome *outcome)
+const char *get_report(int index, struct result *result)
 {
-    char *theirs = GPUSTUB1_LOAD(&outcome->report);
-    struct gpustub1_text text = {NULL, 0, 0};
+    char *theirs = LOAD_ACQUIRE(&result->report);
+    struct text text = {NULL, 0, 0};
     if (theirs)
         return theirs;
-    gpustub1_append_text(&text, gpustub1_library(index), outcome);
-    if (!text.data || __atomic_compare_exchange_n(&outcome->report, &theirs, text.data, 0,
+    append_text_report(&text, get_library(index), result);
+    if (!text.data || __atomic_compare_exchange_n(&result->report, &theirs, text.data, 0,
                                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return text.data;
     free(text.data);
     return theirs;
 }
 
-void gpustub1_write(const char *data, size_t length)
+void write_stderr(const char *data, size_t length)
 {
     while (length) {
         ssize_t written = write(STDERR_FILENO, data, length);
@@ -242,19 +235,19 @@ void gpustub1_write(const char *data, size_t length)
 }
 
 /* One report per library, in one write, if GPUSTUB_LOG asks for it. */
-void gpustub1_log(int index, struct gpustub1_outcome *outcome)
+void log_report(int index, struct result *result)
 {
-    const char *wanted = gpustub1_env("GPUSTUB_LOG");
-    struct gpustub1_text text = {NULL, 0, 0};
+    const char *wanted = read_env("GPUSTUB_LOG");
+    struct text text = {NULL, 0, 0};
     if (!wanted)
         return;
     if (!strcmp(wanted, "json")) {
-        gpustub1_append_json_report(&text, gpustub1_library(index), outcome);
+        append_json_report(&text, get_library(index), result);
     } else if (!strcmp(wanted, "1") || !strcmp(wanted, "text")) {
-        gpustub1_append(&text, "gpustub: ");
-        gpustub1_append_text(&text, gpustub1_library(index), outcome);
+        append(&text, "gpustub: ");
+        append_text_report(&text, get_library(index), result);
     }
     if (text.data)
-        gpustub1_write(text.data, text.length);
+        write_stderr(text.data, text.length);
     free(text.data);
 }

@@ -33,21 +33,21 @@ templates![
     RUNTIME:
     "runtime/api.c",
     "runtime/call.c",
-    "runtime/debug.c",
+    "runtime/candidate.c",
     "runtime/elf_table.h",
-    "runtime/find.c",
+    "runtime/format.c",
     "runtime/gpustub.h",
     "runtime/hook.c",
     "runtime/image.c",
     "runtime/internal.h",
     "runtime/load.c",
-    "runtime/major.c",
-    "runtime/place.c",
     "runtime/report.c",
-    "runtime/rt.h",
     "runtime/runtime.c",
-    "runtime/take.c",
-    "runtime/text.c",
+    "runtime/search.c",
+    "runtime/search_dirs.c",
+    "runtime/shared.h",
+    "runtime/toolkit_version.c",
+    "runtime/trace.c",
 ];
 
 templates![

@@ -65,18 +65,18 @@ static void call(const char *how, function_type *function)
 
 int main(void)
 {
-    int bound = 0, refused = 0, absent = 0;
+    int bound = 0, refused = 0, missing = 0;
     const char *volatile address = "";
 
     if (gpustub_load(LIBRARY) != GPUSTUB_OK) {
         printf("unavailable: %s\n%s", gpustub_reason(LIBRARY), gpustub_report(LIBRARY));
         return 1;
     }
-    gpustub_counts(LIBRARY, &bound, &refused, &absent);
-    printf("path %s\ncounts %d %d %d\n", gpustub_path(LIBRARY), bound, refused, absent);
+    gpustub_counts(LIBRARY, &bound, &refused, &missing);
+    printf("path %s\ncounts %d %d %d\n", gpustub_path(LIBRARY), bound, refused, missing);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         address = functions[i].address; /* keeps the stub */
-        if (!gpustub_has(LIBRARY, functions[i].name))
+        if (!gpustub_has_function(LIBRARY, functions[i].name))
             printf("lacks %s\n", functions[i].name);
     }
 

@@ -26,9 +26,9 @@ int main(int argc, char **argv)
     printf(" %d\n", version);
     printf("cudaGraphInstantiate %d\n", cudaGraphInstantiate(&exec, NULL, 0));
     printf("cudaGetDeviceProperties %d\n", cudaGetDeviceProperties(properties, 0));
-    printf("has %d %d %d\n", gpustub_has("cudart", "cudaMalloc"),
-           gpustub_has("cudart", "cudaGraphInstantiate"),
-           gpustub_has("cudart", "cudaGetDeviceProperties"));
+    printf("has %d %d %d\n", gpustub_has_function("cudart", "cudaMalloc"),
+           gpustub_has_function("cudart", "cudaGraphInstantiate"),
+           gpustub_has_function("cudart", "cudaGetDeviceProperties"));
     fputs(gpustub_report("cudart"), stdout);
     return 0;
 }

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
             (void)dlopen(argv[i] + 1, RTLD_LAZY | RTLD_LOCAL);
             continue;
         }
-        if (gpustub_load(argv[i]) == GPUSTUB_UNKNOWN)
+        if (gpustub_load(argv[i]) == GPUSTUB_UNKNOWN_LIBRARY)
             return 2;
         printf("%s %s\n", argv[i], gpustub_path(argv[i]) ? gpustub_path(argv[i]) : "nowhere");
     }

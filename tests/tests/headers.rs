@@ -9,7 +9,8 @@ use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, components, scratch};
 
-const ERROR: &str = "gpustub_error_two_majors_of_cuda_headers__see_header_in_GpuStub_toml";
+const ERROR: &str =
+    "gpustub_error_incompatible_header_versions_of_cuda__see_header_version_in_GpuStub_toml";
 
 /// Stubs of the CUDA driver for headers of this major.
 fn stubs(dir: &Path, header: &str) -> Result<Stubs> {

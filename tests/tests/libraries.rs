@@ -322,7 +322,7 @@ fn every_function_of_a_missing_library_answers_as_its_manifest_says() -> Result<
             format!("-DLIBRARY=\"{id}\""),
             format!("-DTEXT_OF_LIBRARY=\"{}\"", library.string),
         ];
-        let program = build(dir.path(), &[id], "absent-all.c", &flags)?;
+        let program = build(dir.path(), &[id], "missing-all.c", &flags)?;
         let machine = Isolated::new()?;
         machine.install(&program, "/program")?;
         let ran = machine.run("/program", &[])?.success()?;

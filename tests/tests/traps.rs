@@ -55,7 +55,7 @@ struct Case {
     set_user_id: bool,
     /// The library is not there when the program runs.
     #[serde(default)]
-    absent: bool,
+    missing: bool,
     /// Data is taken out of the symbol list, as its diagnostic asks for.
     #[serde(default)]
     without_data: bool,
@@ -220,7 +220,7 @@ impl Work {
         if self.case.set_user_id {
             fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
         }
-        if self.case.absent {
+        if self.case.missing {
             fs::remove_file(&library).map_err(|e| format!("{}: {e}", library.display()))?;
         }
         for _ in 0..self.case.times {

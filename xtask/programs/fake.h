@@ -106,7 +106,7 @@ static inline void output(int at, void *to, unsigned long size, const struct mar
 
 static int end(void)
 {
-    const char *log = getenv("GPUSTUB_FAKE_LOG");
+    const char *log = getenv("GPUSTUB_TEST_FAKE_LOG");
     int file = log ? open(log, O_WRONLY | O_APPEND | O_CREAT, 0666) : 2;
     line[length++] = '\n';
     ssize_t written = write(file, line, length);

@@ -239,7 +239,7 @@ fn generated_archives_link() {
     write(
         folder,
         "asks.c",
-        "#include <gpustub.h>\nint main(void) { return gpustub_has(\"cudart\", \"x\"); }",
+        "#include <gpustub.h>\nint main(void) { return gpustub_has_function(\"cudart\", \"x\"); }",
     );
     cc(
         folder,

@@ -4,6 +4,8 @@
 mod document;
 mod shared;
 
+pub(crate) use shared::{MAX_ARGUMENT, MAX_SIZE};
+
 use std::ops::{Range, RangeInclusive};
 
 use crate::diag::{

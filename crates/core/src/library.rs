@@ -3,6 +3,8 @@
 
 mod parse;
 
+pub(crate) use parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH};
+
 use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;

@@ -53,15 +53,15 @@ fn table(plan: &Plan) -> String {
             }
         }
         let _ = writeln!(text, "GPUSTUB_LIBRARY_END({id})");
-        for (name, argument) in translated(library) {
-            let _ = writeln!(text, "GPUSTUB_NULL({id}, {name}, {argument})");
+        for (name, argument) in adapted(library) {
+            let _ = writeln!(text, "GPUSTUB_ADAPTER({id}, {name}, {argument})");
         }
     }
     text
 }
 
 /// The functions that some library has with one argument more, which is null, and which one it is.
-fn translated(library: &LibraryPlan) -> impl Iterator<Item = (&str, u8)> {
+fn adapted(library: &LibraryPlan) -> impl Iterator<Item = (&str, u8)> {
     library.functions.iter().filter_map(|function| {
         let spec = library.specs.get(usize::from(function.spec))?;
         let entries = library

@@ -4,12 +4,12 @@ use core::ffi::{c_char, c_int, c_void};
 
 pub(crate) const OK: c_int = 0;
 pub(crate) const UNAVAILABLE: c_int = 1;
-pub(crate) const TOO_LATE: c_int = 3;
+pub(crate) const ALREADY_BOUND: c_int = 3;
 
 unsafe extern "C" {
     pub(crate) fn gpustub_load(library: *const c_char) -> c_int;
     pub(crate) fn gpustub_is_available(library: *const c_char) -> c_int;
-    pub(crate) fn gpustub_has(library: *const c_char, function: *const c_char) -> c_int;
+    pub(crate) fn gpustub_has_function(library: *const c_char, function: *const c_char) -> c_int;
     pub(crate) fn gpustub_path(library: *const c_char) -> *const c_char;
     pub(crate) fn gpustub_version(library: *const c_char) -> c_int;
     pub(crate) fn gpustub_reason(library: *const c_char) -> *const c_char;
@@ -18,7 +18,7 @@ unsafe extern "C" {
         library: *const c_char,
         bound: *mut c_int,
         refused: *mut c_int,
-        absent: *mut c_int,
+        missing: *mut c_int,
     ) -> c_int;
     pub(crate) fn gpustub_set_handle(library: *const c_char, handle: *mut c_void) -> c_int;
 }

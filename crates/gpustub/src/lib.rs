@@ -8,7 +8,7 @@
 //!     Ok(cudart) => println!("CUDA {} at {:?}", cudart.version().unwrap(), cudart.path()),
 //!     Err(why) => println!("no CUDA: {why}"),
 //! }
-//! if gpustub::has("cudart", "cudaMallocAsync") {
+//! if gpustub::has_function("cudart", "cudaMallocAsync") {
 //!     // a call of it reaches the real library
 //! }
 //! ```
@@ -62,7 +62,7 @@ pub struct Counts {
     /// Refused, because its meaning differs between the program's headers and this library.
     pub refused: u32,
     /// Not in this library.
-    pub absent: u32,
+    pub missing: u32,
 }
 
 /// A library that is loaded and bound.
@@ -97,38 +97,40 @@ pub enum Unavailable {
     /// No library was found that can be used.
     Missing(Text),
     /// This image has no stubs for a library of that name.
-    Unknown,
+    UnknownLibrary,
 }
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(reason) => reason.fmt(f),
-            Self::Unknown => f.write_str("this image has no stubs for a library of that name"),
+            Self::UnknownLibrary => {
+                f.write_str("this image has no stubs for a library of that name")
+            }
         }
     }
 }
 
 impl core::error::Error for Unavailable {}
 
-/// Why a handle was not taken.
+/// Why a handle was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandleError {
     /// The library has been bound already.
-    TooLate,
-    /// It cannot be used: [`reason`] says why.
-    Unusable,
+    AlreadyBound,
+    /// The handle's library cannot be used: [`reason`] returns why.
+    Rejected,
     /// This image has no stubs for a library of that name.
-    Unknown,
+    UnknownLibrary,
 }
 
 impl fmt::Display for HandleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooLate => "the library has been bound already",
-            Self::Unusable => "the handle's library cannot be used",
-            Self::Unknown => "this image has no stubs for a library of that name",
+            Self::AlreadyBound => "the library has been bound already",
+            Self::Rejected => "the handle's library cannot be used",
+            Self::UnknownLibrary => "this image has no stubs for a library of that name",
         })
     }
 }
@@ -147,7 +149,7 @@ pub fn load(library: &str) -> Result<Loaded, Unavailable> {
             counts: counts(library).unwrap_or_default(),
         }),
         Some(ffi::UNAVAILABLE) => Err(Unavailable::Missing(reason(library))),
-        _ => Err(Unavailable::Unknown),
+        _ => Err(Unavailable::UnknownLibrary),
     }
 }
 
@@ -161,18 +163,18 @@ pub fn is_available(library: &str) -> bool {
 
 /// Whether a call of this function would reach the real library. Loads it if that has not happened
 /// yet.
-pub fn has(library: &str, function: &str) -> bool {
+pub fn has_function(library: &str, function: &str) -> bool {
     let answer = with_c_str(library, |library| {
         with_c_str(function, |function| {
             // SAFETY: as in `load`, for both pointers.
-            unsafe { ffi::gpustub_has(library.as_ptr(), function.as_ptr()) }
+            unsafe { ffi::gpustub_has_function(library.as_ptr(), function.as_ptr()) }
         })
     });
     answer.flatten() == Some(1)
 }
 
 /// The file that was loaded, as the loader names it; `None` if unavailable.
-pub fn path(library: &str) -> Option<Text> {
+fn path(library: &str) -> Option<Text> {
     // SAFETY: as in `load`.
     text(with_c_str(library, |name| unsafe {
         ffi::gpustub_path(name.as_ptr())
@@ -180,7 +182,7 @@ pub fn path(library: &str) -> Option<Text> {
 }
 
 /// The library's version; `None` if unknown or unavailable.
-pub fn version(library: &str) -> Option<Version> {
+fn version(library: &str) -> Option<Version> {
     // SAFETY: as in `load`.
     let code = with_c_str(library, |name| unsafe {
         ffi::gpustub_version(name.as_ptr())
@@ -201,7 +203,7 @@ pub fn reason(library: &str) -> Text {
     reason.and_then(text).unwrap_or_default()
 }
 
-/// What was chosen, what was tried and passed over and why, how many functions were bound; in a
+/// What was chosen, what was tried and rejected and why, how many functions were bound; in a
 /// few lines. `None` if this image has no stubs for a library of that name.
 pub fn report(library: &str) -> Option<Text> {
     // SAFETY: as in `load`.
@@ -210,18 +212,18 @@ pub fn report(library: &str) -> Option<Text> {
     })?)
 }
 
-/// How many functions were bound; `None` if the library is unavailable.
-pub fn counts(library: &str) -> Option<Counts> {
-    let (mut bound, mut refused, mut absent): (c_int, c_int, c_int) = (0, 0, 0);
+/// The number of functions that were bound; `None` if the library is unavailable.
+fn counts(library: &str) -> Option<Counts> {
+    let (mut bound, mut refused, mut missing): (c_int, c_int, c_int) = (0, 0, 0);
     let status = with_c_str(library, |name| {
         // SAFETY: as in `load`; the other pointers are to integers of this function.
-        unsafe { ffi::gpustub_counts(name.as_ptr(), &mut bound, &mut refused, &mut absent) }
+        unsafe { ffi::gpustub_counts(name.as_ptr(), &mut bound, &mut refused, &mut missing) }
     });
     let number = |n: c_int| u32::try_from(n).unwrap_or(0);
     (status == Some(ffi::OK)).then(|| Counts {
         bound: number(bound),
         refused: number(refused),
-        absent: number(absent),
+        missing: number(missing),
     })
 }
 
@@ -238,9 +240,9 @@ pub unsafe fn set_handle(library: &str, handle: NonNull<c_void>) -> Result<(), H
     });
     match status {
         Some(ffi::OK) => Ok(()),
-        Some(ffi::TOO_LATE) => Err(HandleError::TooLate),
-        Some(ffi::UNAVAILABLE) => Err(HandleError::Unusable),
-        _ => Err(HandleError::Unknown),
+        Some(ffi::ALREADY_BOUND) => Err(HandleError::AlreadyBound),
+        Some(ffi::UNAVAILABLE) => Err(HandleError::Rejected),
+        _ => Err(HandleError::UnknownLibrary),
     }
 }
 

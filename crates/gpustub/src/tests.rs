@@ -30,7 +30,7 @@ extern "C" fn gpustub_is_available(library: *const c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn gpustub_has(library: *const c_char, function: *const c_char) -> c_int {
+extern "C" fn gpustub_has_function(library: *const c_char, function: *const c_char) -> c_int {
     (asked(library) == "cudart" && asked(function) == "cudaFree").into()
 }
 
@@ -75,13 +75,13 @@ extern "C" fn gpustub_counts(
     library: *const c_char,
     bound: *mut c_int,
     refused: *mut c_int,
-    absent: *mut c_int,
+    missing: *mut c_int,
 ) -> c_int {
     if asked(library) != "cudart" {
         return 1;
     }
     // SAFETY: the crate passes pointers to its own integers.
-    unsafe { (*bound, *refused, *absent) = (5, 2, 1) };
+    unsafe { (*bound, *refused, *missing) = (5, 2, 1) };
     0
 }
 
@@ -112,11 +112,11 @@ fn what_is_loaded_is_described() {
         Counts {
             bound: 5,
             refused: 2,
-            absent: 1
+            missing: 1
         }
     );
     assert!(is_available("cudart"));
-    assert!(has("cudart", "cudaFree") && !has("cudart", "cudaMalloc"));
+    assert!(has_function("cudart", "cudaFree") && !has_function("cudart", "cudaMalloc"));
     assert!(reason("cudart").is_empty());
 }
 
@@ -135,8 +135,8 @@ fn what_is_missing_says_why() {
 
 #[test]
 fn unknown_names_and_unknown_answers_are_errors() {
-    assert_eq!(load("acme"), Err(Unavailable::Unknown));
-    assert_eq!(load("odd"), Err(Unavailable::Unknown));
+    assert_eq!(load("acme"), Err(Unavailable::UnknownLibrary));
+    assert_eq!(load("odd"), Err(Unavailable::UnknownLibrary));
     assert_eq!(version("odd"), None);
     assert_eq!(report("acme"), None);
 }
@@ -145,8 +145,10 @@ fn unknown_names_and_unknown_answers_are_errors() {
 fn names_that_c_cannot_hold_are_unknown() {
     let long = "x".repeat(5000);
     for name in ["cud\0art", "cudart\0", long.as_str()] {
-        assert_eq!(load(name), Err(Unavailable::Unknown));
-        assert!(!is_available(name) && !has(name, "cudaFree") && !has("cudart", name));
+        assert_eq!(load(name), Err(Unavailable::UnknownLibrary));
+        assert!(
+            !is_available(name) && !has_function(name, "cudaFree") && !has_function("cudart", name)
+        );
         assert_eq!(
             (path(name), version(name), counts(name), report(name)),
             (None, None, None, None)
@@ -171,8 +173,8 @@ fn a_handle_is_refused_with_the_reason() {
     // SAFETY: the functions above do not look at the handle.
     let set = |library| unsafe { set_handle(library, handle) };
     assert_eq!(set("hip"), Ok(()));
-    assert_eq!(set("cudart"), Err(HandleError::TooLate));
-    assert_eq!(set("broken"), Err(HandleError::Unusable));
-    assert_eq!(set("acme"), Err(HandleError::Unknown));
-    assert_eq!(set("hip\0"), Err(HandleError::Unknown));
+    assert_eq!(set("cudart"), Err(HandleError::AlreadyBound));
+    assert_eq!(set("broken"), Err(HandleError::Rejected));
+    assert_eq!(set("acme"), Err(HandleError::UnknownLibrary));
+    assert_eq!(set("hip\0"), Err(HandleError::UnknownLibrary));
 }

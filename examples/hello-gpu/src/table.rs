@@ -35,7 +35,7 @@ fn row(library: &str) -> [String; 4] {
     match gpustub::load(library) {
         Ok(loaded) => {
             let counts = loaded.counts();
-            let total = counts.bound + counts.refused + counts.absent;
+            let total = counts.bound + counts.refused + counts.missing;
             [
                 library.to_owned(),
                 loaded

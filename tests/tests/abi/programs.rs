@@ -235,7 +235,7 @@ impl Programs {
         command
             .env(override_variable(self.id), library)
             .envs(self.off.iter().map(|id| (override_variable(id), "off")))
-            .env("GPUSTUB_FAKE_LOG", &log);
+            .env("GPUSTUB_TEST_FAKE_LOG", &log);
         let printed = succeed(&mut command)?.stdout;
         Ok((printed, fs::read_to_string(&log)?))
     }

@@ -115,7 +115,7 @@ fn program_with_all_stubs(dir: &Path, source: &Path) -> Result<PathBuf> {
 fn callers_get_the_errors_that_they_know() -> Result<()> {
     let dir = scratch()?;
     let program =
-        program_with_all_stubs(dir.path(), &repository().join("tests/programs/absent.c"))?;
+        program_with_all_stubs(dir.path(), &repository().join("tests/programs/missing.c"))?;
     let machine = Isolated::new()?;
     machine.install(&program, "/program")?;
     let ran = machine.run("/program", &[])?.success()?;
@@ -245,7 +245,7 @@ fn driver_is_never_taken_from_a_toolkit() -> Result<()> {
     let cuda = report(&ran, "cuda")?;
     assert_eq!(cuda["available"], false, "{}", ran.stderr);
     assert!(
-        cuda["tried"]
+        cuda["candidates"]
             .to_string()
             .contains("/usr/local/cuda/lib64/stubs"),
         "{}",

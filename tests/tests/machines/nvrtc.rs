@@ -164,16 +164,17 @@ fn major_that_the_driver_cannot_run_comes_last_and_the_report_says_why() -> Resu
         "{}",
         ran.stderr
     );
-    let tried = nvrtc["tried"]
+    let tried = nvrtc["candidates"]
         .as_array()
         .ok_or("no list of what was tried")?;
     let thirteen = tried.iter().find(|one| {
-        one["what"]
+        one["name"]
             .as_str()
             .is_some_and(|what| what.contains("libnvrtc.so.13"))
     });
-    let why = thirteen.ok_or_else(|| ran.error("the report does not name libnvrtc.so.13"))?["why"]
-        .to_string();
+    let why =
+        thirteen.ok_or_else(|| ran.error("the report does not name libnvrtc.so.13"))?["reason"]
+            .to_string();
     assert!(why.contains("driver") && why.contains("12.2"), "{why}");
     Ok(())
 }

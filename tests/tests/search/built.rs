@@ -201,9 +201,9 @@ fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
         assert_eq!(said.collect::<Vec<_>>().join(" "), case.loaded, "{what}");
         for (place, why) in case.passed_over {
             let file = format!("{place}/libacme.so.9");
-            let tried = report["tried"].as_array().into_iter().flatten();
-            let said = tried.filter(|one| one["what"] == file[..]);
-            let said: Vec<_> = said.filter_map(|one| one["why"].as_str()).collect();
+            let tried = report["candidates"].as_array().into_iter().flatten();
+            let said = tried.filter(|one| one["name"] == file[..]);
+            let said: Vec<_> = said.filter_map(|one| one["reason"].as_str()).collect();
             assert_eq!(said, [*why], "{file}: {what}");
         }
     }
@@ -236,7 +236,7 @@ pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
     let mut command = Command::new("cc");
     command.args(flags).arg("-I");
     command.arg(repository().join("templates/runtime"));
-    command.arg(repository().join("tests/programs/told.c"));
+    command.arg(repository().join("tests/programs/toolkit-version.c"));
     succeed(command.arg("-o").arg(&reader))?;
     Ok(reader)
 }

@@ -78,9 +78,13 @@ impl Case {
         for (path, words) in &self.why {
             let tried = reports
                 .values()
-                .filter_map(|report| report["tried"].as_array());
-            let mut tried = tried.flatten().filter(|one| one["what"] == path[..]);
-            if !tried.any(|one| one["why"].as_str().is_some_and(|why| why.contains(words))) {
+                .filter_map(|report| report["candidates"].as_array());
+            let mut tried = tried.flatten().filter(|one| one["name"] == path[..]);
+            if !tried.any(|one| {
+                one["reason"]
+                    .as_str()
+                    .is_some_and(|why| why.contains(words))
+            }) {
                 mistakes.push(format!("{path} is not passed over because {words:?}"));
             }
         }

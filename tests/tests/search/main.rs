@@ -60,7 +60,7 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
             mistakes.push(format!("{id}: no report"));
             continue;
         };
-        for (key, wanted) in [("path", &expected.path), ("found", &expected.found)] {
+        for (key, wanted) in [("path", &expected.path), ("found_by", &expected.found)] {
             if report[key].as_str() != wanted.as_deref() {
                 mistakes.push(format!("{id}: {key} is {}, not {wanted:?}", report[key]));
             }
@@ -71,22 +71,22 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
                 report["major"], expected.major
             ));
         }
-        let tried = report["tried"].as_array().cloned().unwrap_or_default();
+        let tried = report["candidates"].as_array().cloned().unwrap_or_default();
         for path in &expected.explained {
-            let why = tried.iter().filter(|one| one["what"] == path[..]);
-            let why: Vec<_> = why.map(|one| &one["why"]).collect();
+            let why = tried.iter().filter(|one| one["name"] == path[..]);
+            let why: Vec<_> = why.map(|one| &one["reason"]).collect();
             if why.is_empty() || why.iter().any(|why| *why == "no such file") {
                 mistakes.push(format!("{id}: {path} is not explained: {why:?}"));
             }
         }
         for one in &tried {
-            let what = one["what"].as_str().unwrap_or_default();
-            if one["why"] != "no such file"
+            let what = one["name"].as_str().unwrap_or_default();
+            if one["reason"] != "no such file"
                 && what.starts_with('/')
                 && world.file(what).is_none()
                 && !world.is_dangling(what)
             {
-                mistakes.push(format!("{id}: {what} is not there, but {}", one["why"]));
+                mistakes.push(format!("{id}: {what} is not there, but {}", one["reason"]));
             }
         }
     }

@@ -196,10 +196,10 @@ fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
             .filter(|(from, at)| *at != place && **from != *runtime)
         {
             let other = format!("{other}/libacme.so.12");
-            let tried = report["tried"].as_array().into_iter().flatten();
+            let tried = report["candidates"].as_array().into_iter().flatten();
             let mut why = tried
-                .filter(|one| one["what"] == other[..])
-                .map(|one| &one["why"]);
+                .filter(|one| one["name"] == other[..])
+                .map(|one| &one["reason"]);
             assert!(why.any(|why| *why != "no such file"), "{other}: {what}");
         }
     }

@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     CHECK(errno == EDOM);
 #endif
 #if !defined(ABSENT) && !defined(SHARED)
-    CHECK(gpustub_has("trap", "trap_add"));
+    CHECK(gpustub_has_function("trap", "trap_add"));
 #endif
     if (argc > 9)
         trap_never();

@@ -12,7 +12,7 @@
 //! cc -shared -fPIC -Wl,--version-script=fake-12.9.map -Wl,-soname,libcudart.so.12 \
 //!     -o libcudart.so.12 fake-12.9.c
 //! cc -isystem xtask/headers -isystem $WHEEL/include -o caller caller-11.8.c $STUBS
-//! GPUSTUB_FAKE_LOG=log ./caller
+//! GPUSTUB_TEST_FAKE_LOG=log ./caller
 //! ```
 //!
 //! The caller prints for each call `call SOURCE EXPORTED SHAPE`, `passed EXPORTED ARGUMENTS`, and `result
@@ -368,7 +368,7 @@ mod tests {
                 let printed = output(
                     Command::new(folder.join(format!("caller-{of}{end}")))
                         .env("LD_PRELOAD", folder.join(format!("fake-{library}.so")))
-                        .env("GPUSTUB_FAKE_LOG", &log),
+                        .env("GPUSTUB_TEST_FAKE_LOG", &log),
                 );
                 let seen = std::fs::read_to_string(&log).unwrap();
                 let seen: BTreeSet<&str> = seen.lines().collect();

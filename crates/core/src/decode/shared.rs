@@ -8,10 +8,10 @@ use crate::library::{LoadName, Out, OutKind};
 use crate::spanned::Spanned;
 
 /// Maximum index of an argument: more than any function of these libraries has.
-const MAX_ARGUMENT: i64 = 63;
+pub(crate) const MAX_ARGUMENT: i64 = 63;
 
-/// Maximum size that `struct gpustub1_out` can hold.
-const MAX_SIZE: i64 = u16::MAX as i64;
+/// Maximum size that `struct out_param` can hold.
+pub(crate) const MAX_SIZE: i64 = u16::MAX as i64;
 
 impl Decoder<'_> {
     /// Load names by system; `element` reads one.

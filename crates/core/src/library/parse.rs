@@ -67,11 +67,13 @@ const HOOK_KINDS: [(&str, HookKind); 5] = [
     ("copy-through", HookKind::CopyThrough),
 ];
 
-/// Maximum length of a prefix that the run time searches for in a file (`runtime/major.c`).
-const MAX_PREFIX_LENGTH: usize = 64;
+/// Maximum length of a prefix that the run time searches for in a file (`MAX_PREFIX_LENGTH` of
+/// `runtime/shared.h`).
+pub(crate) const MAX_PREFIX_LENGTH: usize = 64;
 
-/// Maximum number of arguments that the run time stores of a call (`runtime/hook.c`).
-const MAX_HOOK_ARGS: i64 = 12;
+/// Maximum number of arguments that the run time stores of a hook (`MAX_HOOK_ARGS` of
+/// `runtime/shared.h`).
+pub(crate) const MAX_HOOK_ARGS: i64 = 12;
 
 /// Maximum size of a struct that a stub may have to fill with zeros.
 const MAX_STRUCT_SIZE: i64 = 65_536;

@@ -393,7 +393,7 @@ impl DriverApi {
     /// Whether the loaded driver has an optional function.
     fn has<F>(&self, function: &Option<Function<F>>) -> bool {
         let name = function.as_ref().map(|function| function.name);
-        name.is_some_and(|name| gpustub::has(self.library, name))
+        name.is_some_and(|name| gpustub::has_function(self.library, name))
     }
 }
 

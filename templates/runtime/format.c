@@ -1,10 +1,10 @@
-/* text.c: strings that grow, without aborting when memory is short. */
+/* format.c: strings that grow, without aborting when memory is short. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes, size_t length)
+void append_bytes(struct text *text, const char *bytes, size_t length)
 {
     if (text->capacity - text->length <= length) {
         size_t capacity = text->capacity < 128 ? 256 : text->capacity * 2;
@@ -21,12 +21,12 @@ void gpustub1_append_bytes(struct gpustub1_text *text, const char *bytes, size_t
     text->data[text->length] = 0;
 }
 
-void gpustub1_append(struct gpustub1_text *text, const char *string)
+void append(struct text *text, const char *string)
 {
-    gpustub1_append_bytes(text, string, strlen(string));
+    append_bytes(text, string, strlen(string));
 }
 
-void gpustub1_append_number(struct gpustub1_text *text, long number)
+void append_number(struct text *text, long number)
 {
     char digits[24];
     char *p = digits + sizeof digits;
@@ -36,18 +36,18 @@ void gpustub1_append_number(struct gpustub1_text *text, long number)
     while (rest /= 10);
     if (number < 0)
         *--p = '-';
-    gpustub1_append_bytes(text, p, (size_t)(digits + sizeof digits - p));
+    append_bytes(text, p, (size_t)(digits + sizeof digits - p));
 }
 
-void gpustub1_append_version(struct gpustub1_text *text, int32_t version)
+void append_version(struct text *text, int32_t version)
 {
-    gpustub1_append_number(text, version / 1000);
-    gpustub1_append(text, ".");
-    gpustub1_append_number(text, version % 1000 / 10);
+    append_number(text, version / 1000);
+    append(text, ".");
+    append_number(text, version % 1000 / 10);
 }
 
 /* The length of the UTF-8 sequence at `bytes` (RFC 3629, section 4); 0 if it is none. */
-static size_t gpustub1_utf8_length(const unsigned char *bytes)
+static size_t utf8_length(const unsigned char *bytes)
 {
     unsigned char first = bytes[0];
     size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -62,34 +62,34 @@ static size_t gpustub1_utf8_length(const unsigned char *bytes)
 }
 
 /* A JSON string (RFC 8259, section 7). File names are bytes: what is no UTF-8 becomes U+FFFD. */
-void gpustub1_append_json(struct gpustub1_text *text, const char *string)
+void append_json(struct text *text, const char *string)
 {
-    gpustub1_append(text, "\"");
+    append(text, "\"");
     for (size_t length; *string; string += length ? length : 1) {
         unsigned char c = (unsigned char)*string;
-        length = gpustub1_utf8_length((const unsigned char *)string);
+        length = utf8_length((const unsigned char *)string);
         if (c == '"' || c == '\\') {
             char escaped[2] = {'\\', (char)c};
-            gpustub1_append_bytes(text, escaped, 2);
+            append_bytes(text, escaped, 2);
         } else if (c < 0x20) {
             static const char hex[] = "0123456789abcdef";
             char escaped[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-            gpustub1_append_bytes(text, escaped, 6);
+            append_bytes(text, escaped, 6);
         } else if (!length) {
-            gpustub1_append(text, "\\ufffd");
+            append(text, "\\ufffd");
         } else {
-            gpustub1_append_bytes(text, string, length);
+            append_bytes(text, string, length);
         }
     }
-    gpustub1_append(text, "\"");
+    append(text, "\"");
 }
 
-char *gpustub1_copy(const char *string)
+char *copy_string(const char *string)
 {
-    return gpustub1_join(string, "", "");
+    return join(string, "", "");
 }
 
-char *gpustub1_join(const char *a, const char *b, const char *c)
+char *join(const char *a, const char *b, const char *c)
 {
     size_t la = strlen(a), lb = strlen(b), lc = strlen(c);
     char *joined = malloc(la + lb + lc + 1);

@@ -1,4 +1,4 @@
-/* major.c: which toolkit a file belongs to whose name two toolkits use (libcusparse.so.12 is that of
+/* toolkit_version.c: which toolkit a file belongs to whose name two toolkits use (libcusparse.so.12 is that of
  * CUDA 12 and of CUDA 13), read from the file before it is loaded. Nothing that the file says is
  * trusted: all reads are of fixed sizes, and where they lead is checked by pread. */
 #include "internal.h"
@@ -15,29 +15,28 @@
 #endif
 
 enum {
-    GPUSTUB1_MOST_SEGMENTS = 32,
-    GPUSTUB1_MOST_ENTRIES = 256,
-    GPUSTUB1_MOST_SECTIONS = 64,
-    GPUSTUB1_MOST_TEXT = 8 << 20, /* twice the largest that is asked for, that of cuDNN's engines */
-    GPUSTUB1_WINDOW = 4096,
-    GPUSTUB1_LONGEST_PREFIX = 64,
-    GPUSTUB1_LONGEST_NUMBER = 8 /* with what follows it */
+    MAX_SEGMENTS = 32,
+    MAX_ENTRIES = 256,
+    MAX_SECTIONS = 64,
+    MAX_RODATA_SIZE = 8 << 20, /* twice the largest that is asked for, that of cuDNN's engines */
+    WINDOW_SIZE = 4096,
+    MAX_NUMBER_LENGTH = 8 /* with what follows it */
 };
 
-static int32_t gpustub1_leading_number(const char *text)
+static int32_t leading_number(const char *text)
 {
     long number = *text >= '0' && *text <= '9' ? strtol(text, NULL, 10) : 0;
     return number < 10000 ? (int32_t)number : 0;
 }
 
 /* The number after the prefix, if the text starts with that; else 0. */
-static int32_t gpustub1_number_after(const char *text, const char *prefix)
+static int32_t number_after(const char *text, const char *prefix)
 {
     size_t length = strlen(prefix);
-    return strncmp(text, prefix, length) ? 0 : gpustub1_leading_number(text + length);
+    return strncmp(text, prefix, length) ? 0 : leading_number(text + length);
 }
 
-static int gpustub1_read_header(int file, ElfW(Ehdr) *header)
+static int read_elf_header(int file, ElfW(Ehdr) * header)
 {
     return pread(file, header, sizeof *header, 0) == sizeof *header &&
            !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
@@ -45,14 +44,14 @@ static int gpustub1_read_header(int file, ElfW(Ehdr) *header)
 }
 
 /* The major in the first needed name that tells one; 0: none does. */
-static int32_t gpustub1_needed_major(int file, const char *prefix)
+static int32_t needed_major(int file, const char *prefix)
 {
     ElfW(Ehdr) header;
-    ElfW(Phdr) segments[GPUSTUB1_MOST_SEGMENTS];
-    ElfW(Dyn) entries[GPUSTUB1_MOST_ENTRIES];
+    ElfW(Phdr) segments[MAX_SEGMENTS];
+    ElfW(Dyn) entries[MAX_ENTRIES];
     uint64_t strings = 0;
     int32_t major = 0;
-    if (!gpustub1_read_header(file, &header) || header.e_phentsize != sizeof *segments)
+    if (!read_elf_header(file, &header) || header.e_phentsize != sizeof *segments)
         return 0;
     ssize_t length = pread(file, segments, sizeof segments, (off_t)header.e_phoff);
     int count = length < 0 ? 0 : (int)((size_t)length / sizeof *segments);
@@ -72,25 +71,26 @@ static int32_t gpustub1_needed_major(int file, const char *prefix)
         for (int k = 0; k < count && entries[i].d_tag == DT_STRTAB; k++)
             if (segments[k].p_type == PT_LOAD &&
                 entries[i].d_un.d_ptr - segments[k].p_vaddr < segments[k].p_filesz)
-                strings = (uint64_t)entries[i].d_un.d_ptr - segments[k].p_vaddr + segments[k].p_offset;
+                strings =
+                    (uint64_t)entries[i].d_un.d_ptr - segments[k].p_vaddr + segments[k].p_offset;
     for (int i = 0; i < last && strings && !major; i++) {
-        char name[GPUSTUB1_LONGEST_PREFIX + GPUSTUB1_LONGEST_NUMBER + 1];
+        char name[MAX_PREFIX_LENGTH + MAX_NUMBER_LENGTH + 1];
         if (entries[i].d_tag != DT_NEEDED)
             continue;
         length = pread(file, name, sizeof name - 1, (off_t)(strings + entries[i].d_un.d_val));
         name[length < 0 ? 0 : length] = 0;
-        major = gpustub1_number_after(name, prefix);
+        major = number_after(name, prefix);
     }
     return major;
 }
 
 /* The first number after the prefix between two offsets of the file; 0: there is none. */
-static int32_t gpustub1_find_number(int file, uint64_t at, uint64_t end, const char *prefix)
+static int32_t find_number(int file, uint64_t at, uint64_t end, const char *prefix)
 {
-    char window[GPUSTUB1_WINDOW + 1];
-    size_t most = strlen(prefix) + GPUSTUB1_LONGEST_NUMBER, kept = 0;
+    char window[WINDOW_SIZE + 1];
+    size_t most = strlen(prefix) + MAX_NUMBER_LENGTH, kept = 0;
     while (at < end) {
-        size_t wanted = GPUSTUB1_WINDOW - kept;
+        size_t wanted = WINDOW_SIZE - kept;
         if (wanted > end - at)
             wanted = (size_t)(end - at);
         ssize_t got = pread(file, window + kept, wanted, (off_t)at);
@@ -101,9 +101,9 @@ static int32_t gpustub1_find_number(int file, uint64_t at, uint64_t end, const c
         window[length] = 0;
         /* What may be cut off at the end is kept for the next window. */
         size_t until = at < end ? (length > most ? length - most : 0) : length;
-        for (char *found = window; (found = memchr(found, *prefix, until - (size_t)(found - window)));
-             found++) {
-            int32_t number = gpustub1_number_after(found, prefix);
+        for (char *found = window;
+             (found = memchr(found, *prefix, until - (size_t)(found - window))); found++) {
+            int32_t number = number_after(found, prefix);
             if (number)
                 return number;
         }
@@ -115,12 +115,12 @@ static int32_t gpustub1_find_number(int file, uint64_t at, uint64_t end, const c
 
 /* The major after the prefix in the section of constants; 0: it tells none. A file that has lost its
  * section table (a linker writes one, and `strip` leaves it) tells nothing. */
-static int32_t gpustub1_text_major(int file, const char *prefix)
+static int32_t rodata_major(int file, const char *prefix)
 {
     static const char wanted[] = ".rodata";
     ElfW(Ehdr) header;
-    ElfW(Shdr) sections[GPUSTUB1_MOST_SECTIONS];
-    if (!gpustub1_read_header(file, &header) || header.e_shentsize != sizeof *sections)
+    ElfW(Shdr) sections[MAX_SECTIONS];
+    if (!read_elf_header(file, &header) || header.e_shentsize != sizeof *sections)
         return 0;
     ssize_t length = pread(file, sections, sizeof sections, (off_t)header.e_shoff);
     int count = length < 0 ? 0 : (int)((size_t)length / sizeof *sections);
@@ -134,41 +134,41 @@ static int32_t gpustub1_text_major(int file, const char *prefix)
             memcmp(name, wanted, sizeof name))
             continue;
         uint64_t size = sections[i].sh_size, start = sections[i].sh_offset;
-        if (size > GPUSTUB1_MOST_TEXT)
-            size = GPUSTUB1_MOST_TEXT;
-        return start + size < start ? 0 : gpustub1_find_number(file, start, start + size, prefix);
+        if (size > MAX_RODATA_SIZE)
+            size = MAX_RODATA_SIZE;
+        return start + size < start ? 0 : find_number(file, start, start + size, prefix);
     }
     return 0;
 }
 
 /* The file beside `path` of that name; what follows `.so` is the same (libcudnn.so.9,
  * libcudnn_adv.so.9). New text; NULL if there can be none. */
-static char *gpustub1_beside(const char *path, const char *name)
+static char *sibling_path(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     const char *tail = slash ? strstr(slash, ".so") : NULL;
-    struct gpustub1_text text = {NULL, 0, 0};
+    struct text text = {NULL, 0, 0};
     if (tail) {
-        gpustub1_append_bytes(&text, path, (size_t)(slash + 1 - path));
-        gpustub1_append(&text, name);
-        gpustub1_append(&text, tail);
+        append_bytes(&text, path, (size_t)(slash + 1 - path));
+        append(&text, name);
+        append(&text, tail);
     }
     return text.data;
 }
 
-static int32_t gpustub1_told(const struct gpustub1_told_by *by, const char *path)
+static int32_t probe_version(const struct version_probe *probe, const char *path)
 {
-    char *beside = by->beside ? gpustub1_beside(path, by->beside) : NULL;
+    char *beside = probe->sibling ? sibling_path(path, probe->sibling) : NULL;
     int32_t major = 0;
     int file = -1;
-    if (beside || !by->beside) /* O_NONBLOCK: not to wait for a pipe's writer */
+    if (beside || !probe->sibling) /* O_NONBLOCK: not to wait for a pipe's writer */
         file = open(beside ? beside : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     free(beside);
     if (file < 0)
         return 0;
-    switch (by->how) {
-    case GPUSTUB1_TOLD_BY_NEEDED: major = gpustub1_needed_major(file, by->prefix); break;
-    case GPUSTUB1_TOLD_BY_TEXT: major = gpustub1_text_major(file, by->prefix); break;
+    switch (probe->kind) {
+    case PROBE_NEEDED: major = needed_major(file, probe->prefix); break;
+    case PROBE_RODATA: major = rodata_major(file, probe->prefix); break;
     }
     close(file);
     return major;
@@ -176,16 +176,17 @@ static int32_t gpustub1_told(const struct gpustub1_told_by *by, const char *path
 
 /* The toolkit major of a file of such a name: by what stands in it, or else by where it lies
  * (site-packages/nvidia/cu13, /usr/local/cuda-13.0). 0: neither tells. */
-int32_t gpustub1_told_major(const struct gpustub1_library *library, const char *path)
+int32_t toolkit_major(const struct library *library, const char *path)
 {
-    static const char *const places[] = {"/nvidia/cu", "/cuda-"};
+    static const char *const markers[] = {"/nvidia/cu", "/cuda-"};
     int32_t major = 0;
-    for (const struct gpustub1_told_by *by = library->told_by; by->prefix && !major; by++)
-        major = gpustub1_told(by, path);
+    for (const struct version_probe *probe = library->version_probes; probe->prefix && !major;
+         probe++)
+        major = probe_version(probe, path);
     char *real = major ? NULL : realpath(path, NULL);
-    for (size_t i = 0; i < sizeof places / sizeof *places && real && !major; i++) {
-        const char *place = strstr(real, places[i]);
-        major = place ? gpustub1_leading_number(place + strlen(places[i])) : 0;
+    for (size_t i = 0; i < sizeof markers / sizeof *markers && real && !major; i++) {
+        const char *found = strstr(real, markers[i]);
+        major = found ? leading_number(found + strlen(markers[i])) : 0;
     }
     free(real);
     return major;

@@ -19,7 +19,7 @@ int trap_renamed(void);
 int trap_refused(void);
 
 #ifdef STATIC
-/* Behind the slots of the library lie the translators' words, on the pages that become read-only. */
+/* Behind the slots of the library are the targets of the adapter thunks, on the pages that become read-only. */
 extern void *gpustub1_last_trap[] __attribute__((visibility("hidden")));
 extern void *gpustub1_slots_last[] __attribute__((visibility("hidden")));
 
@@ -72,11 +72,11 @@ int main(void)
     FIRST_AND_WARM(CHECK(trap_renamed() == 6));
     FIRST_AND_WARM(CHECK(trap_refused() == 77));
 #ifndef SHARED
-    CHECK(gpustub_has("trap", "trap_at3"));
-    CHECK(!gpustub_has("trap", "trap_refused"));
+    CHECK(gpustub_has_function("trap", "trap_at3"));
+    CHECK(!gpustub_has_function("trap", "trap_refused"));
     const char *report = gpustub_report("trap");
     CHECK(strstr(report, "\n  bound: trap_renamed as trap_renamed_old\n"));
-    CHECK(strstr(report, "\n  translated: trap_at0 with NULL as argument 0, trap_at1 with"));
+    CHECK(strstr(report, "\n  adapted: trap_at0 with NULL as argument 0, trap_at1 with"));
     CHECK(strstr(report, "trap_moved as trap_moved_v2 with NULL as argument 0"));
     CHECK(strstr(report, "\n  refused: trap_refused ("));
 #endif

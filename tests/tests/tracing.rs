@@ -165,14 +165,14 @@ fn shape(line: &str) -> String {
 #[test]
 #[ignore = "needs PoCL: ./tests/run"]
 fn the_page_shows_what_is_printed() -> Result<()> {
-    let page = std::fs::read_to_string(repository().join("docs/watching.md"))?;
+    let page = std::fs::read_to_string(repository().join("docs/tracing.md"))?;
     let blocks: Vec<&str> = page
         .split("```text\n")
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
     let [trace, fail] = blocks[..] else {
-        return Err("docs/watching.md has other examples".into());
+        return Err("docs/tracing.md has other examples".into());
     };
     let printed = opencl(&[("GPUSTUB_TRACE", "1")])?.success()?.stderr;
     let mut lines = printed.lines().map(shape);
@@ -227,7 +227,7 @@ fn instructions(dir: &Path, road: &str, variables: &[(&str, &str)]) -> Result<u6
 /// through a PLT; and many more when calls are watched, or this would measure nothing.
 #[test]
 #[ignore = "needs valgrind: ./tests/run"]
-fn watching_is_free_when_it_is_off() -> Result<()> {
+fn tracing_is_free_when_it_is_off() -> Result<()> {
     let dir = scratch()?;
     let manifest = "schema = 1\n[stub.bench]\nload-names = { linux = [\"libbench.so.1\"] }\n\
                     symbols = \"bench.symbols\"\nfallback = { status = 1 }\n";

@@ -1,0 +1,423 @@
+/* candidate.c: one candidate of a search: whether it is loaded, and whether it is the library. */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The toolkit major that the candidate's load name has; 0: none, or the name has none. */
+int32_t named_toolkit(const struct search *search, const struct candidate *candidate)
+{
+    return search->library->independent_major ? 0 : candidate->major;
+}
+
+/* ---- paths ------------------------------------------------------------------------------------- */
+
+/* The file of a candidate as new text; NULL if it has none, or if memory is short. */
+static char *candidate_path(const struct candidate *candidate)
+{
+    if (candidate->file)
+        return copy_string(candidate->file);
+    return candidate->directory ? join(candidate->directory, "/", candidate->name) : NULL;
+}
+
+static int has_path(const struct candidate *candidate, const char *path)
+{
+    size_t length;
+    if (candidate->file)
+        return !strcmp(candidate->file, path);
+    if (!candidate->directory)
+        return 0;
+    length = strlen(candidate->directory);
+    return !strncmp(path, candidate->directory, length) && path[length] == '/' &&
+           !strcmp(path + length + 1, candidate->name);
+}
+
+static int same_path(const struct candidate *a, const struct candidate *b)
+{
+    if (a->file || b->file)
+        return a->file ? has_path(b, a->file) : has_path(a, b->file);
+    return !a->directory == !b->directory && a->kind != CANDIDATE_HANDLE &&
+           !strcmp(a->name, b->name) && (!a->directory || !strcmp(a->directory, b->directory));
+}
+
+static int same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return !strcmp(a, b) ||
+           (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* ---- fates ------------------------------------------------------------------------------------- */
+
+/* Whether reports name the candidate. */
+int is_reported(const struct candidate *candidate)
+{
+    return candidate->status == CANDIDATE_NOT_FOUND || candidate->status == CANDIDATE_REJECTED;
+}
+
+/* The candidate as reports name it. */
+void append_candidate(struct text *text, const struct candidate *candidate)
+{
+    if (candidate->file) {
+        append(text, candidate->file);
+    } else if (candidate->directory) {
+        append(text, candidate->directory);
+        append(text, "/");
+        append(text, candidate->name);
+    } else if (candidate->kind == CANDIDATE_LOADER) {
+        append(text, candidate->name);
+        append(text, ", by the loader's search");
+    } else {
+        append(text, candidate->found_by);
+    }
+}
+
+/* Notes the reason why a candidate is not the library, and owns it; NULL: there is no such file. The
+ * same reason for the same file is noted once. */
+void reject_candidate(struct search *search, struct candidate *candidate, char *reason)
+{
+    for (const struct candidate *other = search->result->candidates; other < candidate; other++)
+        if (is_reported(other) && !other->reason == !reason &&
+            (!reason || !strcmp(other->reason, reason)) && same_path(other, candidate)) {
+            free(reason);
+            candidate->status = CANDIDATE_UNTRIED;
+            return;
+        }
+    candidate->status = reason ? CANDIDATE_REJECTED : CANDIDATE_NOT_FOUND;
+    candidate->reason = reason;
+}
+
+/* The reason why a candidate does not have its turn, as new text. */
+static char *late_reason(const struct search *search, const struct candidate *candidate)
+{
+    struct text why = {NULL, 0, 0};
+    int32_t major = named_toolkit(search, candidate);
+    if (search->toolkit && major && major != search->toolkit->major) {
+        append(&why, search->toolkit->claimed_by);
+        append(&why, " settled for major ");
+        append_number(&why, search->toolkit->major);
+    } else if (search->driver && major > search->driver / 1000) {
+        append(&why, "newer than the driver supports (");
+        append_version(&why, search->driver);
+        append(&why, ")");
+    } else {
+        append(&why, search->result->path ? search->result->path : "another");
+        append(&why, " comes first");
+    }
+    return why.data;
+}
+
+static int is_path_reported(const struct search *search, const char *path)
+{
+    for (int i = 0; i < search->result->candidates_len; i++)
+        if (is_reported(&search->result->candidates[i]) &&
+            has_path(&search->result->candidates[i], path))
+            return 1;
+    return 0;
+}
+
+/* Notes a file that exists and is not tried, unless it is the library itself or was tried before.
+ * `reason` NULL: it comes too late. */
+void skip_candidate(struct search *search, struct candidate *candidate, const char *reason)
+{
+    const struct result *result = search->result;
+    struct stat status;
+    char *file = candidate_path(candidate);
+    candidate->status = CANDIDATE_UNTRIED;
+    if (file && !stat(file, &status) && !is_path_reported(search, file) &&
+        !(result->path && same_file(file, result->path)))
+        reject_candidate(search, candidate,
+                         reason ? copy_string(reason) : late_reason(search, candidate));
+    free(file);
+}
+
+void discard_result(struct result *result)
+{
+    if (!result)
+        return;
+    for (int i = 0; i < result->candidates_len; i++) {
+        free(result->candidates[i].reason);
+        free(result->candidates[i].file);
+    }
+    free(result->candidates);
+    free_search_dirs(&result->dirs);
+    free(result->path);
+    free(result->reason);
+    free(result->root);
+    free(result); /* the handle stays open: a library once loaded is never closed */
+}
+
+/* ---- a loaded library -------------------------------------------------------------------------- */
+
+/* Loads the files that the library will ask for by a name that the loader cannot find from here
+ * (NVRTC 13.0 has no run path, and opens its builtins when it first compiles). */
+static void preload_siblings(const struct library *library, const char *path, int32_t major)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!slash)
+        return;
+    char *directory = copy_string(path);
+    if (directory)
+        directory[slash - path] = 0;
+    for (const char *const *prefix = library->preload; directory && *prefix; prefix++) {
+        struct text name = {NULL, 0, 0};
+        char *paths[MAX_FILES];
+        append(&name, *prefix);
+        if (major)
+            append_number(&name, major);
+        size_t count = name.data ? list_files(directory, name.data, paths) : 0;
+        for (size_t i = 0; i < count; i++) {
+            (void)dlopen(paths[i], RTLD_LAZY | RTLD_LOCAL);
+            free(paths[i]);
+        }
+        free(name.data);
+    }
+    free(directory);
+}
+
+static int32_t query_version(const struct library *library, void *handle)
+{
+    int value = 0, minor = 0, failed = 1;
+    int (*ask)(int *, int *);
+    void *symbol = library->version_function ? dlsym(handle, library->version_function) : NULL;
+    if (!symbol)
+        return 0;
+    memcpy(&ask, &symbol, sizeof ask); /* ISO C has no cast from object to function pointer */
+    switch (library->version_encoding) {
+    case ENCODING_CUDA: /* int f(int *): the second argument is not read */
+        failed = ask(&value, NULL);
+        break;
+    case ENCODING_HIP: /* 10000000 * major + 100000 * minor + patch */
+        failed = ask(&value, NULL);
+        value = value / 10000000 * 1000 + value % 10000000 / 100000 * 10;
+        break;
+    case ENCODING_PAIR:
+        failed = ask(&value, &minor);
+        value = value * 1000 + minor * 10;
+        break;
+    }
+    return failed || value < 0 ? 0 : value;
+}
+
+static int accepts_major(const struct library *library, int32_t major)
+{
+    int newest_accepted = 0, any = 0;
+    for (const struct load_name *name = library->load_names; name->name; name++) {
+        if (name->major == major)
+            return 1;
+        any |= name->major != 0;
+        newest_accepted |= name->major == library->newest_major;
+    }
+    return !any || !major || (major > library->newest_major && newest_accepted);
+}
+
+static void append_unaccepted(struct text *why, int32_t major)
+{
+    append(why, "major ");
+    append_number(why, major);
+    append(why, " is not among those accepted");
+}
+
+static void append_other_toolkit(struct text *why, const struct search *search, int32_t toolkit)
+{
+    if (search->library->independent_major) {
+        append(why, "built for major ");
+        append_number(why, toolkit);
+        append(why, ", and ");
+    }
+    append(why, search->toolkit->claimed_by);
+    append(why, " settled for major ");
+    append_number(why, search->toolkit->major);
+}
+
+/* The reason why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
+ * may be; 0: unknown. */
+static char *find_objection(struct search *search, void *handle, int32_t major, int32_t toolkit,
+                            int32_t version)
+{
+    const struct library *library = search->library;
+    struct text why = {NULL, 0, 0};
+    if (!accepts_major(library, major)) {
+        append_unaccepted(&why, major);
+    } else if (search->toolkit && toolkit && toolkit != search->toolkit->major &&
+               !search->result->forced) {
+        append_other_toolkit(&why, search, toolkit);
+    } else if (library->min_version && version && version < library->min_version) {
+        append(&why, "version ");
+        append_version(&why, version);
+        append(&why, " is older than the required ");
+        append_version(&why, library->min_version);
+    } else {
+        for (const char *const *name = library->required_functions; *name; name++)
+            if (!dlsym(handle, *name)) {
+                append(&why, "lacks the required ");
+                append(&why, *name);
+                break;
+            }
+    }
+    return why.data;
+}
+
+/* Makes a loaded library the result, unless there is an objection. */
+void accept_library(struct search *search, struct candidate *candidate, void *handle)
+{
+    struct result *result = search->result;
+    const struct library *library = search->library;
+    int chosen_by_path = candidate->kind != CANDIDATE_LOADER && candidate->kind != CANDIDATE_HANDLE;
+    char *path;
+    int32_t major;
+    int32_t toolkit = 0, version = 0;
+    const char *impostor = NULL;
+    char *objection;
+    if (!inspect_handle(handle, library, &path, &major)) {
+        objection = copy_string("the stubs themselves, not the library");
+    } else if (!chosen_by_path && !result->forced && /* the loader's choice */
+               (impostor = impostor_reason(library, path))) {
+        objection = copy_string(impostor);
+    } else {
+        version = query_version(library, handle);
+        int is_probed = library->version_probes->prefix != NULL, own = library->independent_major;
+        toolkit = is_probed && path ? toolkit_major(library, path) : 0;
+        if (is_probed && !own) { /* neither soname nor load name determines it */
+            major = toolkit;
+        } else {
+            if (!major)
+                major = version / 1000;
+            if (!major && !result->forced)
+                major = candidate->major;
+        }
+        if (!own)
+            toolkit = major;
+        objection = find_objection(search, handle, major, toolkit,
+                                   version || !major ? version : major * 1000 + 990);
+    }
+    if (objection) { /* `path` is another one, where the file was in the process already */
+        if (!chosen_by_path)
+            candidate->file = path;
+        else
+            free(path);
+        reject_candidate(search, candidate, objection);
+        return;
+    }
+    if (!path && chosen_by_path)
+        path = candidate_path(candidate);
+    preload_siblings(library, path, major);
+    candidate->status = CANDIDATE_CHOSEN;
+    result->handle = handle;
+    result->path = path;
+    result->found_by = candidate->found_by;
+    result->root =
+        candidate->root_length ? copy_string(candidate->directory) : toolkit_root_of(library, path);
+    if (candidate->root_length && result->root)
+        result->root[candidate->root_length] = 0;
+    result->exact = version != 0;
+    result->major = major;
+    result->toolkit = toolkit;
+    result->version = version ? version : major * 1000;
+}
+
+/* ---- a file ------------------------------------------------------------------------------------ */
+
+/* Rejects an impostor before it is loaded: once it is, a stub with the driver's soname would
+ * be what all others in the process find. */
+static int reject_impostor(struct search *search, struct candidate *candidate, const char *file)
+{
+    const char *why = impostor_reason(search->library, file);
+    if (why)
+        reject_candidate(search, candidate, copy_string(why));
+    return why != NULL;
+}
+
+/* The loader's message without the name that it starts with; NULL: there is no such file. */
+static char *loader_message(const char *name)
+{
+    const char *message = dlerror();
+    const char *named = message ? strstr(message, name) : NULL;
+    if (!message)
+        return copy_string("cannot be loaded");
+    /* Only this very file is missing (glibc "NAME: cannot open shared object
+     * file: No such file or directory", musl "Error loading shared library NAME: No such …", in
+     * the user's language). */
+    if (named && named[strlen(name)] == ':' && strstr(message, strerror(ENOENT)) &&
+        !strstr(message, "needed by"))
+        return NULL;
+    return copy_string(message);
+}
+
+/* Whether a file that shares its name with another toolkit's is that one. It has its own turn, if
+ * there is a load name of its major. */
+static int is_of_other_major(struct search *search, struct candidate *candidate, const char *file)
+{
+    const struct library *library = search->library;
+    const struct load_name *name = library->load_names;
+    int32_t major = candidate->major, probed;
+    struct text why = {NULL, 0, 0};
+    if (search->result->forced || !library->version_probes->prefix ||
+        (!major && !library->independent_major) || !(probed = toolkit_major(library, file)))
+        return 0;
+    if (library->independent_major) {
+        if (!search->toolkit) { /* newer than the driver supports: comes last */
+            int waits = candidate->may_wait && search->driver && probed > search->driver / 1000;
+            if (waits)
+                candidate->status = CANDIDATE_DEFERRED;
+            return waits;
+        }
+        if (probed == search->toolkit->major)
+            return 0;
+        append_other_toolkit(&why, search, probed);
+    } else {
+        if (probed == major)
+            return 0;
+        while (name->name && name->major != probed)
+            name++;
+        if (name->name)
+            return 1;
+        append_unaccepted(&why, probed);
+    }
+    reject_candidate(search, candidate, why.data);
+    return 1;
+}
+
+/* Loads a file, or the name for which the loader searches, and makes it the result if it is the
+ * library. */
+void open_candidate(struct search *search, struct candidate *candidate)
+{
+    int by_loader = candidate->kind == CANDIDATE_LOADER;
+    char *path = candidate_path(candidate);
+    const char *file = by_loader ? candidate->name : path;
+    struct stat status;
+    candidate->status = CANDIDATE_UNTRIED;
+    if (!file)
+        return;
+    if (candidate->directory && stat(file, &status)) {
+        reject_candidate(search, candidate, NULL);
+    } else if (by_loader || (!reject_impostor(search, candidate, file) &&
+                             !is_of_other_major(search, candidate, file))) {
+        void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+        if (handle) {
+            accept_library(search, candidate, handle);
+        } else {
+            char *why = loader_message(file);
+            if (!why && !by_loader &&
+                !stat(file, &status)) /* glibc's words for that are the same */
+                why = copy_string("a library for another processor");
+            reject_candidate(search, candidate, why);
+        }
+    }
+    free(path);
+}
+
+/* Makes an image that is in the process the result, if it is the library. */
+void open_loaded(struct search *search, struct candidate *candidate)
+{
+    void *handle = dlopen(candidate->file, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return;
+    if (search->result->handle)
+        reject_candidate(search, candidate, late_reason(search, candidate));
+    else if (!reject_impostor(search, candidate, candidate->file))
+        accept_library(search, candidate, handle);
+}

@@ -1,0 +1,366 @@
+/* search.c: the candidates for a library as a list of values, and the loop that tries them.
+ *
+ * The list is made in stages, because a stage depends on what came of the one before: images that are
+ * in the process; names in every directory; names of majors that the driver does not support;
+ * unversioned names. It belongs to the result of one thread's search, grows by doubling, and is bounded
+ * by names times directories, which are bounded themselves. Candidates that no report shows are
+ * dropped at the end. No state is shared: several threads may search for one library at once, a child
+ * of a fork goes on with its copy, and a constructor of a candidate that calls a stub starts a search
+ * of its own. */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the list ---------------------------------------------------------------------------------- */
+
+static void add_candidate(struct search *search, struct candidate candidate)
+{
+    struct result *result = search->result;
+    if (result->candidates_len == result->candidates_cap) {
+        int capacity = result->candidates_cap ? result->candidates_cap * 2 : 64;
+        struct candidate *candidates =
+            realloc(result->candidates, (size_t)capacity * sizeof *candidates);
+        if (!candidates) {
+            search->is_cut = 1;
+            free(candidate.file);
+            return;
+        }
+        result->candidates = candidates;
+        result->candidates_cap = capacity;
+    }
+    result->candidates[result->candidates_len++] = candidate;
+}
+
+/* Rounds of the search for names. Unversioned names come last: they may be any major. */
+enum round { ROUND_SUPPORTED, ROUND_NEWER, ROUND_UNVERSIONED, ROUND_COUNT };
+
+static enum round round_of(const struct search *search, const struct candidate *candidate)
+{
+    if (!candidate->major)
+        return ROUND_UNVERSIONED;
+    return search->driver && named_toolkit(search, candidate) > search->driver / 1000
+               ? ROUND_NEWER
+               : ROUND_SUPPORTED;
+}
+
+/* A load name in every directory. */
+static void add_name(struct search *search, const struct load_name *name, enum round round)
+{
+    const struct search_dirs *dirs = &search->result->dirs;
+    struct candidate candidate = {.name = name->name, .major = name->major};
+    int32_t major = named_toolkit(search, &candidate);
+    if (round_of(search, &candidate) != round)
+        return;
+    candidate.may_wait = round == ROUND_SUPPORTED;
+    candidate.is_excluded = search->toolkit && major && major != search->toolkit->major;
+    for (int i = 0; i < dirs->length; i++) {
+        const struct search_dir *dir = &dirs->data[i];
+        candidate.kind = dir->kind == DIR_LOADER      ? CANDIDATE_LOADER
+                         : dir->kind == DIR_OF_LOADER ? CANDIDATE_LOADER_DIR
+                                                      : CANDIDATE_FILE;
+        candidate.directory = dir->path;
+        candidate.root_length = dir->root_length;
+        candidate.found_by = dir->found_by;
+        add_candidate(search, candidate);
+    }
+}
+
+/* The candidates of a round. Those that were deferred are appended to the list for their second turn,
+ * and lose their first place in it. */
+static void add_round(struct search *search, enum round round)
+{
+    int length = search->result->candidates_len;
+    for (int i = 0; round == ROUND_NEWER && i < length; i++) {
+        struct candidate *first = &search->result->candidates[i];
+        struct candidate second = *first;
+        if (first->status != CANDIDATE_DEFERRED)
+            continue;
+        first->status = second.status = CANDIDATE_UNTRIED;
+        second.may_wait = 0;
+        if (second.kind == CANDIDATE_LOADER_DIR)
+            second.kind = CANDIDATE_FILE;
+        add_candidate(search, second);
+    }
+    for (const struct load_name *name = search->library->load_names; name->name; name++)
+        add_name(search, name, round);
+}
+
+/* Images that were in the process before any thread searched. NULL if memory is short. */
+static const struct loaded_image *loaded_before(const struct search *search)
+{
+    struct library_state *state = get_state(search->index);
+    struct loaded_image *loaded = LOAD_ACQUIRE(&state->loaded_images);
+    struct loaded_image *mine = loaded ? NULL : list_loaded_images(search->library);
+    if (!mine)
+        return loaded;
+    /* The first answer counts for all threads: a later one would include what ours loaded. */
+    if (__atomic_compare_exchange_n(&state->loaded_images, &loaded, mine, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return mine;
+    for (int i = 0; mine[i].path; i++)
+        free(mine[i].path);
+    free(mine);
+    return loaded;
+}
+
+/* Loaded images of one load name; NULL: of a newer major. */
+static void add_images(struct search *search, const struct loaded_image *image,
+                       const struct load_name *name)
+{
+    for (; image && image->path; image++) {
+        char *file = image->name == name ? copy_string(image->path) : NULL;
+        if (file)
+            add_candidate(search, (struct candidate){.kind = CANDIDATE_LOADED,
+                                                     .name = name ? name->name : NULL,
+                                                     .major = name ? name->major : 0,
+                                                     .file = file,
+                                                     .found_by = "already loaded"});
+    }
+}
+
+/* Images that are in the process already, the preferred major first. */
+static void add_loaded(struct search *search)
+{
+    const struct loaded_image *loaded = loaded_before(search);
+    for (const struct load_name *name = search->library->load_names; name->name; name++)
+        add_images(search, loaded, name);
+    add_images(search, loaded, NULL);
+}
+
+/* The first candidate that exists and could not be used, or NULL. */
+static const struct candidate *first_problem(const struct result *result)
+{
+    for (int i = 0; i < result->candidates_len; i++)
+        if (result->candidates[i].status == CANDIDATE_REJECTED && result->candidates[i].reason)
+            return &result->candidates[i];
+    return NULL;
+}
+
+/* The candidates of an override variable: a file, or all names in a directory. */
+static void add_override(struct search *search, const char *value)
+{
+    const struct library *library = search->library;
+    struct result *result = search->result;
+    struct stat status;
+    if (stat(value, &status) || !S_ISDIR(status.st_mode)) {
+        char *file = copy_string(value);
+        search->is_cut |= !file;
+        if (file)
+            add_candidate(search, (struct candidate){.kind = CANDIDATE_FILE,
+                                                     .file = file,
+                                                     .found_by = library->override_env});
+        return;
+    }
+    add_search_dir(&result->dirs, value, "", library->override_env);
+    search->is_cut |= result->dirs.is_cut;
+    for (const struct load_name *name = library->load_names; name->name; name++)
+        for (int i = 0; i < result->dirs.length; i++)
+            add_candidate(search, (struct candidate){.kind = CANDIDATE_FILE,
+                                                     .name = name->name,
+                                                     .major = name->major,
+                                                     .directory = result->dirs.data[i].path,
+                                                     .found_by = library->override_env});
+}
+
+/* Keeps of the list what reports show. */
+static void drop_untried(struct result *result)
+{
+    int length = 0;
+    for (int i = 0; i < result->candidates_len; i++) {
+        if (is_reported(&result->candidates[i]) || result->candidates[i].status == CANDIDATE_CHOSEN)
+            result->candidates[length++] = result->candidates[i];
+        else
+            free(result->candidates[i].file);
+    }
+    result->candidates_len = length;
+    struct candidate *candidates =
+        length ? realloc(result->candidates, (size_t)length * sizeof *candidates) : NULL;
+    if (candidates) {
+        result->candidates = candidates;
+        result->candidates_cap = length;
+    }
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------- */
+
+/* Answer of the loader's own search for a name. */
+enum loader_answer {
+    LOADER_NOT_ASKED,
+    LOADER_HAD_ANOTHER, /* the soname is that of a library in the process, which was rejected */
+    LOADER_SEARCHED
+};
+
+/* Has the loader search for a name. A library stays loaded even if it is rejected: unloading what
+ * started threads or hooks is not safe. The loader then answers its soname with it, and its directories
+ * are searched instead. */
+static enum loader_answer ask_loader(struct search *search, struct candidate *candidate)
+{
+    int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+    open_candidate(search, candidate);
+    return was_there && !search->result->handle ? LOADER_HAD_ANOTHER : LOADER_SEARCHED;
+}
+
+/* Tries the candidates that had no turn yet, in their order; once a library is found, notes those that
+ * come too late. */
+static void try_candidates(struct search *search)
+{
+    const struct result *result = search->result;
+    enum loader_answer answer = LOADER_NOT_ASKED;
+    for (; search->next < result->candidates_len; search->next++) {
+        struct candidate *candidate = &result->candidates[search->next];
+        int late = result->handle || candidate->is_excluded;
+        switch (candidate->kind) {
+        case CANDIDATE_FILE:
+            if (late)
+                skip_candidate(search, candidate, NULL);
+            else
+                open_candidate(search, candidate);
+            break;
+        case CANDIDATE_LOADER:
+            answer = late ? LOADER_NOT_ASKED : ask_loader(search, candidate);
+            break;
+        case CANDIDATE_LOADER_DIR:
+            if (answer == LOADER_HAD_ANOTHER && !late)
+                open_candidate(search, candidate);
+            else
+                skip_candidate(search, candidate,
+                               answer == LOADER_NOT_ASKED ? NULL
+                                                          : "not what the loader's search came to");
+            break;
+        case CANDIDATE_LOADED: open_loaded(search, candidate); break;
+        case CANDIDATE_HANDLE:
+            accept_library(search, candidate, LOAD_ACQUIRE(&get_state(search->index)->handle));
+            break;
+        }
+    }
+}
+
+/* Every name in every directory. */
+static void search_names(struct search *search)
+{
+    struct search_dirs *dirs = &search->result->dirs;
+    list_search_dirs(dirs, search->library, search->toolkit ? search->toolkit->root : NULL);
+    search->is_cut |= dirs->is_cut;
+    for (int round = 0; round < ROUND_COUNT; round++) {
+        add_round(search, (enum round)round);
+        try_candidates(search);
+    }
+}
+
+/* ---- one search -------------------------------------------------------------------------------- */
+
+/* The override variable: a file, a directory, or `off`. Nothing else is searched then. */
+static void search_override(struct search *search, const char *value)
+{
+    const char *variable = search->library->override_env;
+    struct result *result = search->result;
+    result->forced = 1;
+    if (!strcmp(value, "off")) {
+        result->reason = join("switched off by ", variable, "=off");
+    } else if (value[0] != '/') {
+        result->reason = join(variable, " is not an absolute path: ", value);
+    } else {
+        add_override(search, value);
+        try_candidates(search);
+        if (search->is_cut)
+            return;
+        int is_file = result->candidates_len == 1 && result->candidates[0].file;
+        const char *why = is_file ? result->candidates[0].reason : NULL;
+        if (!result->handle && is_file) {
+            char *text = join(variable, ": ", value);
+            result->reason = join(text ? text : value, ": ", why ? why : "no such file");
+            free(text);
+        } else if (!result->handle && !first_problem(result)) {
+            result->reason = join(variable, " names a directory without it: ", value);
+        }
+    }
+}
+
+/* The most telling single line for why a library is unavailable: a file that exists and could not be
+ * used explains more than all the directories where nothing was. */
+static char *summarize(const struct search *search)
+{
+    const struct candidate *problem = first_problem(search->result);
+    struct text text = {NULL, 0, 0};
+    char *drivers[MAX_FILES];
+    size_t count = 0;
+    if (problem) {
+        append_candidate(&text, problem);
+        append(&text, ": ");
+        append(&text, problem->reason);
+        return text.data;
+    }
+    for (const struct load_name *name = search->library->load_names; name->name; name++) {
+        append(&text, text.length ? ", " : "");
+        append(&text, name->name);
+    }
+    append(&text, " not found");
+    if (search->library->role == ROLE_LOADER &&
+        (count = list_files("/etc/OpenCL/vendors", "", drivers)))
+        append(&text, "; drivers are listed in /etc/OpenCL/vendors, but there is no loader "
+                      "for them (packages ocl-icd-libopencl1, ocl-icd, opencl-icd-loader)");
+    while (count)
+        free(drivers[--count]);
+    return text.data;
+}
+
+static struct result *search_once(int index, const struct toolkit *toolkit)
+{
+    const struct library *library = get_library(index);
+    struct result *result = calloc(1, sizeof *result);
+    struct search search = {
+        .index = index, .library = library, .result = result, .toolkit = toolkit};
+    const char *value = read_env(library->override_env);
+    if (!result)
+        return NULL;
+    if (LOAD_ACQUIRE(&get_state(index)->handle)) {
+        result->forced = 1;
+        add_candidate(&search, (struct candidate){.kind = CANDIDATE_HANDLE,
+                                                  .found_by = "handle set by the program"});
+        try_candidates(&search);
+    } else if (value) {
+        search_override(&search, value);
+    } else {
+        add_loaded(&search);
+        try_candidates(&search);
+        if (!result->handle && library->driver >= 0) {
+            const struct result *driver = settle_library(library->driver); /* recursion: driver */
+            search.driver = driver && driver->handle ? driver->version : 0;
+        }
+        search_names(&search);
+    }
+    if (!result->handle && !result->reason && !search.is_cut)
+        result->reason = summarize(&search);
+    if (!result->handle && !result->reason) { /* no memory: the next call searches again */
+        discard_result(result);
+        return NULL;
+    }
+    drop_untried(result);
+    return result;
+}
+
+static int same_toolkit(const struct toolkit *toolkit, const struct result *result)
+{
+    const char *a = toolkit->root, *b = result->root;
+    return toolkit->major == result->toolkit && (!a || !b ? a == b : !strcmp(a, b));
+}
+
+/* The result of a search, not yet published; NULL if memory is short. */
+struct result *find_library(int index)
+{
+    const struct library *library = get_library(index);
+    int shares = library->role == ROLE_TOOLKIT && library->family;
+    for (;;) {
+        const struct toolkit *toolkit = shares ? get_toolkit(library->family) : NULL;
+        struct result *result = search_once(index, toolkit);
+        if (!result || !result->handle || !result->toolkit || !shares)
+            return result;
+        const struct toolkit *agreed = claim_toolkit(library->family, result, library->id);
+        if (!agreed || agreed == toolkit || same_toolkit(agreed, result))
+            return result;
+        discard_result(result); /* another library of the family was quicker: follow it */
+    }
+}

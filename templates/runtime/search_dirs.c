@@ -1,0 +1,292 @@
+/* search_dirs.c: the directories of a search, in their order, as a list of values. */
+#include "internal.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Orders `cuda-12.10` after `cuda-12.9`: digits by their number, the rest by bytes. */
+static int compare_names(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    for (;;) {
+        if (*x >= '0' && *x <= '9' && *y >= '0' && *y <= '9') {
+            char *end_x, *end_y;
+            unsigned long nx = strtoul(x, &end_x, 10), ny = strtoul(y, &end_y, 10);
+            if (nx != ny)
+                return nx < ny ? 1 : -1; /* newest first */
+            x = end_x;
+            y = end_y;
+        } else if (*x != *y || !*x) {
+            return (unsigned char)*y - (unsigned char)*x;
+        } else {
+            x++;
+            y++;
+        }
+    }
+}
+
+/* Paths of the entries of a directory whose names start with the prefix, newest version first.
+ * Returns their number; the caller frees each. */
+size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES])
+{
+    size_t count = 0;
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return 0;
+    for (struct dirent *entry; count < MAX_FILES && (entry = readdir(stream));)
+        if (entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix))) {
+            paths[count] = join(directory, "/", entry->d_name);
+            count += paths[count] != NULL;
+        }
+    closedir(stream);
+    qsort(paths, count, sizeof *paths, compare_names); /* of one directory: by their names */
+    return count;
+}
+
+/* ---- properties of a path ---------------------------------------------------------------------- */
+
+static int is_in_stubs_dir(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && slash - path >= 6 && !strncmp(slash - 6, "/stubs", 6);
+}
+
+/* Reason why a file is never the library that it is named after; NULL if there is none. */
+const char *impostor_reason(const struct library *library, const char *path)
+{
+    char *real = path ? realpath(path, NULL) : NULL;
+    const char *why = NULL;
+    /* A toolkit's `stubs` directory holds libraries that only serve to be linked against; people
+     * link to them from elsewhere. */
+    if (is_in_stubs_dir(path) || is_in_stubs_dir(real))
+        why = "a toolkit's link-time stub, not the library";
+    /* The wheel of the CUDA 11 runtime has a libOpenCL.so.1 beside libcudart. */
+    else if (library->role == ROLE_LOADER && real && strstr(real, "-packages/nvidia/"))
+        why = "part of NVIDIA's wheel, not the system's";
+    free(real);
+    return why;
+}
+
+/* The site-packages directory or toolkit root of a file, by the manifest's layout; NULL if in none.
+ * So that the rest of the toolkit is searched beside a library that was found without a search
+ * there: loaded already, or by the loader. */
+char *toolkit_root_of(const struct library *library, const char *path)
+{
+    const char *const *lists[] = {library->wheel_dirs, library->root_subdirs};
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    for (int list = 0; slash && list < 2; list++)
+        for (const char *const *below = lists[list]; *below; below++) {
+            size_t length = strlen(*below), before = (size_t)(slash - path);
+            if (before < length + 2 || path[before - length - 1] != '/' ||
+                strncmp(path + before - length, *below, length))
+                continue;
+            char *root = copy_string(path);
+            if (root)
+                root[before - length - 1] = 0;
+            return root;
+        }
+    return NULL;
+}
+
+/* ---- the list ---------------------------------------------------------------------------------- */
+
+void free_search_dirs(struct search_dirs *dirs)
+{
+    for (int i = 0; i < dirs->length; i++)
+        free(dirs->data[i].path);
+    free(dirs->data);
+}
+
+/* Appends a directory, which owns the path. */
+static void append_dir(struct search_dirs *dirs, char *path, struct search_dir dir)
+{
+    if (dirs->length == dirs->capacity) {
+        int capacity = dirs->capacity ? dirs->capacity * 2 : 32;
+        struct search_dir *data = realloc(dirs->data, (size_t)capacity * sizeof *data);
+        if (!data) {
+            dirs->is_cut = 1;
+            free(path);
+            return;
+        }
+        dirs->data = data;
+        dirs->capacity = capacity;
+    }
+    dir.path = path;
+    dirs->data[dirs->length++] = dir;
+}
+
+/* Adds a directory below a root, unless the list has it already. Relative ones are never searched. */
+void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
+                    const char *found_by)
+{
+    size_t root_length = strlen(root);
+    if (root[0] != '/' || (dirs->except && !strcmp(dirs->except, root)))
+        return;
+    char *path = join(root, *below ? "/" : "", below);
+    if (!path) {
+        dirs->is_cut = 1;
+        return;
+    }
+    for (int i = 0; i < dirs->length; i++)
+        if (dirs->data[i].kind == DIR_SEARCHED && !strcmp(dirs->data[i].path, path)) {
+            free(path);
+            return;
+        }
+    append_dir(dirs, path,
+               (struct search_dir){
+                   .kind = DIR_SEARCHED, .root_length = root_length, .found_by = found_by});
+}
+
+static void add_subdirs(struct search_dirs *dirs, const char *root, const char *const *below,
+                        const char *found_by)
+{
+    for (; *below; below++)
+        add_search_dir(dirs, root, *below, found_by);
+}
+
+/* The last component of this name in a path: its end, or NULL. */
+static const char *component_end(const char *path, const char *name)
+{
+    const char *end = NULL;
+    size_t length = strlen(name);
+    for (const char *p = path; (p = strchr(p, '/')); p++)
+        if (!strncmp(p + 1, name, length) && p[1 + length] == '/')
+            end = p + 1 + length;
+    return end;
+}
+
+/* Wheels in the site-packages directory that the image is in, then below VIRTUAL_ENV. */
+static void add_wheel_dirs(struct search_dirs *dirs, const struct library *library, const char *own)
+{
+    const char *end = own ? component_end(own, "site-packages") : NULL;
+    if (own && !end)
+        end = component_end(own, "dist-packages");
+    char *site = end ? copy_string(own) : NULL;
+    if (site) {
+        site[end - own] = 0;
+        add_subdirs(dirs, site, library->wheel_dirs, "site-packages around the program");
+    }
+    free(site);
+    const char *environment = read_env("VIRTUAL_ENV");
+    char *lib = environment ? join(environment, "/lib", "") : NULL;
+    char *pythons[MAX_FILES];
+    size_t count = lib ? list_files(lib, "python3", pythons) : 0;
+    for (size_t i = 0; i < count; i++) {
+        site = join(pythons[i], "/site-packages", "");
+        if (site)
+            add_subdirs(dirs, site, library->wheel_dirs, "VIRTUAL_ENV");
+        free(site);
+        free(pythons[i]);
+    }
+    free(lib);
+}
+
+/* Directories of the manifest or of GpuStub.toml: absolute, or from $ORIGIN. */
+static void add_fixed_dirs(struct search_dirs *dirs, const char *own, const char *const *entries,
+                           const char *found_by)
+{
+    static const char origin[] = "$ORIGIN";
+    for (; *entries; entries++) {
+        if (strncmp(*entries, origin, sizeof origin - 1)) {
+            add_search_dir(dirs, *entries, "", found_by);
+        } else if (own) {
+            char *directory = copy_string(own);
+            if (directory)
+                *strrchr(directory, '/') = 0;
+            char *path = directory ? join(directory, *entries + sizeof origin - 1, "") : NULL;
+            if (path)
+                add_search_dir(dirs, path, "", found_by);
+            free(path);
+            free(directory);
+        }
+    }
+}
+
+static void add_toolkit_roots(struct search_dirs *dirs, const struct library *library)
+{
+    static const char known[] = "well-known directory";
+    for (const char *const *name = library->root_env; *name; name++) {
+        const char *root = read_env(*name);
+        if (root)
+            add_subdirs(dirs, root, library->root_subdirs, *name);
+    }
+    for (const char *const *root = library->roots; *root; root++) {
+        char *pattern = copy_string(*root);
+        char *star = pattern ? strchr(pattern, '*') : NULL;
+        char *slash = pattern ? strrchr(pattern, '/') : NULL;
+        if (star && slash && slash < star) {
+            char *roots[MAX_FILES];
+            *star = *slash = 0;
+            size_t count = list_files(pattern, slash + 1, roots);
+            for (size_t i = 0; i < count; i++) {
+                add_subdirs(dirs, roots[i], library->root_subdirs, known);
+                free(roots[i]);
+            }
+        } else if (pattern) {
+            add_subdirs(dirs, pattern, library->root_subdirs, known);
+        }
+        free(pattern);
+    }
+}
+
+/* The loader's own search, and the directories that it goes through, since its search cannot be
+ * asked without loading. (ld.so.cache is not among those; what it names is in directories that most
+ * systems have in the list too. musl does not list them.) */
+static void add_loader_dirs(struct search_dirs *dirs)
+{
+    static const char found_by[] = "the loader's search";
+    append_dir(dirs, NULL, (struct search_dir){.kind = DIR_LOADER, .found_by = found_by});
+#if defined(__GLIBC__) || defined(__FreeBSD__)
+    Dl_serinfo size, *places = NULL;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (program && !dlinfo(program, RTLD_DI_SERINFOSIZE, &size) &&
+        (places = calloc(1, size.dls_size))) {
+        places->dls_size = size.dls_size;
+        places->dls_cnt = size.dls_cnt;
+        if (dlinfo(program, RTLD_DI_SERINFO, places))
+            places->dls_cnt = 0;
+    }
+    for (unsigned i = 0; places && i < places->dls_cnt; i++) {
+        const char *directory = places->dls_serpath[i].dls_name;
+        char *path = directory[0] == '/' ? copy_string(directory) : NULL;
+        if (path)
+            append_dir(dirs, path,
+                       (struct search_dir){.kind = DIR_OF_LOADER, .found_by = found_by});
+    }
+    free(places);
+#endif
+}
+
+/* All directories in which a library may be, in the order of the search: those of the toolkit that the
+ * library's family settled for (root, or NULL), GpuStub.toml's, wheels, conda, the loader's search,
+ * toolkits, well-known ones. */
+void list_search_dirs(struct search_dirs *dirs, const struct library *library, const char *root)
+{
+    /* $ORIGIN and the directories around the program are the caller's choice in a secure process
+     * (a hard link moves them), as ld.so(8) says. */
+    char *own = is_secure() ? NULL : own_image_path();
+    int is_toolkit = library->role == ROLE_TOOLKIT;
+    if (root) {
+        add_search_dir(dirs, root, "", "same toolkit");
+        add_subdirs(dirs, root, library->wheel_dirs, "same toolkit");
+        add_subdirs(dirs, root, library->root_subdirs, "same toolkit");
+    }
+    dirs->except = root;
+    add_fixed_dirs(dirs, own, library->search_dirs, "search-dirs");
+    if (is_toolkit) {
+        const char *conda = read_env("CONDA_PREFIX");
+        add_wheel_dirs(dirs, library, own);
+        if (conda)
+            add_search_dir(dirs, conda, "lib", "CONDA_PREFIX");
+    }
+    add_fixed_dirs(dirs, own, library->dirs_before_loader, "driver directory");
+    add_loader_dirs(dirs);
+    if (is_toolkit)
+        add_toolkit_roots(dirs, library);
+    add_fixed_dirs(dirs, own, library->dirs_after_loader,
+                   library->role == ROLE_DRIVER ? "driver directory" : "well-known directory");
+    dirs->except = NULL;
+    free(own);
+}

@@ -1,0 +1,225 @@
+/* trace.c: GPUSTUB_TRACE and GPUSTUB_FAIL. With either set no slot is bound, so that every call
+ * passes through gpustub1_enter; with neither, calls are what they always are. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int decided_trace_mode;    /* atomic */
+static const char *failure_rules; /* GPUSTUB_FAIL as it was at the first call, or NULL */
+
+/* ---- GPUSTUB_FAIL: name[:n]=code, separated by commas ------------------------------------------ */
+
+struct failure_rule {
+    const char *name;
+    size_t name_length;
+    unsigned long nth; /* 0: every call */
+    long code;
+};
+
+/* Reads the next rule; 0 at the end or at what is no rule. */
+static int parse_failure_rule(const char **text, struct failure_rule *rule)
+{
+    char *end;
+    while (**text == ',' || **text == ' ')
+        ++*text;
+    rule->name = *text;
+    rule->name_length = strcspn(*text, ":=, ");
+    rule->nth = 0;
+    end = (char *)*text + rule->name_length;
+    if (!rule->name_length)
+        return 0;
+    if (*end == ':') {
+        if (end[1] < '1' || end[1] > '9')
+            return 0;
+        rule->nth = strtoul(end + 1, &end, 10);
+    }
+    if (*end != '=' || ((end[1] < '0' || end[1] > '9') && end[1] != '-'))
+        return 0;
+    rule->code = strtol(end + 1, &end, 10);
+    *text = end;
+    return *end == ',' || *end == ' ' || !*end;
+}
+
+static void check_failure_rules(void)
+{
+    const char *text = failure_rules;
+    struct failure_rule rule;
+    struct text line = {NULL, 0, 0};
+    while (parse_failure_rule(&text, &rule)) {
+    }
+    if (!*text)
+        return;
+    append(&line,
+           "gpustub: GPUSTUB_FAIL is name[:n]=code, separated by commas; ignored from here on: ");
+    append(&line, text);
+    append(&line, "\n");
+    write_stderr(line.data, line.length);
+    free(line.data);
+}
+
+/* ---- deciding ------------------------------------------------------------------------------------ */
+
+/* How calls are watched: decided at the first one, before anything is bound. */
+enum trace_mode trace_mode(void)
+{
+    int mode = LOAD_ACQUIRE(&decided_trace_mode);
+    if (mode != TRACE_UNDECIDED)
+        return (enum trace_mode)mode;
+    const char *trace = read_env("GPUSTUB_TRACE"), *fail = read_env("GPUSTUB_FAIL");
+    int decided = trace && strcmp(trace, "0") ? TRACE_CALLS : fail ? TRACE_FAILING : TRACE_OFF;
+    char *copy = fail ? copy_string(fail) : NULL;
+    const char *none = NULL;
+    /* The text before the mode: who sees the mode sees the text. */
+    if (copy && !__atomic_compare_exchange_n(&failure_rules, &none, copy, 0, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE)) {
+        free(copy);
+        copy = NULL;
+    }
+    if (__atomic_compare_exchange_n(&decided_trace_mode, &mode, decided, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        if (failure_rules)
+            check_failure_rules();
+        mode = decided;
+    }
+    return (enum trace_mode)mode;
+}
+
+static int is_tracing(void)
+{
+    return LOAD_ACQUIRE(&decided_trace_mode) == TRACE_CALLS;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------- */
+
+static void append_hex(struct text *text, uintptr_t value)
+{
+    char digits[2 + 2 * sizeof value + 1], *start = digits + sizeof digits - 1;
+    *start = 0;
+    do
+        *--start = "0123456789abcdef"[value % 16];
+    while (value /= 16);
+    *--start = 'x';
+    *--start = '0';
+    append(text, start);
+}
+
+static void start_line(struct text *line, const struct slot *slot)
+{
+    append(line, "gpustub: ");
+#ifdef SYS_gettid
+    append_number(line, (long)syscall(SYS_gettid));
+#else
+    append_number(line, (long)getpid());
+#endif
+    append(line, " ");
+    append(line, slot_name(slot));
+}
+
+static void end_line(struct text *line)
+{
+    append(line, "\n");
+    if (line->data)
+        write_stderr(line->data, line->length);
+    free(line->data);
+}
+
+static void trace_result(const struct slot *slot, const struct spec *spec, uintptr_t result)
+{
+    struct text line = {NULL, 0, 0};
+    start_line(&line, slot);
+    append(&line, " = ");
+    if (spec->returns == RETURNS_STATUS || spec->returns == RETURNS_VALUE)
+        append_number(&line, (int32_t)(uint32_t)result);
+    else
+        append_hex(&line, result);
+    end_line(&line);
+}
+
+/* ---- one call -------------------------------------------------------------------------------------- */
+
+/* Adds a call to its function's count, which it returns. */
+static uint32_t count_call(int index, const struct slot *slot)
+{
+    const struct library *library = get_library(index);
+    uint32_t **shared = &get_state(index)->counts, *counts = LOAD_ACQUIRE(shared);
+    if (slot < library->first || slot >= library->last)
+        return 0;
+    if (!counts) {
+        uint32_t *mine = calloc((size_t)(library->last - library->first), sizeof *mine);
+        if (mine && !__atomic_compare_exchange_n(shared, &counts, mine, 0, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE))
+            free(mine);
+        else
+            counts = mine;
+    }
+    return counts ? __atomic_add_fetch(&counts[slot - library->first], 1, __ATOMIC_RELAXED) : 0;
+}
+
+/* Notes a call; whether it is to fail, and with which code. */
+int observe_call(int index, const struct slot *slot, const struct frame *frame, int32_t *code)
+{
+    const char *name = slot_name(slot), *text = failure_rules;
+    uint32_t count = count_call(index, slot);
+    struct failure_rule rule;
+    if (is_tracing()) {
+        struct text line = {NULL, 0, 0};
+        start_line(&line, slot);
+        for (int i = 0; i < REGISTER_ARGS; i++) {
+            append(&line, i ? ", " : "(");
+            append_hex(&line, frame->reg[i]);
+        }
+        append(&line, ")");
+        end_line(&line);
+    }
+    while (text && parse_failure_rule(&text, &rule))
+        if (strlen(name) == rule.name_length && !memcmp(name, rule.name, rule.name_length) &&
+            (!rule.nth || rule.nth == count)) {
+            *code = (int32_t)rule.code;
+            return 1;
+        }
+    return 0;
+}
+
+/* A call that was answered in the library's place. */
+void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result)
+{
+    if (spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
+        trace_result(slot, spec, result);
+}
+
+void gpustub1_returned(const struct frame *frame, uintptr_t result)
+{
+    const struct slot *slot;
+    int error = errno;
+    memcpy(&slot, &frame->observe, sizeof slot);
+    const struct library *library = get_library(slot_info(slot)->library);
+    trace_result(slot, slot_spec(slot, library), result);
+    errno = error;
+}
+
+/* At exit: how often each function was called. */
+void report_call_counts(void)
+{
+    struct text text = {NULL, 0, 0};
+    if (!is_tracing())
+        return;
+    for (int i = 0; i < library_count(); i++) {
+        const struct library *library = get_library(i);
+        const uint32_t *counts = LOAD_ACQUIRE(&get_state(i)->counts);
+        for (const struct slot *slot = library->first; counts && slot < library->last; slot++)
+            if (counts[slot - library->first]) {
+                append(&text, "gpustub: called ");
+                append_number(&text, counts[slot - library->first]);
+                append(&text, counts[slot - library->first] == 1 ? " time " : " times ");
+                append(&text, slot_name(slot));
+                append(&text, "\n");
+            }
+    }
+    if (text.data)
+        write_stderr(text.data, text.length);
+    free(text.data);
+}
