@@ -201,7 +201,7 @@ fn unreadable() -> Result<()> {
     let printed: Vec<&str> = printed.lines().collect();
     let expected = [
         "d/a.so: error[io-error]: unreadable file or directory: Permission denied (os error 13)",
-        "d/b.so: error[malformed-image]: the file is truncated: it ends before its ELF header",
+        "d/b.so: error[malformed-image]: the file is truncated: incomplete ELF header",
         "d/closed: error[io-error]: unreadable file or directory: Permission denied (os error 13)",
     ];
     if printed != expected || output.status.code() != Some(1) {

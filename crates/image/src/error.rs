@@ -134,7 +134,7 @@ impl fmt::Display for Error {
             Problem::SymbolList => f.write_str("is a symbol list already, not a library"),
             Problem::OtherFormat(format) => write!(f, "is {format}, not an ELF shared library"),
             Problem::Unknown => f.write_str("is not an ELF shared library"),
-            Problem::Truncated(what) => write!(f, "is truncated: the file ends before its {what}"),
+            Problem::Truncated(what) => write!(f, "is truncated: incomplete {what}"),
             Problem::Malformed(what) => write!(f, "is malformed: {what}"),
             Problem::NoDynamicSymbols(kind) => {
                 write!(f, "is {kind} and exports no dynamic symbols")

@@ -105,7 +105,7 @@ impl fmt::Display for Error {
         match &self.problem {
             Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
             Problem::Empty => f.write_str("is empty"),
-            Problem::Truncated(part) => write!(f, "is truncated: the file ends before its {part}"),
+            Problem::Truncated(part) => write!(f, "is truncated: incomplete {part}"),
             Problem::Malformed(what) => write!(f, "is malformed: {what}"),
             Problem::UnsupportedInput => f.write_str("is neither an archive nor an object file"),
             Problem::EmptyDirectory => f.write_str("is a directory without files"),

@@ -7,7 +7,7 @@ const SYMBOLS: &str = "\
 @gpustub-symbols 1
 acmeClose
 acmeCount
-acmeOld node=ACME_1 old
+acmeOld version=ACME_1 compat
 acmeOpen
 ";
 
@@ -19,7 +19,7 @@ header-version = "3"
 required-functions = ["acmeOpen"]
 search-dirs = ["$ORIGIN/../lib"]
 fallback = { status = -2147483648, string = "no \"acme\"??!\tüber" }
-zero-out = { acmeOpen = [0], acmeCount = [{ arg = 1, bytes = 4 }, 0] }
+zero-out = { acmeOpen = [0], acmeCount = [{ arg = 1, size = 4 }, 0] }
 "#;
 
 fn render_text(manifest: &str, triple: &str) -> SourceSet {
