@@ -1,4 +1,4 @@
-//! `gpurpc-loader`, with drivers that there are not: no GPU is needed. What is shown is the loader's own work;
+//! `gpurpc-loader` with fake drivers: no GPU is needed. What is shown is the loader's own work;
 //! what a real driver waits for, or a GPU sees of memory, is not.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,51 +1,61 @@
-//! `argv` and `envp`, as C has them, for memory that a device reads.
+//! `argv` and `envp` of C, for memory that a device reads.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 
-/// Texts, and pointers to them with a null one behind.
+use crate::error::{Code, Error, Result};
+
+/// Strings, and pointers to them that end with a null pointer.
 #[derive(Debug)]
-pub struct Vector(Vec<CString>);
+pub struct CStringArray(Vec<CString>);
 
-const POINTER: usize = 8;
+const POINTER_SIZE: usize = 8;
 
-impl Vector {
-    /// Of these texts.
-    pub fn new(texts: Vec<CString>) -> Self {
-        Self(texts)
+impl CStringArray {
+    /// Array of these strings.
+    pub fn new(strings: Vec<CString>) -> Self {
+        Self(strings)
     }
 
-    /// How many there are.
+    /// Number of strings.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Bytes of all together.
+    /// Size in bytes of pointers and strings.
     pub fn size(&self) -> usize {
-        let texts: usize = self
+        let strings: usize = self
             .0
             .iter()
-            .map(|text| text.as_bytes_with_nul().len())
+            .map(|string| string.as_bytes_with_nul().len())
             .sum();
-        self.pointers() + texts
+        self.pointers_size() + strings
     }
 
-    /// The bytes, for a device that sees them from `address` on: pointers first.
-    pub fn at(&self, address: u64) -> Vec<u8> {
+    /// Bytes for memory that the device sees at `address`: pointers, then strings.
+    pub fn to_bytes(&self, address: u64) -> Vec<u8> {
         let mut pointers = Vec::with_capacity(self.size());
-        let mut texts = Vec::new();
-        for text in &self.0 {
-            let offset = (self.pointers() + texts.len()) as u64;
+        let mut strings = Vec::new();
+        for string in &self.0 {
+            let offset = (self.pointers_size() + strings.len()) as u64;
             pointers.extend(address.wrapping_add(offset).to_ne_bytes());
-            texts.extend(text.as_bytes_with_nul());
+            strings.extend(string.as_bytes_with_nul());
         }
-        pointers.extend([0; POINTER]);
-        pointers.append(&mut texts);
+        pointers.extend([0; POINTER_SIZE]);
+        pointers.append(&mut strings);
         pointers
     }
 
-    fn pointers(&self) -> usize {
-        (self.0.len() + 1) * POINTER
+    fn pointers_size(&self) -> usize {
+        (self.0.len() + 1) * POINTER_SIZE
     }
+}
+
+/// Converts a command-line word or variable to a C string.
+pub fn c_string(word: &OsStr) -> Result<CString> {
+    CString::new(word.as_encoded_bytes()).map_err(|_| {
+        let word = word.to_string_lossy();
+        Error::new(Code::Failed, format!("{word:?} contains a NUL byte"))
+    })
 }
 
 #[cfg(test)]
@@ -53,10 +63,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_lead_to_their_texts() {
-        let vector = Vector::new(vec![c"a.out".into(), c"".into(), c"-x=1".into()]);
-        let bytes = vector.at(0x1000);
-        assert_eq!(bytes.len(), vector.size());
+    fn pointers_lead_to_their_strings() {
+        let array = CStringArray::new(vec![c"a.out".into(), c"".into(), c"-x=1".into()]);
+        let bytes = array.to_bytes(0x1000);
+        assert_eq!(bytes.len(), array.size());
         let words: Vec<u64> = bytes[..32]
             .chunks_exact(8)
             .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
@@ -67,6 +77,6 @@ mod tests {
 
     #[test]
     fn none_is_a_null_pointer() {
-        assert_eq!(Vector::new(Vec::new()).at(0x1000), [0; 8]);
+        assert_eq!(CStringArray::new(Vec::new()).to_bytes(0x1000), [0; 8]);
     }
 }

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,68 +12,113 @@ use crate::constructors::Constructors;
 use crate::image::Kind;
 
 const AFTER: &str = "\
-The program gets the arguments behind IMAGE, and the environment. It runs as LLVM's libc has it: the
-kernels _begin, _start and _end, of which the first and last are run by one thread.
+The program receives the arguments after IMAGE and the environment. As in LLVM's libc, the kernels _begin,
+_start and _end run in this order, the first and the last one on one thread.
 
-Exit codes: the program's own; 123 no driver or device that can run it, 124 timed out, 125 the loader
-failed, 126 the image cannot be run, 127 no such image, 134 the program has aborted.";
+Exit codes: that of the program; 123 no usable driver or device, 124 timeout, 125 error of the loader,
+126 the image cannot be run, 127 the image does not exist, 134 the program aborted.
 
-/// Runs a GPU program, with host services: what it prints, reads and allocates
+Examples:
+  gpurpc-loader hello.ptx
+  gpurpc-loader --blocks 4 --threads 32 --root data a.out --verbose
+  gpurpc-loader --timeout 60 --device 1 test.cubin";
+
+/// Run a GPU program with host services: output, files, memory
 #[derive(Debug, Parser)]
 #[command(name = "gpurpc-loader", version, after_help = AFTER)]
 #[command(override_usage = "gpurpc-loader [OPTIONS] IMAGE [ARGUMENT]...")]
 pub struct Cli {
-    /// Blocks (work groups) of the program
+    /// Number of blocks (work groups)
     #[arg(long, value_name = "X[,Y[,Z]]", default_value = "1", value_parser = dimensions)]
     pub blocks: [u32; 3],
-    /// Threads (work items) of each block
+    #[command(flatten)]
+    dimensions: Dimensions,
+    /// Number of threads (work items) of each block
     #[arg(long, value_name = "X[,Y[,Z]]", default_value = "1", value_parser = dimensions)]
     pub threads: [u32; 3],
-    /// A kernel to run in place of _begin, _start and _end; it takes
+    /// Kernel to run instead of _begin, _start and _end, with the parameters
     /// (int argc, char **argv, char **envp, int *result)
     #[arg(long, value_name = "NAME")]
     pub entry: Option<OsString>,
-    /// A folder whose files the program may use; without it, it has none
+    /// Directory of the files that the program may use [default: no files]
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Ends the process if the program has not ended by then, from its first kernel on; without it, it may run
-    /// for ever
+    /// Time limit of the program, from its first kernel on [default: none]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// How many calls of the host may be under way, 1 to 4096 [default: as many as threads, at least 64]
+    /// Number of calls that may be open at once, 1 to 4096 [default: number of threads, at least 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ports: Option<u32>,
-    /// Which device of the driver
+    /// Index of the device
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: u32,
-    /// Who runs the image [default: what it is for]
+    /// Driver that runs the image [default: that of the image]
     #[arg(long, value_name = "RUNTIME")]
     pub runtime: Option<Kind>,
-    /// How the program writes opcodes: in 16 bits (LLVM 19), or in 32 [default: what its client says]
+    /// Encoding of opcodes [default: that of the client]
     #[arg(long, value_name = "OPCODES")]
     pub opcodes: Option<Opcodes>,
-    /// Who runs global constructors and destructors [default: what the program is made for]
-    #[arg(long, value_name = "WHO")]
-    pub constructors: Option<Constructors>,
-    /// The program, and its arguments
+    /// Code that runs global constructors and destructors [default: that of the image]
+    #[arg(long, value_name = "CODE")]
+    pub init: Option<Constructors>,
+    /// Program and its arguments
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "IMAGE [ARGUMENT]")]
     pub command: Vec<OsString>,
 }
 
+/// Options of llvm-gpu-loader, one for each dimension.
+#[derive(Debug, clap::Args)]
+struct Dimensions {
+    #[arg(long, hide = true, value_name = "X", value_parser = positive)]
+    blocks_x: Option<u32>,
+    #[arg(long, hide = true, value_name = "Y", value_parser = positive)]
+    blocks_y: Option<u32>,
+    #[arg(long, hide = true, value_name = "Z", value_parser = positive)]
+    blocks_z: Option<u32>,
+    #[arg(long, hide = true, value_name = "X", value_parser = positive)]
+    threads_x: Option<u32>,
+    #[arg(long, hide = true, value_name = "Y", value_parser = positive)]
+    threads_y: Option<u32>,
+    #[arg(long, hide = true, value_name = "Z", value_parser = positive)]
+    threads_z: Option<u32>,
+}
+
 impl Cli {
-    /// The command line of this process.
+    /// Number of blocks in each dimension.
+    pub fn block_shape(&self) -> [u32; 3] {
+        let Dimensions {
+            blocks_x,
+            blocks_y,
+            blocks_z,
+            ..
+        } = self.dimensions;
+        with_overrides(self.blocks, [blocks_x, blocks_y, blocks_z])
+    }
+
+    /// Number of threads of a block in each dimension.
+    pub fn thread_shape(&self) -> [u32; 3] {
+        let Dimensions {
+            threads_x,
+            threads_y,
+            threads_z,
+            ..
+        } = self.dimensions;
+        with_overrides(self.threads, [threads_x, threads_y, threads_z])
+    }
+
+    /// Parses the command line of this process.
     ///
     /// # Errors
     ///
-    /// For help, too.
-    pub fn get(words: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
+    /// For a usage error, and for requested help.
+    pub fn parse_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let cli = Self::try_parse_from(words)?;
-        // All that follows the image is the program's, options of ours too; what comes before it is not.
+        // All words after the image are the program's, even known options; words before it are not.
         match cli.command.first() {
             Some(image) if image.as_encoded_bytes().starts_with(b"-") => {
                 let message = format!(
-                    "unexpected argument '{}'; an image of that name is ./{0}",
+                    "unexpected argument '{}'; use ./{0} for an image of that name",
                     image.to_string_lossy()
                 );
                 Err(Self::command().error(ErrorKind::UnknownArgument, message))
@@ -86,9 +131,9 @@ impl Cli {
 /// `--opcodes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Opcodes {
-    /// In 32 bits
+    /// 32 bits (LLVM 20 and later)
     Wide,
-    /// In 16 bits
+    /// 16 bits (LLVM 19)
     Narrow,
 }
 
@@ -101,28 +146,38 @@ impl From<Opcodes> for server::Opcodes {
     }
 }
 
-/// Up to three numbers; those that are not given are 1.
+/// The dimensions, with those that have an option of their own replaced.
+fn with_overrides(dimensions: [u32; 3], overrides: [Option<u32>; 3]) -> [u32; 3] {
+    std::array::from_fn(|index| overrides[index].unwrap_or(dimensions[index]))
+}
+
+/// Parses a number from 1 on.
+fn positive(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("`{text}` is not a number from 1 on")),
+        Ok(number) => Ok(number),
+    }
+}
+
+/// Parses up to three numbers; missing ones are 1.
 fn dimensions(text: &str) -> Result<[u32; 3], String> {
     let mut all = [1; 3];
     let mut parts = text.split(',');
     for (to, part) in all.iter_mut().zip(&mut parts) {
-        *to = match part.parse() {
-            Ok(0) | Err(_) => return Err(format!("`{part}` is no number from 1 on")),
-            Ok(number) => number,
-        };
+        *to = positive(part)?;
     }
     match parts.next() {
         None => Ok(all),
-        Some(_) => Err("there are three dimensions at most".into()),
+        Some(_) => Err("at most three dimensions are supported".into()),
     }
 }
 
-/// A time that is not nothing.
+/// Parses a positive time.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.filter(|time| !time.is_zero())
-        .ok_or_else(|| "a number of seconds above 0, such as 30 or 0.5".into())
+        .ok_or_else(|| "expected a number of seconds above 0, such as 30 or 0.5".into())
 }
 
 #[cfg(test)]
@@ -140,17 +195,38 @@ mod tests {
 
     #[test]
     fn what_follows_the_image_is_the_programs() {
-        let cli = Cli::get(words("gpurpc-loader --threads 8,2 a.out --threads 3 -- -x"));
+        let cli = Cli::parse_words(words("gpurpc-loader --threads 8,2 a.out --threads 3 -- -x"));
         let cli = cli.expect("a command line");
-        assert_eq!(cli.threads, [8, 2, 1]);
+        assert_eq!(cli.thread_shape(), [8, 2, 1]);
         assert_eq!(cli.command, words("a.out --threads 3 -- -x"));
         for wrong in [
             "gpurpc-loader --tread 8 a.out",
             "gpurpc-loader",
             "gpurpc-loader -x",
         ] {
-            assert!(Cli::get(words(wrong)).is_err(), "{wrong}");
+            assert!(Cli::parse_words(words(wrong)).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn examples_of_the_help_parse() {
+        let (_, examples) = AFTER.split_once("Examples:\n").expect("there are examples");
+        assert!((2..=4).contains(&examples.lines().count()));
+        for example in examples.lines() {
+            let cli = Cli::parse_words(words(example.trim()));
+            assert!(cli.is_ok(), "{example}: {:?}", cli.err());
+        }
+    }
+
+    #[test]
+    fn options_of_llvm_set_one_dimension() {
+        let cli = Cli::parse_words(words(
+            "gpurpc-loader --threads 8,2 --threads-y 3 --blocks-z 4 a",
+        ));
+        let cli = cli.expect("a command line");
+        assert_eq!(cli.thread_shape(), [8, 3, 1]);
+        assert_eq!(cli.block_shape(), [1, 1, 4]);
+        assert!(Cli::parse_words(words("gpurpc-loader --threads-x 0 a")).is_err());
     }
 
     #[test]

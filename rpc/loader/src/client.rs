@@ -1,4 +1,4 @@
-//! The client in an image: what its calls of the host go through.
+//! RPC client in an image.
 
 use std::ffi::CStr;
 
@@ -8,38 +8,38 @@ use gpurpc::{CLIENT_SIZE, Layout};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Gpu, Handle};
 
-/// The client itself (LLVM 20 and later; `gpurpc_client.h`), and a pointer to one (LLVM 19).
+/// Symbols of a client (LLVM 20 and later; `gpurpc_client.h`) and of a pointer to one (LLVM 19).
 const OBJECT: &CStr = c"__llvm_rpc_client";
 const POINTER: &CStr = c"__llvm_libc_rpc_client";
 
 const POINTER_SIZE: usize = 8;
 
-/// Where a client is to be put.
+/// Location for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// Into the variable at this address.
+    /// The variable at this address.
     Object(u64),
-    /// Into memory that the variable at this address is to point to.
+    /// Memory to which the variable at this address will point.
     Pointer(u64),
 }
 
 impl Client {
-    /// The client of an image; nothing if it never calls the host.
+    /// Finds the client of an image; nothing if the image never calls the host.
     ///
     /// # Errors
     ///
-    /// If it has the size of another one.
+    /// If the client has an unknown size.
     pub fn find(gpu: &Gpu, module: Handle) -> Result<Option<Self>> {
-        for (name, size, form) in [
+        for (name, size, location) in [
             (OBJECT, CLIENT_SIZE, Self::Object as fn(u64) -> Self),
             (POINTER, POINTER_SIZE, Self::Pointer),
         ] {
             if let Some(global) = gpu.global(module, name)? {
                 if global.size == size {
-                    return Ok(Some(form(global.address)));
+                    return Ok(Some(location(global.address)));
                 }
                 let message = format!(
-                    "`{}` has {} bytes in the image, and {size} in the protocol that is spoken here",
+                    "`{}` has {} bytes in the image, but {size} in the supported protocols",
                     name.to_string_lossy(),
                     global.size
                 );
@@ -51,7 +51,7 @@ impl Client {
         Ok(None)
     }
 
-    /// How its opcodes are written, unless somebody knows better: those of LLVM 19 have 16 bits.
+    /// Default encoding of opcodes: 16 bits in LLVM 19.
     pub fn opcodes(self) -> Opcodes {
         match self {
             Self::Object(_) => Opcodes::Wide,
@@ -59,13 +59,13 @@ impl Client {
         }
     }
 
-    /// Puts a client there that uses the memory which the device sees at `buffer`.
+    /// Writes a client for memory that the device sees at `buffer`.
     pub fn install(self, gpu: &Gpu, layout: Layout, buffer: u64) -> Result<()> {
         let client = layout.client(buffer);
         match self {
             Self::Object(at) => gpu.write(at, &client),
             Self::Pointer(at) => {
-                // Of the device: its locks are for the device alone.
+                // In device memory, because only the device uses the locks.
                 let memory = gpu.device_memory(CLIENT_SIZE)?;
                 gpu.write(memory, &client)?;
                 gpu.write(at, &memory.to_ne_bytes())

@@ -1,8 +1,8 @@
-//! Global constructors and destructors, and who runs them.
+//! Execution of global constructors and destructors.
 //!
-//! Before LLVM 22 `_begin` and `_end` of its libc do; since then the image's own kernels, which the offload
+//! Before LLVM 22, `_begin` and `_end` of its libc run them; since then kernels of the image do, which the offload
 //! runtime launches when it loads and unloads an image (`libc/startup/gpu/start.cpp`, llvm-project #162739).
-//! Images of either have those kernels. The two differ in what `_end` takes.
+//! Images of both kinds contain those kernels. They differ in the parameters of `_end`.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -15,68 +15,70 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::runtime::{Gpu, Handle};
 
-/// Who runs global constructors and destructors.
+/// Code that runs global constructors and destructors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Constructors {
     /// _begin and _end (LLVM 21 and before)
     Begin,
-    /// Kernels of their own (LLVM 22 and later)
+    /// Kernels of the image (LLVM 22 and later)
     Kernels,
 }
 
-/// Has them run. `told` is who does it; otherwise the image says it.
+/// Prepares global constructors and destructors. Without `requested`, the image determines the code that runs
+/// them.
 ///
 /// # Errors
 ///
-/// If nobody says it.
-pub fn add(
+/// If neither `requested` nor the image determines it.
+pub fn prepare(
     gpu: &Gpu,
     module: Handle,
     image: &[u8],
-    told: Option<Constructors>,
+    requested: Option<Constructors>,
     kernels: &mut Vec<Kernel>,
 ) -> Result<()> {
     fill_arrays(gpu, module, image)?;
     let [init, fini] = gpu.constructor_kernels();
-    let init = Kernel::of_one_thread(gpu, module, init)?;
-    let fini = Kernel::of_one_thread(gpu, module, fini)?;
+    let init = Kernel::single_threaded(gpu, module, init)?;
+    let fini = Kernel::single_threaded(gpu, module, fini)?;
     if init.is_none() && fini.is_none() {
         return Ok(());
     }
-    let who = match told {
-        Some(who) => who,
-        None => who(gpu, image, kernels)?,
+    let constructors = match requested {
+        Some(constructors) => constructors,
+        None => detect(gpu, image, kernels)?,
     };
-    if who == Constructors::Kernels {
+    if constructors == Constructors::Kernels {
         kernels.splice(0..0, init);
         kernels.extend(fini);
     }
     Ok(())
 }
 
-fn who(gpu: &Gpu, image: &[u8], kernels: &[Kernel]) -> Result<Constructors> {
+fn detect(gpu: &Gpu, image: &[u8], kernels: &[Kernel]) -> Result<Constructors> {
     let Some(end) = kernels.iter().find(|kernel| kernel.name() == "_end") else {
         return Ok(Constructors::Kernels);
     };
-    let takes = match gpu.has_parameters(end.function)? {
-        Some(takes) => Some(takes),
-        None => takes_by_descriptor(image),
+    let has_parameters = match gpu.has_parameters(end.function)? {
+        Some(has_parameters) => Some(has_parameters),
+        None => end_has_parameters(image),
     };
-    match takes {
+    match has_parameters {
         Some(true) => Ok(Constructors::Begin),
         Some(false) => Ok(Constructors::Kernels),
         None => {
-            let message = "neither the driver nor the image tells who runs the global constructors";
-            let help = "--constructors begin for programs of LLVM 21 and before, --constructors kernels for later ones";
+            let message = "unknown code for global constructors: neither the driver nor the image determines it";
+            let help =
+                "--init begin for programs of LLVM 21 and before, --init kernels for later ones";
             Err(Error::new(Code::NotRunnable, message).help(help))
         }
     }
 }
 
-/// Whether `_end` takes arguments, by its descriptor in a code object for AMD's GPUs: 64 bytes, of which four
-/// from 8 on are the size of all arguments (LLVM's AMDGPUUsage, "Code Object V3 Kernel Descriptor"). Those
+/// Whether `_end` has parameters, by its descriptor in a code object for AMD's GPUs: 64 bytes, of which four
+/// at offset 8 are the size of all arguments (LLVM's AMDGPUUsage, "Code Object V3 Kernel Descriptor"). Arguments
 /// that the compiler adds have 56 bytes (V4) or 256 (V5 and later).
-fn takes_by_descriptor(image: &[u8]) -> Option<bool> {
+fn end_has_parameters(image: &[u8]) -> Option<bool> {
     let file = ElfFile64::<object::Endianness>::parse(image).ok()?;
     let symbol = file
         .dynamic_symbols()
@@ -87,9 +89,10 @@ fn takes_by_descriptor(image: &[u8]) -> Option<bool> {
     Some(![0, 56, 256].contains(&size))
 }
 
-/// How images for NVIDIA's GPUs name what there is one of for each constructor and destructor: the function's
-/// name, one of the file's, and the priority follow (LLVM's `NVPTXCtorDtorLowering.cpp`).
-const OBJECTS: [(&str, [&str; 2]); 2] = [
+/// Prefixes of the variables that images for NVIDIA's GPUs have for each constructor and destructor, with the
+/// bounds of their arrays. The name of the function, one of the file, and the priority follow (LLVM's
+/// `NVPTXCtorDtorLowering.cpp`).
+const ARRAYS: [(&str, [&str; 2]); 2] = [
     (
         "__init_array_object_",
         ["__init_array_start", "__init_array_end"],
@@ -100,12 +103,12 @@ const OBJECTS: [(&str, [&str; 2]); 2] = [
     ),
 ];
 
-/// Writes the arrays of constructors and destructors, which no linker makes for NVIDIA's GPUs.
+/// Writes the arrays of constructors and destructors, which no linker creates for NVIDIA's GPUs.
 fn fill_arrays(gpu: &Gpu, module: Handle, image: &[u8]) -> Result<()> {
-    for (prefix, bounds) in OBJECTS {
+    for (prefix, bounds) in ARRAYS {
         let mut array = Vec::new();
-        for name in names(image, prefix) {
-            // What looks like a name may be a part of another one.
+        for name in names_with_prefix(image, prefix) {
+            // A match may be a part of another name.
             if let Some(object) = gpu.global(module, &name)? {
                 let mut function = [0; 8];
                 gpu.read(object.address, &mut function)?;
@@ -127,17 +130,17 @@ fn fill_arrays(gpu: &Gpu, module: Handle, image: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The names in an image that begin so, those of lower priority numbers first: its symbol names, or its text
-/// as PTX. A driver lists none.
-fn names(image: &[u8], prefix: &str) -> Vec<CString> {
-    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$".contains(byte);
+/// Names in an image with this prefix, in ascending order of their priority numbers. The bytes of the image are
+/// searched, which contain symbol names or PTX, because a driver lists no names.
+fn names_with_prefix(image: &[u8], prefix: &str) -> Vec<CString> {
+    let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$".contains(byte);
     let mut found = BTreeSet::new();
     let mut rest = image;
     while let Some(at) = rest
         .windows(prefix.len())
         .position(|part| part == prefix.as_bytes())
     {
-        let end = rest[at..].iter().position(|byte| !is_of_name(byte));
+        let end = rest[at..].iter().position(|byte| !is_name_byte(byte));
         let (name, after) = rest[at..].split_at(end.unwrap_or(rest.len() - at));
         rest = after;
         let priority = name.rsplit(|byte| *byte == b'_').next();
@@ -164,7 +167,7 @@ mod tests {
             c"__init_array_object__GLOBAL__sub_I_c_$_cpp_bd2c_101",
             c"__init_array_object_b_c_cpp_0f_65535",
         ];
-        let names = names(image, "__init_array_object_");
+        let names = names_with_prefix(image, "__init_array_object_");
         assert_eq!(
             names.iter().map(|name| name.as_c_str()).collect::<Vec<_>>(),
             expected
@@ -204,8 +207,8 @@ mod tests {
                     .arg("-o");
                 let status = clang.arg(&image).status()?;
                 assert!(status.success(), "clang-19: {status}");
-                let told = takes_by_descriptor(&std::fs::read(&image)?);
-                assert_eq!(told, Some(takes), "version {version}: {rest}");
+                let found = end_has_parameters(&std::fs::read(&image)?);
+                assert_eq!(found, Some(takes), "version {version}: {rest}");
             }
         }
         Ok(())
@@ -219,7 +222,7 @@ mod tests {
             b"\x7fELF\x02\x01\x01",
             b".version 7.0",
         ] {
-            assert_eq!(takes_by_descriptor(image), None);
+            assert_eq!(end_has_parameters(image), None);
         }
     }
 }

@@ -1,15 +1,14 @@
-//! The environment: what the program gets of it, and what the driver is told by it.
+//! Environment variables of the program and of the driver.
 #![allow(
     clippy::disallowed_methods,
-    reason = "a program is given its environment, and CUDA's driver can be told so only by its own"
+    reason = "the program receives the environment, and CUDA's driver is configured only through it"
 )]
 
-use crate::arguments::Vector;
+use crate::arguments::{CStringArray, c_string};
 use crate::error::Result;
-use crate::run::c_string;
 
-/// The environment of this process, as it was given.
-pub fn all() -> Result<Vector> {
+/// Environment of this process.
+pub fn process_environment() -> Result<CStringArray> {
     let entry = |(mut name, value): (std::ffi::OsString, std::ffi::OsString)| {
         name.push("=");
         name.push(value);
@@ -18,17 +17,17 @@ pub fn all() -> Result<Vector> {
     std::env::vars_os()
         .map(entry)
         .collect::<Result<_>>()
-        .map(Vector::new)
+        .map(CStringArray::new)
 }
 
-/// Has CUDA's driver load modules whole: one that it loads when a kernel needs it first would wait for
-/// kernels that run (CUDA Programming Guide, "Lazy Loading"), which wait for the host. The driver reads
-/// it when it is initialised.
+/// Makes CUDA's driver load modules completely: lazy loading of a kernel would wait for running kernels (CUDA
+/// Programming Guide, "Lazy Loading"), which wait for the host. The driver reads the variable when it is
+/// initialised.
 ///
 /// # Safety
 ///
 /// No other thread reads or writes the environment.
-pub unsafe fn load_eagerly() {
-    // SAFETY: the caller's promise.
+pub unsafe fn disable_lazy_loading() {
+    // SAFETY: guaranteed by the caller.
     unsafe { std::env::set_var("CUDA_MODULE_LOADING", "EAGER") };
 }

@@ -1,38 +1,38 @@
-//! Why there was no run, or no end of it: the reason, what to do about it, and the exit code.
+//! Errors of the loader: message, help and exit code.
 
 use std::fmt;
 
-/// Which exit code tells of it. As `timeout`, `env` and container runtimes have them, so that a program's
-/// own codes are seldom taken for one.
+/// Exit codes of the loader, as of `timeout`, `env` and container runtimes, so that they are seldom mistaken for
+/// the program's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// There is no GPU here that can run the image: no driver, no device, or too old ones.
+    /// No GPU can run the image: no driver, no device, or too old ones.
     NoGpu = 123,
-    /// The program was still running when its time was over.
+    /// The program was still running at the end of `--timeout`.
     TimedOut = 124,
     /// The loader failed: wrong usage, or a call of the driver.
     Failed = 125,
-    /// The image cannot be run: it is none, or lacks what is asked for.
+    /// The image cannot be run: it is not an image, or lacks a requested kernel.
     NotRunnable = 126,
-    /// There is no such image.
+    /// The image does not exist.
     NotFound = 127,
 }
 
-/// What a shell tells of a program that was aborted: 128 and the number of SIGABRT.
+/// Exit code of an aborted program, as in shells: 128 plus the number of SIGABRT.
 pub const ABORTED: u8 = 134;
 
-/// Ends the loader.
+/// An error that ends the loader.
 #[derive(Debug)]
 pub struct Error {
-    /// What is told by the exit code.
+    /// Exit code.
     pub code: Code,
-    /// What went wrong.
+    /// Message.
     pub message: String,
-    /// The next step, where one is known.
+    /// Next step, if one is known.
     pub help: Option<String>,
 }
 
-/// The result of what may fail.
+/// Result of a fallible operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -45,7 +45,7 @@ impl Error {
         }
     }
 
-    /// The same, with a next step.
+    /// Adds a next step.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

@@ -1,8 +1,8 @@
-//! What kind of image a file is.
+//! Kinds of images.
 
 use crate::error::{Code, Error, Result};
 
-/// Who runs an image.
+/// Driver that runs an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// CUDA's driver.
@@ -15,10 +15,10 @@ pub enum Kind {
 const EM_CUDA: u16 = 190;
 const EM_AMDGPU: u16 = 224;
 
-/// Where that is in a header, and the bytes before it that say that its bytes are in rising order.
+/// Position of `e_machine` in a header.
 const MACHINE: std::ops::Range<usize> = 18..20;
 
-/// What files begin with.
+/// Magic numbers.
 const ELF: &[u8] = b"\x7fELF";
 const FATBIN: &[u8] = &0xba55_ed50_u32.to_le_bytes();
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
@@ -28,20 +28,25 @@ const OFFLOAD: &[u8] = b"\x10\xff\x10\xad";
 const BITCODE: [&[u8]; 2] = [b"BC\xc0\xde", b"\xde\xc0\x17\x0b"];
 
 impl Kind {
-    /// Who runs this image.
+    /// Detects the driver for this image.
     ///
     /// # Errors
     ///
-    /// If it is none that either runs as it is; `path` names it.
-    pub fn of(image: &[u8], path: &str) -> Result<Self> {
+    /// If no driver can run the image; the message contains `path`.
+    pub fn detect(image: &[u8], path: &str) -> Result<Self> {
         if image.starts_with(ELF) {
             let machine = image.get(MACHINE).and_then(|bytes| bytes.first_chunk());
             return match machine.map(|bytes| u16::from_le_bytes(*bytes)) {
                 Some(EM_CUDA) => Ok(Self::Cuda),
                 Some(EM_AMDGPU) => Ok(Self::Hip),
-                Some(machine) => Err(refused(path, &format!("an ELF file for machine {machine}"))
-                    .help("NVIDIA's GPUs are machine 190, AMD's 224; link the program for one of them")),
-                None => Err(refused(path, "an ELF file that ends in its header")),
+                Some(machine) => Err(not_a_program(
+                    path,
+                    &format!("ELF file for machine {machine}"),
+                )
+                .help(
+                    "NVIDIA's GPUs are machine 190, AMD's 224; link the program for one of them",
+                )),
+                None => Err(not_a_program(path, "truncated ELF header")),
             };
         }
         if image.starts_with(FATBIN) || is_ptx(image) {
@@ -51,26 +56,26 @@ impl Kind {
             return Ok(Self::Hip);
         }
         if image.starts_with(OFFLOAD) {
-            return Err(refused(path, "a container of LLVM's")
-                .help("take the image of one GPU out of it: llvm-offload-binary (before LLVM 22: clang-offload-packager)"));
+            return Err(not_a_program(path, "LLVM offload binary")
+                .help("extract the image of one GPU: llvm-offload-binary (before LLVM 22: clang-offload-packager)"));
         }
         if BITCODE.iter().any(|magic| image.starts_with(magic)) {
-            return Err(refused(path, "LLVM bitcode")
+            return Err(not_a_program(path, "LLVM bitcode")
                 .help("link it to an image first: clang --target=… -flto"));
         }
         if image.is_empty() {
-            return Err(refused(path, "an empty file")
+            return Err(not_a_program(path, "empty file")
                 .help("the build that should have written it may have failed"));
         }
-        Err(refused(path, "nothing that is known here")
-            .help("give a cubin, PTX, fatbin, AMDGPU code object or HIP bundle, or say who runs it: --runtime"))
+        Err(not_a_program(path, "unknown format")
+            .help("supported are cubin, PTX, fatbin, AMDGPU code object and HIP bundle; --runtime skips this check"))
     }
 }
 
-fn refused(path: &str, what: &str) -> Error {
+fn not_a_program(path: &str, what: &str) -> Error {
     Error::new(
         Code::NotRunnable,
-        format!("`{path}` is no GPU program: it is {what}"),
+        format!("`{path}` is not a GPU program: {what}"),
     )
 }
 
@@ -116,25 +121,25 @@ mod tests {
             (b"CCOB\x02\0", Kind::Hip),
         ] {
             let text = String::from_utf8_lossy(image);
-            assert_eq!(Kind::of(image, "image").ok(), Some(kind), "{text:?}");
+            assert_eq!(Kind::detect(image, "image").ok(), Some(kind), "{text:?}");
         }
     }
 
     #[test]
     fn others_are_told_what_they_are() {
         for (image, what) in [
-            (&elf(62)[..], "an ELF file for machine 62"),
-            (b"\x7fELF\x02", "an ELF file that ends in its header"),
+            (&elf(62)[..], "ELF file for machine 62"),
+            (b"\x7fELF\x02", "truncated ELF header"),
             (b"BC\xc0\xde\x35", "LLVM bitcode"),
-            (b"\x10\xff\x10\xad\x01", "a container of LLVM's"),
-            (b"// only a comment", "nothing that is known here"),
-            (b"#!/bin/sh\n", "nothing that is known here"),
-            (b"", "an empty file"),
+            (b"\x10\xff\x10\xad\x01", "LLVM offload binary"),
+            (b"// only a comment", "unknown format"),
+            (b"#!/bin/sh\n", "unknown format"),
+            (b"", "empty file"),
         ] {
-            let error = Kind::of(image, "image").expect_err("no GPU program");
+            let error = Kind::detect(image, "image").expect_err("no GPU program");
             assert_eq!(
                 error.message,
-                format!("`image` is no GPU program: it is {what}")
+                format!("`image` is not a GPU program: {what}")
             );
             assert_eq!(error.code, Code::NotRunnable);
         }

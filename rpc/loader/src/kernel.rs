@@ -1,4 +1,4 @@
-//! The kernels of a program, and what they are given.
+//! Kernels of a program, and their arguments.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_void};
@@ -10,46 +10,51 @@ use crate::runtime::{Gpu, Handle, Shape};
 #[derive(Debug)]
 pub struct Kernel {
     name: CString,
-    /// What the driver has for it.
+    /// Handle of the driver.
     pub function: Handle,
-    /// How many threads run it.
+    /// Number of threads.
     pub shape: Shape,
-    takes: Takes,
+    parameters: Parameters,
 }
 
 /// The parameters of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    /// `int argc, char **argv, char **envp, int *result`, or the first ones of them.
+enum Parameters {
+    /// `int argc, char **argv, char **envp, int *result`, or the first of them.
     Arguments,
     /// `int result`, or nothing.
     Result,
 }
 
-/// What LLVM's libc has for start-up (`libc/startup/gpu`), in the order in which they run: the first and the
-/// last one by one thread. `_end` takes the result before LLVM 22, and nothing since.
-const STARTUP: [(&CStr, bool, Takes); 3] = [
-    (c"_begin", false, Takes::Arguments),
-    (START, true, Takes::Arguments),
-    (c"_end", false, Takes::Result),
+/// Start-up kernels of LLVM's libc (`libc/startup/gpu`) in their order. The first and the last one run on one
+/// thread. `_end` takes the result before LLVM 22, and nothing since.
+const STARTUP: [(&CStr, bool, Parameters); 3] = [
+    (c"_begin", false, Parameters::Arguments),
+    (START, true, Parameters::Arguments),
+    (c"_end", false, Parameters::Result),
 ];
 const START: &CStr = c"_start";
 
 impl Kernel {
-    /// The kernels of an image in the order in which they run: `entry`, or those of LLVM's libc.
+    /// Finds the kernels of an image in their order: `entry`, or those of LLVM's libc.
     ///
     /// # Errors
     ///
-    /// If the image lacks the one that is the program's.
-    pub fn all(gpu: &Gpu, module: Handle, entry: Option<&CStr>, shape: Shape) -> Result<Vec<Self>> {
+    /// If the image lacks the kernel of the program.
+    pub fn find_all(
+        gpu: &Gpu,
+        module: Handle,
+        entry: Option<&CStr>,
+        shape: Shape,
+    ) -> Result<Vec<Self>> {
         if let Some(entry) = entry {
-            let kernel = Self::get(gpu, module, entry, shape, Takes::Arguments)?;
+            let kernel = Self::find(gpu, module, entry, shape, Parameters::Arguments)?;
             return Ok(vec![kernel.ok_or_else(|| missing(entry))?]);
         }
         let mut kernels = Vec::new();
-        for (name, is_program, takes) in STARTUP {
+        for (name, is_program, parameters) in STARTUP {
             let shape = if is_program { shape } else { Shape::ONE };
-            match Self::get(gpu, module, name, shape, takes)? {
+            match Self::find(gpu, module, name, shape, parameters)? {
                 Some(kernel) => kernels.push(kernel),
                 None if is_program => return Err(missing(name)),
                 None => {}
@@ -58,34 +63,34 @@ impl Kernel {
         Ok(kernels)
     }
 
-    /// A kernel that is run by one thread, if the image has one of this name.
-    pub fn of_one_thread(gpu: &Gpu, module: Handle, name: &CStr) -> Result<Option<Self>> {
-        Self::get(gpu, module, name, Shape::ONE, Takes::Arguments)
+    /// Finds a kernel that runs on one thread; nothing if the image has none of this name.
+    pub fn single_threaded(gpu: &Gpu, module: Handle, name: &CStr) -> Result<Option<Self>> {
+        Self::find(gpu, module, name, Shape::ONE, Parameters::Arguments)
     }
 
-    fn get(
+    fn find(
         gpu: &Gpu,
         module: Handle,
         name: &CStr,
         shape: Shape,
-        takes: Takes,
+        parameters: Parameters,
     ) -> Result<Option<Self>> {
         let function = gpu.function(module, name)?;
         Ok(function.map(|function| Self {
             name: name.to_owned(),
             function,
             shape,
-            takes,
+            parameters,
         }))
     }
 
-    /// Its name.
+    /// Name of the kernel.
     pub fn name(&self) -> Cow<'_, str> {
         self.name.to_string_lossy()
     }
 
-    /// The error, with the kernel that it comes of.
-    pub fn failed(&self, error: Error) -> Error {
+    /// Adds the name of the kernel to an error.
+    pub fn failure(&self, error: Error) -> Error {
         let message = format!("`{}` failed: {}", self.name(), error.message);
         Error { message, ..error }
     }
@@ -103,34 +108,34 @@ fn missing(name: &CStr) -> Error {
     )
 }
 
-/// Values for the parameters of any kernel, whatever it takes: a driver reads as many of them, of such
-/// sizes, as the image says.
+/// Values for the parameters of any kernel: a driver reads as many of them, of such sizes, as the image
+/// declares.
 #[derive(Debug)]
 pub struct Arguments {
-    /// The values in words of their own, and behind them as many bytes as all parameters of a kernel may
-    /// have together (CUDA since 12.1: 32764).
+    /// One word for each value, followed by as many bytes as all parameters of a kernel may have together (CUDA
+    /// since 12.1: 32764).
     values: Box<[u64]>,
     pointers: Box<[*mut c_void]>,
 }
 
-const MOST: usize = 1 << 15;
+const MAX_SIZE: usize = 1 << 15;
 
 impl Arguments {
-    /// Of a program.
+    /// Arguments of a program.
     pub fn new(argc: i32, argv: u64, envp: u64, result: u64) -> Self {
-        let mut values = vec![0; 4 + MOST / 8].into_boxed_slice();
+        let mut values = vec![0; 4 + MAX_SIZE / 8].into_boxed_slice();
         values[..4].copy_from_slice(&[int(argc), argv, envp, result]);
         Self {
             values,
-            pointers: vec![std::ptr::null_mut(); MOST].into_boxed_slice(),
+            pointers: vec![std::ptr::null_mut(); MAX_SIZE].into_boxed_slice(),
         }
     }
 
-    /// Those of a kernel: `result` is what the program gave. They are read when the kernel is launched.
-    pub fn of(&mut self, kernel: &Kernel, result: i32) -> &mut [*mut c_void] {
-        let first = match kernel.takes {
-            Takes::Arguments => 0,
-            Takes::Result => {
+    /// Arguments of a kernel, read at its launch. `result` is the result of the program.
+    pub fn for_kernel(&mut self, kernel: &Kernel, result: i32) -> &mut [*mut c_void] {
+        let first = match kernel.parameters {
+            Parameters::Arguments => 0,
+            Parameters::Result => {
                 self.values[4] = int(result);
                 4
             }

@@ -1,7 +1,6 @@
 //! Runs a GPU program, as LLVM's libc builds them, on CUDA or HIP, with host services.
 //!
-//! The drivers are found when the program starts, through gpustub's own stubs: one binary for both, and for
-//! machines that have neither.
+//! Stubs of gpustub find the drivers at run time: one binary works with both, and on machines that have neither.
 
 mod arguments;
 mod cli;
@@ -21,18 +20,18 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::arguments::Vector;
+use crate::arguments::{CStringArray, c_string};
 use crate::cli::Cli;
 use crate::error::{Code, Error, Result};
 use crate::image::Kind;
-use crate::run::{Outcome, Program, c_string};
+use crate::run::{Outcome, Program};
 use crate::runtime::{Gpu, Shape};
 
 fn main() -> ExitCode {
-    let cli = match Cli::get(std::env::args_os()) {
+    let cli = match Cli::parse_words(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and usage errors both arrive here; that nobody reads them is no error.
+            // Both help and usage errors; a closed output is not an error.
             let _ = error.print();
             return match error.use_stderr() {
                 true => ExitCode::from(Code::Failed as u8),
@@ -41,11 +40,11 @@ fn main() -> ExitCode {
         }
     };
     match run(&cli) {
-        Ok(Outcome::Ended(code)) => ExitCode::from(code),
-        Ok(Outcome::Left(code)) => leave(code),
+        Ok(Outcome::Exited(code)) => ExitCode::from(code),
+        Ok(Outcome::StillRunning(code)) => exit_now(code),
         Err(error) => {
             eprintln!("{error}");
-            leave(error.code as u8)
+            exit_now(error.code as u8)
         }
     }
 }
@@ -59,30 +58,30 @@ fn run(cli: &Cli) -> Result<Outcome> {
     let image = read(path)?;
     let kind = match cli.runtime {
         Some(kind) => kind,
-        None => Kind::of(&image, &path.to_string_lossy())?,
+        None => Kind::detect(&image, &path.to_string_lossy())?,
     };
-    let texts = cli.command.iter().map(|text| c_string(text));
-    let arguments = Vector::new(texts.collect::<Result<_>>()?);
-    let environment = environment::all()?;
+    let words = cli.command.iter().map(|word| c_string(word));
+    let arguments = CStringArray::new(words.collect::<Result<_>>()?);
+    let environment = environment::process_environment()?;
     let entry = cli.entry.as_deref().map(c_string).transpose()?;
     if kind == Kind::Cuda {
-        // SAFETY: this is the only thread yet.
-        unsafe { environment::load_eagerly() };
+        // SAFETY: no other thread has started yet.
+        unsafe { environment::disable_lazy_loading() };
     }
     let gpu = Arc::new(Gpu::open(kind, cli.device)?);
     let program = Program {
         image: &image,
         entry: entry.as_deref(),
         shape: Shape {
-            blocks: cli.blocks,
-            threads: cli.threads,
+            blocks: cli.block_shape(),
+            threads: cli.thread_shape(),
         },
         arguments,
         environment,
         ports: cli.ports,
         root: cli.root.as_deref(),
         opcodes: cli.opcodes.map(Into::into),
-        constructors: cli.constructors,
+        constructors: cli.init,
         timeout: cli.timeout,
     };
     run::run(&gpu, &program)
@@ -101,13 +100,13 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     })
 }
 
-/// Ends the process at once. The driver's own end would wait for kernels that still run, and they may run
-/// for ever.
-fn leave(code: u8) -> ! {
+/// Exits without exit handlers. Those of the driver would wait for running kernels, which may run
+/// indefinitely.
+fn exit_now(code: u8) -> ! {
     unsafe extern "C" {
         safe fn _exit(status: c_int) -> !;
     }
-    // That nobody reads it is no error.
+    // A closed output is not an error.
     let _ = io::stdout().flush();
     _exit(code.into())
 }

@@ -1,7 +1,7 @@
-//! The order of a run, whoever the driver is: all that may wait for the device comes before the first
-//! kernel, and while one runs there are only questions whether it has ended.
+//! Sequence of a run: all driver calls that may wait for the device precede the first kernel. While a kernel
+//! runs, the driver is only queried whether it has ended.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -10,73 +10,73 @@ use std::time::{Duration, Instant};
 use gpurpc::server::Opcodes;
 use gpurpc::{Layout, MAX_PORTS};
 
-use crate::arguments::Vector;
+use crate::arguments::CStringArray;
 use crate::client::Client;
 use crate::constructors::{self, Constructors};
 use crate::error::{ABORTED, Code, Error, Result};
 use crate::kernel::{Arguments, Kernel};
 use crate::runtime::{Gpu, Handle, HostMemory, Shape};
-use crate::services::{End, Services, Wires, allocate, wait};
+use crate::services::{ClientMemory, ExitRequest, Services, allocate, wait};
 
-/// How long a kernel that has said its end is waited for, so that the driver can end as usual.
-const GRACE: Duration = Duration::from_millis(50);
-/// How long what a kernel had asked for is waited for when it has ended.
-const SETTLING: Duration = Duration::from_secs(10);
-/// The same of one that has failed: some of its calls come to no end.
-const SETTLING_OF_FAILED: Duration = Duration::from_secs(2);
-/// The longest pause between two questions whether a kernel has ended.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Time for a kernel to end after an exit request, so that the driver can shut down normally.
+const EXIT_GRACE: Duration = Duration::from_millis(50);
+/// Time to answer the calls of a kernel that has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to answer the calls of a kernel that has failed: some of them never complete.
+const DRAIN_TIMEOUT_AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// Longest pause between two queries whether a kernel has ended.
+const MAX_PAUSE: Duration = Duration::from_millis(1);
 
-/// What is to be run, and how.
+/// Program to run, and its options.
 #[derive(Debug)]
 pub struct Program<'a> {
     /// The image.
     pub image: &'a [u8],
-    /// A kernel to be run in place of those of LLVM's libc.
+    /// Kernel that replaces those of LLVM's libc.
     pub entry: Option<&'a CStr>,
-    /// How many threads run it.
+    /// Number of threads.
     pub shape: Shape,
-    /// Its arguments, the name first.
-    pub arguments: Vector,
-    /// Its environment.
-    pub environment: Vector,
-    /// How many calls may be under way; by default as many as there are threads, within limits.
+    /// Arguments, starting with the name.
+    pub arguments: CStringArray,
+    /// Environment.
+    pub environment: CStringArray,
+    /// Number of ports; by default the number of threads, within limits.
     pub ports: Option<u32>,
-    /// The folder whose files it may use.
+    /// Directory of the files that the program may use.
     pub root: Option<&'a Path>,
-    /// How its opcodes are written; by default what its client says.
+    /// Encoding of opcodes; by default that of the client.
     pub opcodes: Option<Opcodes>,
-    /// Who runs its global constructors; by default what the image says.
+    /// Code that runs global constructors; by default detected from the image.
     pub constructors: Option<Constructors>,
-    /// How long it may run.
+    /// Time limit.
     pub timeout: Option<Duration>,
 }
 
-/// How a run ended.
+/// End of a run, with the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// With this exit code, and nothing runs any more.
-    Ended(u8),
-    /// With this exit code, and a kernel may still be running: the driver would wait for it.
-    Left(u8),
+    /// No kernel is running.
+    Exited(u8),
+    /// A kernel may still be running: the driver would wait for it.
+    StillRunning(u8),
 }
 
 /// Runs a program to its end.
 ///
 /// # Errors
 ///
-/// If it cannot be run, or comes to no end.
+/// If the program cannot be run or exceeds its time limit.
 pub fn run(gpu: &Arc<Gpu>, program: &Program<'_>) -> Result<Outcome> {
     prepare(gpu, program)?.run()
 }
 
-/// A program for which everything is there that it needs.
+/// A loaded program with all its memory and services.
 struct Prepared {
     gpu: Arc<Gpu>,
     stream: Handle,
     kernels: Vec<Kernel>,
     arguments: Arguments,
-    /// Where the result lies on the device, an `int`.
+    /// Device address of the result, an `int`.
     result: u64,
     services: Option<Services>,
     timeout: Option<Duration>,
@@ -85,15 +85,15 @@ struct Prepared {
 fn prepare(gpu: &Arc<Gpu>, program: &Program<'_>) -> Result<Prepared> {
     let stream = gpu.create_stream()?;
     let module = gpu.load_module(program.image)?;
-    let mut kernels = Kernel::all(gpu, module, program.entry, program.shape)?;
+    let mut kernels = Kernel::find_all(gpu, module, program.entry, program.shape)?;
     if program.entry.is_none() {
-        let told = program.constructors;
-        constructors::add(gpu, module, program.image, told, &mut kernels)?;
+        let requested = program.constructors;
+        constructors::prepare(gpu, module, program.image, requested, &mut kernels)?;
     }
     let client = Client::find(gpu, module)?;
-    let argv = visible(gpu, &program.arguments)?;
-    let envp = visible(gpu, &program.environment)?;
-    // Of the device: its threads put their results together there by atomic operations.
+    let argv = copy_to_device(gpu, &program.arguments)?;
+    let envp = copy_to_device(gpu, &program.environment)?;
+    // In device memory, because its threads combine their results there with atomic operations.
     let result = gpu.device_memory(size_of::<i32>())?;
     gpu.write(result, &0_i32.to_ne_bytes())?;
     let services = match client {
@@ -113,18 +113,18 @@ fn prepare(gpu: &Arc<Gpu>, program: &Program<'_>) -> Result<Prepared> {
     })
 }
 
-/// Puts texts where the device can read them.
-fn visible(gpu: &Gpu, texts: &Vector) -> Result<u64> {
-    let mut memory = gpu.host_memory(texts.size())?;
-    let bytes = texts.at(memory.device());
-    // SAFETY: the device knows nothing of it yet.
+/// Copies strings to memory that the device can read.
+fn copy_to_device(gpu: &Gpu, strings: &CStringArray) -> Result<u64> {
+    let mut memory = gpu.host_memory(strings.size())?;
+    let bytes = strings.to_bytes(memory.device());
+    // SAFETY: the device does not use it yet.
     unsafe { memory.fill(&bytes) };
     Ok(memory.device())
 }
 
-/// Begins to serve what the program's client asks for.
+/// Starts the services of the program's client.
 fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Services> {
-    // A warp that diverges has a call for each of its threads.
+    // A diverged warp may have one call per thread.
     let ports = program.ports.unwrap_or_else(|| {
         let threads = u32::try_from(program.shape.size()).unwrap_or(MAX_PORTS);
         threads.clamp(64, MAX_PORTS)
@@ -132,24 +132,24 @@ fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Servic
     let layout = Layout::new(ports, gpu.lanes());
     let layout = layout.map_err(|error| Error::new(Code::Failed, error.to_string()))?;
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
-    // SAFETY: the device knows nothing of it yet.
+    // SAFETY: the device does not use it yet.
     unsafe { memory.fill(&[]) };
     client.install(gpu, layout, memory.device())?;
 
-    // Its own: memory would wait for the kernel that waits for it.
+    // A separate stream, because allocations on the stream of the kernel would wait for it.
     let stream = gpu.create_stream()?;
-    // The driver makes its pool by the first allocation, which must not be one of the program's.
+    // The first allocation creates the pool of the driver, so it must not be one of the program's.
     if let Some(address) = allocate(gpu, 1, stream)? {
         gpu.free(address, stream)?;
         wait(gpu, stream)?;
     }
     let opcodes = program.opcodes.unwrap_or(client.opcodes());
-    let wires = Wires {
+    let client_memory = ClientMemory {
         memory,
         layout,
         opcodes,
     };
-    Services::start(gpu, stream, &wires, program.root)
+    Services::start(gpu, stream, &client_memory, program.root)
 }
 
 impl Prepared {
@@ -161,60 +161,60 @@ impl Prepared {
         for kernel in &self.kernels {
             // SAFETY: `Arguments` has a value for each parameter of any kernel.
             unsafe {
-                let arguments = self.arguments.of(kernel, result);
+                let arguments = self.arguments.for_kernel(kernel, result);
                 self.gpu
                     .launch(kernel.function, kernel.shape, self.stream, arguments)?;
             }
-            if let Some(end) = self.watch(kernel, deadline)? {
-                return Ok(self.leave(end));
+            if let Some(request) = self.watch(kernel, deadline)? {
+                return Ok(self.exit(request));
             }
             let mut bytes = [0; 4];
             self.gpu.read(self.result, &mut bytes)?;
             result = i32::from_ne_bytes(bytes);
         }
-        Ok(Outcome::Ended(exit_code(result)))
+        Ok(Outcome::Exited(exit_code(result)))
     }
 
-    /// Waits until a kernel has ended, or the program says its end.
-    fn watch(&self, kernel: &Kernel, deadline: Option<Instant>) -> Result<Option<End>> {
+    /// Waits until a kernel has ended, or the program requests its exit.
+    fn watch(&self, kernel: &Kernel, deadline: Option<Instant>) -> Result<Option<ExitRequest>> {
         let mut pause = Duration::from_micros(10);
-        let (ended, settling) = loop {
+        let (ended, timeout) = loop {
             match self.gpu.is_done(self.stream) {
                 Ok(false) => {}
-                Ok(true) => break (Ok(None), SETTLING),
-                Err(error) => break (Err(kernel.failed(error)), SETTLING_OF_FAILED),
+                Ok(true) => break (Ok(None), DRAIN_TIMEOUT),
+                Err(error) => break (Err(kernel.failure(error)), DRAIN_TIMEOUT_AFTER_FAILURE),
             }
-            if let Some(end) = self.end_within(pause) {
-                return Ok(Some(end));
+            if let Some(request) = self.wait_for_exit(pause) {
+                return Ok(Some(request));
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(self.timed_out(kernel));
             }
-            pause = (pause * 2).min(PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         };
         let Some(services) = &self.services else {
             return ended;
         };
-        // It may have asked for something, such as its exit, without waiting for an answer; and a trap may be
-        // how it ends then.
-        let until = Instant::now() + settling;
-        let settled = services.settle(deadline.map_or(until, |deadline| deadline.min(until)));
-        if !settled && ended.is_ok() {
-            let (name, open) = (kernel.name(), calls(services.open()));
-            eprintln!("warning: `{name}` has ended with {open} open, which are not waited for");
+        // The kernel may have made a call, such as exit, without waiting for the answer, and may end with a trap
+        // afterwards.
+        let until = Instant::now() + timeout;
+        let drained = services.drain(deadline.map_or(until, |deadline| deadline.min(until)));
+        if !drained && ended.is_ok() {
+            let (name, open) = (kernel.name(), calls(services.open_calls()));
+            eprintln!("warning: `{name}` has ended with {open} open, which are abandoned");
         }
-        match services.end_within(Duration::ZERO) {
-            Some(end) => Ok(Some(end)),
+        match services.wait_for_exit(Duration::ZERO) {
+            Some(request) => Ok(Some(request)),
             None => ended,
         }
     }
 
-    /// Between two questions to the driver. It could tell by a function in the stream (`cuLaunchHostFunc`) that
-    /// a kernel has ended, but not that one has failed: those functions are not called then.
-    fn end_within(&self, pause: Duration) -> Option<End> {
+    /// Waits between two queries of the driver. A function in the stream (`cuLaunchHostFunc`) could report that a
+    /// kernel has ended, but not that it has failed: such functions are not called then.
+    fn wait_for_exit(&self, pause: Duration) -> Option<ExitRequest> {
         match &self.services {
-            Some(services) => services.end_within(pause),
-            // Nobody can say its end.
+            Some(services) => services.wait_for_exit(pause),
+            // Without services there are no exit requests.
             None => {
                 thread::sleep(pause);
                 None
@@ -224,7 +224,7 @@ impl Prepared {
 
     fn timed_out(&self, kernel: &Kernel) -> Error {
         let open = match &self.services {
-            Some(services) => format!(", with {} of the host open", calls(services.open())),
+            Some(services) => format!(", with {} of the host open", calls(services.open_calls())),
             None => String::new(),
         };
         let seconds = self.timeout.unwrap_or_default().as_secs_f64();
@@ -234,24 +234,24 @@ impl Prepared {
         Error::new(Code::TimedOut, message).help(help)
     }
 
-    /// Ends the run of a program that has said so, whatever its other threads do.
-    fn leave(&self, end: End) -> Outcome {
-        let code = match end {
-            End::Exit(status) => exit_code(status),
-            End::Abort => ABORTED,
+    /// Ends the run at the request of the program, whatever its other threads do.
+    fn exit(&self, request: ExitRequest) -> Outcome {
+        let code = match request {
+            ExitRequest::Exit(status) => exit_code(status),
+            ExitRequest::Abort => ABORTED,
         };
-        let until = Instant::now() + GRACE;
+        let until = Instant::now() + EXIT_GRACE;
         while !self.gpu.is_done(self.stream).unwrap_or(false) {
             if Instant::now() >= until {
-                return Outcome::Left(code);
+                return Outcome::StillRunning(code);
             }
             thread::yield_now();
         }
-        Outcome::Ended(code)
+        Outcome::Exited(code)
     }
 }
 
-/// What of a status a process can tell.
+/// Exit code of a process for a status.
 fn exit_code(status: i32) -> u8 {
     let [low, ..] = status.to_le_bytes();
     low
@@ -262,12 +262,4 @@ fn calls(open: usize) -> String {
         1 => "1 call".to_owned(),
         _ => format!("{open} calls"),
     }
-}
-
-/// A text as C has it.
-pub fn c_string(text: &std::ffi::OsStr) -> Result<CString> {
-    CString::new(text.as_encoded_bytes()).map_err(|_| {
-        let text = text.to_string_lossy();
-        Error::new(Code::Failed, format!("{text:?} has a NUL in it"))
-    })
 }

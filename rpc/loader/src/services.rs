@@ -1,4 +1,4 @@
-//! What the host does for a program while it runs.
+//! Services for a running program.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,66 +14,65 @@ use gpurpc::{Layout, opcode};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Gpu, Handle, HostMemory};
 
-/// Between two looks whether calls have ended that threads of their own answer.
-const LOOK: Duration = Duration::from_micros(50);
+/// Pause between two polls for calls that other threads answer.
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// What a program says of its end.
+/// Request of a program to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// `exit`, with this status.
+pub enum ExitRequest {
+    /// `exit` with this status.
     Exit(i32),
     /// `abort`.
     Abort,
 }
 
-/// The services, and the threads that give them.
+/// Running services and their thread.
 pub struct Services {
     server: Arc<Server>,
-    ends: Receiver<End>,
+    exit_requests: Receiver<ExitRequest>,
     serving: Option<JoinHandle<()>>,
 }
 
-/// Before the process ends as usual: a driver takes its memory away then.
+/// Stops the thread before a normal exit, in which the driver releases the memory.
 impl Drop for Services {
     fn drop(&mut self) {
         self.server.stop();
         if let Some(serving) = self.serving.take() {
-            // Nothing else is to be done for one that has panicked.
+            // A panic of the thread needs no further handling.
             let _ = serving.join();
         }
     }
 }
 
-/// What a program asks for is answered in this memory.
-pub struct Wires {
-    /// What both sides see.
+/// Memory of a client, and its format.
+pub struct ClientMemory {
+    /// Memory that both sides access.
     pub memory: HostMemory,
-    /// Where what lies in it.
+    /// Layout of the memory.
     pub layout: Layout,
-    /// How opcodes are written.
+    /// Encoding of opcodes.
     pub opcodes: Opcodes,
 }
 
 impl Services {
-    /// Begins to serve a program. Memory of the device is allocated on `stream`, files are those below
-    /// `root`.
+    /// Starts to serve a program. Memory of the device is allocated on `stream`; files are those below `root`.
     pub fn start(
         gpu: &Arc<Gpu>,
         stream: Handle,
-        wires: &Wires,
+        client: &ClientMemory,
         root: Option<&Path>,
     ) -> Result<Self> {
-        let (end, ends) = channel();
-        let handlers = handlers(gpu, stream, root, end)?;
-        let refused = |error: gpurpc::Error| Error::new(Code::Failed, error.to_string());
-        let Wires {
+        let (sender, exit_requests) = channel();
+        let handlers = handlers(gpu, stream, root, sender)?;
+        let to_error = |error: gpurpc::Error| Error::new(Code::Failed, error.to_string());
+        let ClientMemory {
             memory,
             layout,
             opcodes,
-        } = *wires;
-        // SAFETY: the memory is never freed, and nothing else here touches it from now on.
+        } = *client;
+        // SAFETY: the memory is never freed, and nothing else on the host accesses it from now on.
         let shared = unsafe { SharedMemory::new(memory.host(), memory.size(), layout) };
-        let region = Region::new(shared.map_err(refused)?, |_| {});
+        let region = Region::new(shared.map_err(to_error)?, |_| {});
         let server = Arc::new(Server::new(IdlePolicy::default()));
         server.add_device(Device::new(
             region,
@@ -86,58 +85,63 @@ impl Services {
         let serving = thread::Builder::new()
             .name("services".into())
             .spawn(move || served.serve())
-            .map_err(|e| Error::new(Code::Failed, format!("no thread for the services: {e}")))?;
+            .map_err(|e| {
+                Error::new(
+                    Code::Failed,
+                    format!("cannot start the thread of the services: {e}"),
+                )
+            })?;
         Ok(Self {
             server,
-            ends,
+            exit_requests,
             serving: Some(serving),
         })
     }
 
-    /// What the program says of its end, if it says so within this time.
-    pub fn end_within(&self, time: Duration) -> Option<End> {
-        self.ends.recv_timeout(time).ok()
+    /// Waits for an exit request, at most for this time.
+    pub fn wait_for_exit(&self, time: Duration) -> Option<ExitRequest> {
+        self.exit_requests.recv_timeout(time).ok()
     }
 
-    /// How many calls are under way.
-    pub fn open(&self) -> usize {
+    /// Number of open calls.
+    pub fn open_calls(&self) -> usize {
         self.server.open_calls()
     }
 
-    /// Answers what a kernel that has ended had asked for. Gives whether that was done in time.
-    pub fn settle(&self, until: Instant) -> bool {
+    /// Answers the calls of a kernel that has ended. Returns whether all were answered in time.
+    pub fn drain(&self, until: Instant) -> bool {
         while !self.server.poll_idle() {
             if Instant::now() >= until {
                 return false;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         true
     }
 }
 
-/// All that a program may ask for.
+/// Handlers of all services.
 fn handlers(
     gpu: &Arc<Gpu>,
     stream: Handle,
     root: Option<&Path>,
-    end: Sender<End>,
+    sender: Sender<ExitRequest>,
 ) -> Result<Handlers> {
     let mut services = libc::Services::new();
     if let Some(root) = root {
         services = services.files(root).map_err(|e| {
-            let message = format!("cannot open the folder `{}`: {e}", root.display());
+            let message = format!("cannot open the directory `{}`: {e}", root.display());
             Error::new(Code::Failed, message)
-                .help("--root takes the folder whose files the program may use")
+                .help("--root takes the directory of the files that the program may use")
         })?;
     }
-    let aborting = end.clone();
-    // The first one counts; nobody may listen to others.
+    let abort_sender = sender.clone();
+    // The first request counts; the receiver may be gone for later ones.
     services = services.on_exit(move |status| {
-        let _ = end.send(End::Exit(status));
+        let _ = sender.send(ExitRequest::Exit(status));
     });
     services = services.on_abort(move || {
-        let _ = aborting.send(End::Abort);
+        let _ = abort_sender.send(ExitRequest::Abort);
     });
     let (allocating, freeing) = (Arc::clone(gpu), Arc::clone(gpu));
     services = services.memory(
@@ -158,7 +162,7 @@ fn handlers(
     handlers.on_fault(warn);
     let registered = services.register(&mut handlers);
     let registered = registered.and_then(|()| {
-        // What LLVM's tests ask their loader for, and what measures a round trip.
+        // A service for LLVM's tests, and for measurements of a round trip.
         handlers.on_request(opcode::TEST_INCREMENT, |packets| {
             for lane in packets.lanes() {
                 packets.set_word(lane, 0, packets.word(lane, 0).wrapping_add(1));
@@ -169,16 +173,16 @@ fn handlers(
     Ok(handlers)
 }
 
-/// Allocates memory of the device, and waits until it is there. Nothing if there is not as much.
+/// Allocates memory of the device and waits for the allocation. Returns nothing if there is not enough memory.
 pub fn allocate(gpu: &Gpu, size: u64, stream: Handle) -> Result<Option<u64>> {
     gpu.attach()?;
-    // Of nothing, drivers allocate nothing.
+    // Drivers allocate nothing for a size of 0.
     let address = gpu.allocate(size.max(1), stream)?;
     wait(gpu, stream)?;
     Ok(address)
 }
 
-/// Waits for a stream, without a call that waits: on some drivers those wait for other streams, too.
+/// Waits for a stream by polling: blocking calls of some drivers also wait for other streams.
 pub fn wait(gpu: &Gpu, stream: Handle) -> Result<()> {
     while !gpu.is_done(stream)? {
         thread::yield_now();
@@ -202,7 +206,6 @@ fn warn(dropped: &DroppedCall) {
     let name = opcode::ALL.iter().find(|(_, number)| number == opcode);
     let name = name.map_or(String::new(), |(name, _)| format!(" ({name})"));
     eprintln!(
-        "warning: a call on port {port} is not served any more, and its warp may wait for ever: opcode \
-         {opcode:#x}{name}: {fault}"
+        "warning: call on port {port} dropped, its warp may wait indefinitely: opcode {opcode:#x}{name}: {fault}"
     );
 }

@@ -1,4 +1,4 @@
-/* fake-gpu.h - a GPU that there is not: the host's threads run the "kernels" of a shared library, as many as a
+/* fake-gpu.h - a fake GPU: the host's threads run the "kernels" of a shared library, as many as a
  * launch asks for, in the order of its stream. It stands in for a driver where no GPU is at hand, so that the loader's
  * own work is real: its stubs find and bind this library, and what its server answers are calls of running code.
  * Nothing about a GPU is shown by it: not memory models, nor what a real driver waits for.

@@ -204,7 +204,7 @@ impl DriverApi {
             return Ok(());
         }
         let message = format!(
-            "the driver is too old: it is for {} {}.{}; {}.{} is the first that allocates memory while a kernel runs",
+            "the driver is too old: {} {}.{}, but {}.{} is the first that allocates memory while a kernel runs",
             self.platform, found.0, found.1, needed.0, needed.1
         );
         Err(Error::new(Code::NoGpu, message).help(self.help.outdated))
@@ -223,11 +223,11 @@ impl DriverApi {
             let message = match count {
                 ..=0 => return self.no_device(),
                 1 => format!(
-                    "there is no {} device {ordinal}: the only one is 0",
+                    "unknown {} device {ordinal}: the only one is 0",
                     self.platform
                 ),
                 _ => format!(
-                    "there is no {} device {ordinal}: the last one is {}",
+                    "unknown {} device {ordinal}: the last one is {}",
                     self.platform,
                     count - 1
                 ),
@@ -242,10 +242,10 @@ impl DriverApi {
             return Ok(());
         }
         let message = format!(
-            "{} device {ordinal} has no memory pools, so that nothing can be allocated while a kernel runs",
+            "{} device {ordinal} has no memory pools, which allocations while a kernel runs need",
             self.platform
         );
-        Err(Error::new(Code::NoGpu, message).help("take another one: --device"))
+        Err(Error::new(Code::NoGpu, message).help("choose another device: --device"))
     }
 
     /// Converts the status of a call to a result.
@@ -268,7 +268,7 @@ impl DriverApi {
             }
         };
         let name = if name.is_null() {
-            "an error without a name".into()
+            "unnamed error".into()
         } else {
             // SAFETY: names of errors are constants of the driver.
             unsafe { CStr::from_ptr(name) }.to_string_lossy()

@@ -1,11 +1,11 @@
-//! Memory of the host that a device sees.
+//! Host memory that a device can access.
 
 use std::ptr::NonNull;
 
 use crate::error::{Code, Error, Result};
 
-/// Memory of the host that a device sees at once, too. It is there until the process ends: a kernel that
-/// still runs may use it.
+/// Host memory that a device can access at the same time. It is never freed, because a kernel may still use it
+/// when the process ends.
 #[derive(Debug, Clone, Copy)]
 pub struct HostMemory {
     host: NonNull<u8>,
@@ -14,34 +14,33 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// What a driver has allocated.
+    /// Wraps memory that a driver has allocated.
     ///
     /// # Safety
     ///
-    /// There are so many bytes at `host`, which nothing else uses, and they stay there. The device sees
-    /// them at `device`.
+    /// `size` bytes at `host` stay valid and are not used by anything else. The device sees them at `device`.
     pub unsafe fn new(host: *mut u8, device: u64, size: usize) -> Result<Self> {
         let host = NonNull::new(host)
             .ok_or_else(|| Error::new(Code::Failed, "the driver allocated memory at address 0"))?;
         Ok(Self { host, device, size })
     }
 
-    /// Where it begins on the host.
+    /// Address on the host.
     pub fn host(&self) -> NonNull<u8> {
         self.host
     }
 
-    /// Where it begins on the device.
+    /// Address on the device.
     pub fn device(&self) -> u64 {
         self.device
     }
 
-    /// How many bytes there are.
+    /// Size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Writes to it before anybody else knows of it; what is left of it becomes zero.
+    /// Writes bytes and zeroes the rest, before the device uses the memory.
     ///
     /// # Safety
     ///
@@ -49,7 +48,7 @@ impl HostMemory {
     pub unsafe fn fill(&mut self, bytes: &[u8]) {
         let bytes = &bytes[..bytes.len().min(self.size)];
         let rest = self.size - bytes.len();
-        // SAFETY: within the memory, as `new` has it, and nobody else uses it.
+        // SAFETY: within the memory, which `new` requires to be valid, and not used by anything else.
         unsafe {
             self.host
                 .as_ptr()
