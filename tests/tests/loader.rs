@@ -26,7 +26,7 @@ struct Case {
     /// Whether the loader is told the runtime.
     #[serde(default = "yes")]
     runtime: bool,
-    /// The loader's arguments. `IMAGE` is the program, `FOLDER` one with a file in it.
+    /// The loader's arguments. `IMAGE` is the program, `DIRECTORY` one with a file in it.
     command: String,
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -94,7 +94,7 @@ const HIP: Driver = Driver {
     read: "hipMemcpyDtoH",
 };
 
-/// A folder with the fake drivers and programs, and a log.
+/// A directory with the fake drivers and programs, and a log.
 struct Bench {
     dir: tempfile::TempDir,
     loader: PathBuf,
@@ -218,7 +218,7 @@ fn programs_run_as_each_case_says() -> Result<()> {
                 command.args(["--timeout", "300"]);
             }
             for word in case.command.split(' ') {
-                let word = word.replace("FOLDER", &bench.dir.path().to_string_lossy());
+                let word = word.replace("DIRECTORY", &bench.dir.path().to_string_lossy());
                 match &word[..] {
                     "IMAGE" => command.arg(bench.image(&case.variant)?),
                     word => command.arg(word),

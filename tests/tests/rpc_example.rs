@@ -33,7 +33,7 @@ fn readme_of_the_example_shows_what_happens() -> Result<()> {
     }
     // Most of what it depends on is compiled there.
     let target = target_dir();
-    let target = target.to_str().ok_or("the folder's name is not UTF-8")?;
+    let target = target.to_str().ok_or("the directory's name is not UTF-8")?;
     let variables = [("CARGO_TARGET_DIR", target), ("CARGO_PROFILE", "dev")];
     shows(&commands, &root, &variables)
 }

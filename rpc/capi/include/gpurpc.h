@@ -62,7 +62,7 @@ enum gpurpc_status {
     GPURPC_STATUS_MESSAGE_TOO_LARGE = 0x100b,
     /* A callback called gpurpc_port_fail. */
     GPURPC_STATUS_HANDLER_FAILED = 0x100c,
-    /* The root for files is no folder, or cannot be opened. */
+    /* The root for files is no directory, or cannot be opened. */
     GPURPC_STATUS_INVALID_ROOT = 0x100d,
     /* The first member of options is not sizeof of their struct: it was not set. */
     GPURPC_STATUS_INVALID_STRUCT_SIZE = 0x100e
@@ -161,7 +161,7 @@ typedef struct gpurpc_libc_options {
     gpurpc_read_ty read;
     /* Null: standard output and standard error output of this process. */
     gpurpc_write_ty write;
-    /* A folder: files below it can be opened, renamed and removed. Paths of the device's program are relative
+    /* A directory: files below it can be opened, renamed and removed. Paths of the device's program are relative
      * to it, and lead nowhere else, by `..` or links. It is looked at by gpurpc_register_libc and when a device is
      * added. Null: there are no files. */
     const char *root;

@@ -26,7 +26,7 @@ struct Seen {
 /// # Safety
 ///
 /// `data` is what was registered: a `RefCell` of what is seen, which one thread uses.
-unsafe fn with(data: *mut c_void, change: impl FnOnce(&mut Seen)) {
+unsafe fn with_seen(data: *mut c_void, change: impl FnOnce(&mut Seen)) {
     // SAFETY: as the caller promises.
     let cell = unsafe { &*data.cast::<RefCell<Seen>>() };
     change(&mut cell.borrow_mut());
@@ -37,20 +37,20 @@ unsafe extern "C" fn increment(buffer: *mut CBuffer, lane: u32, data: *mut c_voi
     unsafe {
         (*buffer).data[0] += 1;
         (*buffer).data[7] = u64::from(lane);
-        with(data, |seen| seen.lanes.push(lane));
+        with_seen(data, |seen| seen.lanes.push(lane));
     }
 }
 
 unsafe extern "C" fn end(data: *mut c_void) {
     // SAFETY: the data is what was registered.
-    unsafe { with(data, |seen| seen.ended += 1) }
+    unsafe { with_seen(data, |seen| seen.ended += 1) }
 }
 
 /// One packet, and its answer.
 unsafe extern "C" fn answer(port: *mut Call, data: *mut c_void) {
     // SAFETY: the port is there; the data is what was registered.
     unsafe {
-        with(data, |seen| {
+        with_seen(data, |seen| {
             seen.began += 1;
             seen.opcode = gpurpc_port_opcode(port);
             seen.mask = gpurpc_port_lane_mask(port);
@@ -116,7 +116,7 @@ unsafe extern "C" fn keep(messages: *const *mut c_void, sizes: *const u64, data:
                 true => std::slice::from_raw_parts(message.cast::<u8>(), size as usize),
                 false => &[],
             };
-            with(joined.seen, |seen| seen.texts.push(text.to_vec()));
+            with_seen(joined.seen, |seen| seen.texts.push(text.to_vec()));
         }
     }
 }

@@ -207,9 +207,9 @@ fn each_service_is_a_function_of_the_program() {
     let Ends { host, heard, typed } = host();
     let server = Server::new();
     server.1.set(true);
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    std::fs::write(folder.path().join("a"), "in the file").expect("it can be written");
-    let root = CString::new(folder.path().to_str().expect("in UTF-8")).expect("without zero");
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    std::fs::write(directory.path().join("a"), "in the file").expect("it can be written");
+    let root = CString::new(directory.path().to_str().expect("in UTF-8")).expect("without zero");
     let libc = LibcOptions {
         root: root.as_ptr(),
         allocation_limit: 1,
@@ -361,13 +361,13 @@ fn an_opcode_is_served_by_one() {
 #[test]
 fn wrong_options_are_refused() {
     let server = Server::new();
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let directory = tempfile::tempdir().expect("a directory can be made");
     let path = |path: &std::path::Path| {
         CString::new(path.to_str().expect("in UTF-8")).expect("without zero")
     };
-    let file = folder.path().join("file");
+    let file = directory.path().join("file");
     std::fs::write(&file, "").expect("it can be written");
-    for root in [path(&file), path(&folder.path().join("none"))] {
+    for root in [path(&file), path(&directory.path().join("none"))] {
         let options = LibcOptions {
             root: root.as_ptr(),
             ..none()
@@ -386,13 +386,13 @@ fn wrong_options_are_refused() {
     assert_eq!(register(&server, &old), INVALID_STRUCT_SIZE);
 
     // It is there, and gone when a device is added.
-    let root = path(folder.path());
+    let root = path(directory.path());
     let options = LibcOptions {
         root: root.as_ptr(),
         ..none()
     };
     assert_eq!(register(&server, &options), SUCCESS);
-    folder.close().expect("it can be removed");
+    directory.close().expect("it can be removed");
     let added = server.add(&support::options(1, 1));
     assert_eq!(added.map(|device| device.handle), Err(INVALID_ROOT));
     // There is no device yet: it is not too late.
@@ -418,9 +418,9 @@ fn a_device_that_cannot_be_added_takes_nothing() {
     let mut memory = [0_u64; 11];
     {
         let server = Server::new();
-        let folder = tempfile::tempdir().expect("there can be folders");
-        let root = CString::new(folder.path().as_os_str().as_encoded_bytes());
-        let root = root.expect("no folder has a NUL");
+        let directory = tempfile::tempdir().expect("there can be directories");
+        let root = CString::new(directory.path().as_os_str().as_encoded_bytes());
+        let root = root.expect("no directory has a NUL");
         let options = LibcOptions {
             root: root.as_ptr(),
             release: Some(end),
@@ -442,7 +442,7 @@ fn a_device_that_cannot_be_added_takes_nothing() {
         };
         assert_eq!(add(&small), Err(INVALID_MEMORY));
         assert_eq!(add(&given), Ok(()));
-        folder.close().expect("it can be removed");
+        directory.close().expect("it can be removed");
         assert_eq!(add(&given), Err(INVALID_ROOT));
         assert_eq!(told(), [0, 0]);
     }

@@ -323,11 +323,11 @@ fn is_asked(llvm: Llvm) -> Result<()> {
         (3, 64, u64::MAX),
         (4096, 64, 0x9e37_79b9_7f4a_7c15),
     ] {
-        let folder = tempfile::tempdir_in(dir.path())?;
+        let directory = tempfile::tempdir_in(dir.path())?;
         one_program(
             llvm,
             &server,
-            folder.path(),
+            directory.path(),
             Layout::new(ports, lanes)?,
             mask,
         )?;

@@ -38,8 +38,8 @@ struct Llvm {
 }
 
 impl Llvm {
-    fn load(folder: &Path) -> Result<Self> {
-        let library = folder.join("libllvm-rpc.so");
+    fn load(directory: &Path) -> Result<Self> {
+        let library = directory.join("libllvm-rpc.so");
         let mut compiler = Command::new("c++");
         compiler.args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"]);
         compiler.args(["-fPIC", "-shared", "-I"]);

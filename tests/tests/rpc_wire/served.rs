@@ -198,9 +198,9 @@ fn is_served(llvm: Llvm) -> Result<()> {
     let dir = scratch()?;
     let program = llvm.client(dir.path())?;
     for shape in SHAPES {
-        let folder = tempfile::tempdir_in(dir.path())?;
+        let directory = tempfile::tempdir_in(dir.path())?;
         let seen = Seen::default();
-        let ids = run(llvm, &program, folder.path(), shape, &seen)?;
+        let ids = run(llvm, &program, directory.path(), shape, &seen)?;
         assert!(
             ids.len() as u32 >= shape.1 * shape.2 / 3,
             "{shape:?}: {ids:?}"
@@ -232,7 +232,7 @@ fn is_served(llvm: Llvm) -> Result<()> {
         let left = ids
             .iter()
             .filter(|id| id.is_multiple_of(2) && !llvm.is_narrow());
-        assert_eq!(std::fs::read_dir(folder.path())?.count(), left.count());
+        assert_eq!(std::fs::read_dir(directory.path())?.count(), left.count());
     }
     Ok(())
 }

@@ -77,18 +77,18 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
     let (mut dropped, mut answered, mut most) = (0, 0, 0);
     for seed in first..first + count {
         let _say = Say(seed);
-        let folder = tempfile::tempdir()?;
+        let directory = tempfile::tempdir()?;
         let data = script_of(seed);
         let before = NOW.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);
-        let survived = hostile(&data, Some(folder.path()), storm);
+        let survived = hostile(&data, Some(directory.path()), storm);
         let held = MOST.load(Ordering::Relaxed).saturating_sub(before);
         assert!(
             held <= survived.memory + BESIDE,
             "{held} bytes were held, {} are allowed",
             survived.memory
         );
-        nothing_beside(folder.path())?;
+        nothing_beside(directory.path())?;
         most = most.max(held.saturating_sub(survived.memory));
         dropped += survived.dropped;
         answered += survived.answered;
@@ -98,9 +98,9 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Files are below the folder, and named as asked.
-fn nothing_beside(folder: &Path) -> Result<(), Box<dyn Error>> {
-    for found in std::fs::read_dir(folder)? {
+/// Files are below the directory, and named as asked.
+fn nothing_beside(directory: &Path) -> Result<(), Box<dyn Error>> {
+    for found in std::fs::read_dir(directory)? {
         assert!(found?.file_type()?.is_file());
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Files below a folder.
+//! Files below a directory.
 
 use std::fs;
 
 use gpurpc::libc::LibcLimits;
 use gpurpc::opcode;
 
-use crate::rig::{FAILED, Of, Program, Result, masks, of, quiet, with};
+use crate::rig::{ByLane, FAILED, Program, Result, for_lanes, masks, quiet, run_program};
 
 /// A size of its own for each lane: none, of one packet, of more.
 fn data(lane: u32) -> Vec<u8> {
@@ -20,8 +20,8 @@ fn close(program: &Program, file: u64) -> u64 {
 #[test]
 fn each_lane_has_its_own_file() -> Result {
     for lanes in [1, 32, 64] {
-        let folder = tempfile::tempdir()?;
-        with(lanes, quiet().files(folder.path())?, |program| {
+        let directory = tempfile::tempdir()?;
+        run_program(lanes, quiet().files(directory.path())?, |program| {
             for mask in masks(lanes) {
                 let files = program.fopen(mask, |lane| format!("{lane}"), |_| "w+b");
                 let file = |lane: u32| files[&lane];
@@ -30,33 +30,40 @@ fn each_lane_has_its_own_file() -> Result {
                 assert_eq!(seen.len(), files.len());
                 assert!(files.values().all(|file| *file != 0 && file & 3 == 0));
 
-                let written = program.write(opcode::WRITE_TO_STREAM, mask, file, &of(mask, data));
-                let sizes = of(mask, |lane| data(lane).len() as u64);
+                let written =
+                    program.write(opcode::WRITE_TO_STREAM, mask, file, &for_lanes(mask, data));
+                let sizes = for_lanes(mask, |lane| data(lane).len() as u64);
                 assert_eq!(written, sizes);
                 let tell = || program.ask(opcode::FTELL, mask, |lane| [file(lane), 0, 0]);
                 assert_eq!(tell(), sizes);
                 for lane in sizes.keys() {
-                    assert_eq!(fs::read(folder.path().join(lane.to_string()))?, data(*lane));
+                    assert_eq!(
+                        fs::read(directory.path().join(lane.to_string()))?,
+                        data(*lane)
+                    );
                 }
 
                 // All from the end back: of some lanes as much as there is, of others less.
                 let seek = |lane| [file(lane), (data(lane).len() as u64).wrapping_neg(), 2];
-                assert_eq!(program.ask(opcode::FSEEK, mask, seek), of(mask, |_| 0));
+                assert_eq!(
+                    program.ask(opcode::FSEEK, mask, seek),
+                    for_lanes(mask, |_| 0)
+                );
                 let size = |lane| u64::from(lane) * 20;
                 let read = program.read(mask, size, file);
                 let first = |lane| {
                     let data = data(lane);
                     data[..data.len().min(size(lane) as usize)].to_owned()
                 };
-                assert_eq!(read, of(mask, first));
-                assert_eq!(tell(), of(mask, |lane| first(lane).len() as u64));
+                assert_eq!(read, for_lanes(mask, first));
+                assert_eq!(tell(), for_lanes(mask, |lane| first(lane).len() as u64));
                 let ends = |lane| u64::from(first(lane).len() as u64 != size(lane));
                 let feof = program.ask(opcode::FEOF, mask, |lane| [file(lane), 0, 0]);
-                assert_eq!(feof, of(mask, ends));
+                assert_eq!(feof, for_lanes(mask, ends));
 
                 for result in [0, FAILED] {
                     let closed = program.ask(opcode::CLOSE_FILE, mask, |lane| [file(lane), 0, 0]);
-                    assert_eq!(closed, of(mask, |_| result));
+                    assert_eq!(closed, for_lanes(mask, |_| result));
                 }
             }
             Ok(())
@@ -67,9 +74,9 @@ fn each_lane_has_its_own_file() -> Result {
 
 #[test]
 fn lanes_share_a_file_in_their_order() -> Result {
-    let folder = tempfile::tempdir()?;
-    fs::write(folder.path().join("f"), "0\n1\n2\n3\n4\n")?;
-    with(32, quiet().files(folder.path())?, |program| {
+    let directory = tempfile::tempdir()?;
+    fs::write(directory.path().join("f"), "0\n1\n2\n3\n4\n")?;
+    run_program(32, quiet().files(directory.path())?, |program| {
         let file = program.open("f", "r+");
         let lines = program.fgets(0b1011, |_| 10, |_| file);
         let expected = [(0, b"0\n\0"), (1, b"1\n\0"), (3, b"2\n\0")];
@@ -86,25 +93,25 @@ fn lanes_share_a_file_in_their_order() -> Result {
             u64::from(b'?')
         );
         assert_eq!(program.one(opcode::FTELL, [file, 0, 0]), 5);
-        let letters = of(0b11, |lane| vec![b'a' + lane as u8]);
+        let letters = for_lanes(0b11, |lane| vec![b'a' + lane as u8]);
         program.write(opcode::WRITE_TO_STREAM, 0b11, |_| file, &letters);
         assert_eq!(
-            fs::read_to_string(folder.path().join("f"))?,
+            fs::read_to_string(directory.path().join("f"))?,
             "0\n1\n2ab\n4\n"
         );
         assert_eq!(program.read_one(100, file), b"\n4\n");
         // Two lanes close one file: the first does.
         let closed = program.ask(opcode::CLOSE_FILE, 0b11, |_| [file, 0, 0]);
-        assert_eq!(closed, Of::from([(0, 0), (1, FAILED)]));
+        assert_eq!(closed, ByLane::from([(0, 0), (1, FAILED)]));
         Ok(())
     })
 }
 
 #[test]
 fn positions_are_those_of_c() -> Result {
-    let folder = tempfile::tempdir()?;
-    fs::write(folder.path().join("f"), "0123456789")?;
-    with(1, quiet().files(folder.path())?, |program| {
+    let directory = tempfile::tempdir()?;
+    fs::write(directory.path().join("f"), "0123456789")?;
+    run_program(1, quiet().files(directory.path())?, |program| {
         let file = program.open("f", "r");
         let seek =
             |offset: i64, whence: u64| program.one(opcode::FSEEK, [file, offset as u64, whence]);
@@ -147,9 +154,9 @@ fn positions_are_those_of_c() -> Result {
 
 #[test]
 fn modes_are_those_of_c() -> Result {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("f");
-    with(1, quiet().files(folder.path())?, |program| {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("f");
+    run_program(1, quiet().files(directory.path())?, |program| {
         assert_eq!(program.open("f", "r"), 0);
         assert_eq!(program.open("f", "r+"), 0);
         let file = program.open("f", "wx");
@@ -185,7 +192,7 @@ fn modes_are_those_of_c() -> Result {
 }
 
 #[test]
-fn nothing_is_outside_of_the_folder() -> Result {
+fn nothing_is_outside_of_the_directory() -> Result {
     let outer = tempfile::tempdir()?;
     let root = outer.path().join("root");
     fs::create_dir_all(root.join("sub"))?;
@@ -221,7 +228,7 @@ fn nothing_is_outside_of_the_folder() -> Result {
         paths.extend(links.map(str::to_owned));
         symlink("sub/inside", root.join("within"))?;
     }
-    with(32, quiet().files(&root)?, |program| {
+    run_program(32, quiet().files(&root)?, |program| {
         for path in &paths {
             for mode in ["r", "w", "a", "r+", "wx"] {
                 assert_eq!(program.open(path, mode), 0, "{path} {mode}");
@@ -258,27 +265,30 @@ fn nothing_is_outside_of_the_folder() -> Result {
 #[test]
 fn files_are_renamed_and_removed() -> Result {
     for lanes in [1, 32, 64] {
-        let folder = tempfile::tempdir()?;
-        with(lanes, quiet().files(folder.path())?, |program| {
+        let directory = tempfile::tempdir()?;
+        run_program(lanes, quiet().files(directory.path())?, |program| {
             for mask in masks(lanes) {
                 let old = |lane| format!("{lane}{}", "-".repeat(lane as usize));
                 let new = |lane| format!("new {lane}");
                 // Every third lane has none.
-                for lane in of(mask, |_| ()).into_keys().filter(|lane| lane % 3 != 1) {
-                    fs::write(folder.path().join(old(lane)), "")?;
+                for lane in for_lanes(mask, |_| ())
+                    .into_keys()
+                    .filter(|lane| lane % 3 != 1)
+                {
+                    fs::write(directory.path().join(old(lane)), "")?;
                 }
                 let result = |lane| if lane % 3 == 1 { FAILED } else { 0 };
                 let renamed = program.messages(opcode::RENAME, mask, &[&old, &new]);
-                assert_eq!(renamed, of(mask, result));
+                assert_eq!(renamed, for_lanes(mask, result));
                 let removed = program.messages(opcode::REMOVE, mask, &[&new]);
-                assert_eq!(removed, of(mask, result));
-                assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+                assert_eq!(removed, for_lanes(mask, result));
+                assert_eq!(fs::read_dir(directory.path())?.count(), 0);
             }
             Ok(())
         })?;
-        // C removes folders too, unless something is in them.
-        fs::create_dir_all(folder.path().join("a/b"))?;
-        with(lanes, quiet().files(folder.path())?, |program| {
+        // C removes directories too, unless something is in them.
+        fs::create_dir_all(directory.path().join("a/b"))?;
+        run_program(lanes, quiet().files(directory.path())?, |program| {
             let remove =
                 |path: &str| program.messages(opcode::REMOVE, 1, &[&|_| path.to_owned()])[&0];
             assert_eq!(
@@ -293,14 +303,14 @@ fn files_are_renamed_and_removed() -> Result {
 
 #[test]
 fn as_many_files_are_open_as_may_be() -> Result {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let limits = LibcLimits {
         files: 3,
         ..LibcLimits::default()
     };
-    with(
+    run_program(
         32,
-        quiet().files(folder.path())?.limits(limits),
+        quiet().files(directory.path())?.limits(limits),
         |program| {
             let mut last = 0;
             for _ in 0..3 {
@@ -317,7 +327,7 @@ fn as_many_files_are_open_as_may_be() -> Result {
                 // Nor is a place kept by a file that cannot be opened.
                 assert_eq!(
                     program.fopen(0xff, |_| "none".to_owned(), |_| "r"),
-                    of(0xff, |_| 0)
+                    for_lanes(0xff, |_| 0)
                 );
             }
             Ok(())
@@ -331,11 +341,11 @@ fn as_many_files_are_open_as_may_be() -> Result {
 fn opening_keeps_nobody_waiting() -> Result {
     use std::io::Write;
 
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("fifo");
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&path).status()?;
     assert!(made.success());
-    with(1, quiet().files(folder.path())?, |program| {
+    run_program(1, quiet().files(directory.path())?, |program| {
         let mut opening = program.open_call(opcode::OPEN_FILE, 1);
         opening.send_n(|_| b"fifo\0");
         opening.send(|packets| packets.write(0, 0, b"r"));

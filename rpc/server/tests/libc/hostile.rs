@@ -6,17 +6,19 @@ use gpurpc::libc::LibcLimits;
 use gpurpc::opcode;
 use gpurpc::server::{Fault, IdlePolicy, Limits, Server};
 
-use crate::rig::{FAILED, Of, Program, Result, STDIN, masks, of, quiet, run, send_words, with};
+use crate::rig::{
+    ByLane, FAILED, Program, Result, STDIN, for_lanes, masks, quiet, run, run_program, send_words,
+};
 
 /// Each service of streams with what is no stream.
 fn no_stream(program: &Program, file: u64) {
     let mask = 0x8000_0001;
     let ask = |opcode, words: [u64; 3]| program.ask(opcode, mask, |_| words);
-    let all = |answer| of(mask, |_| answer);
-    let data = of(mask, |_| b"data".to_vec());
+    let all = |answer| for_lanes(mask, |_| answer);
+    let data = for_lanes(mask, |_| b"data".to_vec());
     let write = opcode::WRITE_TO_STREAM;
     assert_eq!(program.write(write, mask, |_| file, &data), all(0));
-    let nothing = of(mask, |_| Vec::new());
+    let nothing = for_lanes(mask, |_| Vec::new());
     assert_eq!(program.read(mask, |_| 100, |_| file), nothing);
     assert_eq!(program.fgets(mask, |_| 100, |_| file), nothing);
     assert_eq!(ask(opcode::FEOF, [file, 0, 0]), all(1));
@@ -33,7 +35,7 @@ fn no_stream(program: &Program, file: u64) {
 
 #[test]
 fn invented_files_are_none() -> Result {
-    with(32, quiet(), |program| {
+    run_program(32, quiet(), |program| {
         for file in [0, 4, 8, 0x7fff_ffff_f000, 1 << 63, u64::MAX - 3] {
             no_stream(program, file);
         }
@@ -44,8 +46,8 @@ fn invented_files_are_none() -> Result {
 #[cfg(feature = "files")]
 #[test]
 fn closed_files_are_none() -> Result {
-    let folder = tempfile::tempdir()?;
-    with(32, quiet().files(folder.path())?, |program| {
+    let directory = tempfile::tempdir()?;
+    run_program(32, quiet().files(directory.path())?, |program| {
         let file = program.open("f", "w+");
         assert_eq!(program.one(opcode::CLOSE_FILE, [file, 0, 0]), 0);
         let other = program.open("f", "w+");
@@ -58,16 +60,16 @@ fn closed_files_are_none() -> Result {
 }
 
 #[test]
-fn without_a_folder_there_is_no_file() -> Result {
+fn without_a_directory_there_is_no_file() -> Result {
     for lanes in [1, 32, 64] {
-        with(lanes, quiet(), |program| {
+        run_program(lanes, quiet(), |program| {
             for mask in masks(lanes) {
                 let path = |_| "f".to_owned();
-                assert_eq!(program.fopen(mask, path, |_| "w"), of(mask, |_| 0));
+                assert_eq!(program.fopen(mask, path, |_| "w"), for_lanes(mask, |_| 0));
                 let removed = program.messages(opcode::REMOVE, mask, &[&path]);
-                assert_eq!(removed, of(mask, |_| FAILED));
+                assert_eq!(removed, for_lanes(mask, |_| FAILED));
                 let renamed = program.messages(opcode::RENAME, mask, &[&path, &path]);
-                assert_eq!(renamed, of(mask, |_| FAILED));
+                assert_eq!(renamed, for_lanes(mask, |_| FAILED));
             }
             Ok(())
         })?;
@@ -79,8 +81,8 @@ fn without_a_folder_there_is_no_file() -> Result {
 #[cfg(feature = "files")]
 #[test]
 fn paths_are_bounded() -> Result {
-    let folder = tempfile::tempdir()?;
-    with(1, quiet().files(folder.path())?, |program| {
+    let directory = tempfile::tempdir()?;
+    run_program(1, quiet().files(directory.path())?, |program| {
         let path = |parts: usize| "./".repeat(parts) + "f";
         assert_ne!(program.open(&path(2047), "w"), 0);
         assert_eq!(program.open(&path(2048), "r"), 0);
@@ -107,14 +109,14 @@ fn sizes_cost_nothing() -> Result {
     run(64, services, limits, &server, |program| {
         for size in [1 << 40, u64::MAX, i64::MAX as u64] {
             let data = program.read(u64::MAX, |_| size, |_| 0);
-            assert_eq!(data, of(u64::MAX, |_| Vec::new()));
+            assert_eq!(data, for_lanes(u64::MAX, |_| Vec::new()));
         }
         let lines = program.fgets(u64::MAX, |_| 1 << 40, |_| STDIN);
         assert_eq!(lines[&0], b"some\n\0");
         assert_eq!(lines[&1], b"text\0");
         assert_eq!(lines[&2], b"");
         let data = program.read(u64::MAX, |_| 1 << 40, |_| STDIN);
-        assert_eq!(data, of(u64::MAX, |_| Vec::new()));
+        assert_eq!(data, for_lanes(u64::MAX, |_| Vec::new()));
         assert_eq!(program.one(opcode::FERROR, [STDIN, 0, 0]), 0);
         Ok(())
     })
@@ -135,7 +137,7 @@ fn reads_are_bounded() -> Result {
     run(32, services, limits, &server, |program| {
         for _ in 0..3 {
             let data = program.read(0b11, |_| 1 << 40, |_| STDIN);
-            assert_eq!(data, of(0b11, |_| vec![b'x'; 30_000]));
+            assert_eq!(data, for_lanes(0b11, |_| vec![b'x'; 30_000]));
             assert_eq!(program.one(opcode::FERROR, [STDIN, 0, 0]), 1);
             program.one(opcode::CLEARERR, [STDIN, 0, 0]);
             let lines = program.fgets(0b11, |_| 1 << 40, |_| STDIN);
@@ -154,7 +156,7 @@ fn reads_are_bounded() -> Result {
 
 #[test]
 fn messages_that_are_too_large_cost_the_port() -> Result {
-    with(32, quiet(), |program| {
+    run_program(32, quiet(), |program| {
         for opcode in [
             opcode::WRITE_TO_STDOUT,
             opcode::OPEN_FILE,
@@ -187,7 +189,7 @@ fn noise_costs_a_port_at_most() -> Result {
     };
     for lanes in [1, 32, 64] {
         for _ in 0..20 {
-            with(lanes, quiet(), |program| {
+            run_program(lanes, quiet(), |program| {
                 let mut calls = Vec::new();
                 for (_, opcode) in opcode::ALL {
                     let mut call = program.open_call(*opcode, noise());
@@ -202,7 +204,7 @@ fn noise_costs_a_port_at_most() -> Result {
                     // The client neither waits nor ends: its port stays taken.
                     calls.push(call);
                 }
-                let data = Of::from([(0, b"abc".to_vec())]);
+                let data = ByLane::from([(0, b"abc".to_vec())]);
                 let written = program.write(opcode::WRITE_TO_STDERR, 1, |_| 0, &data);
                 assert_eq!(written[&0], 3);
                 assert_eq!(program.one(opcode::NOOP, [7, 0, 0]), 7);

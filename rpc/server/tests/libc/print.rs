@@ -2,7 +2,9 @@
 
 use gpurpc::opcode;
 
-use crate::rig::{Of, Result, STDERR, STDOUT, Sink, masks, of, quiet, send_words, with};
+use crate::rig::{
+    ByLane, Result, STDERR, STDOUT, Sink, for_lanes, masks, quiet, run_program, send_words,
+};
 
 /// Where a lane's string would lie; no string for the others.
 const ADDRESS: u64 = 0x1000;
@@ -17,7 +19,7 @@ fn lanes_print_in_their_order() -> Result {
     for lanes in [1, 32, 64] {
         let (out, error) = (Sink::default(), Sink::default());
         let services = quiet().stdout(out.clone()).stderr(error.clone());
-        with(lanes, services, |program| {
+        run_program(lanes, services, |program| {
             for (opcode, packed) in [
                 (opcode::PRINTF_TO_STDOUT, false),
                 (opcode::PRINTF_TO_STDERR_PACKED, true),
@@ -34,7 +36,7 @@ fn lanes_print_in_their_order() -> Result {
                         send_words(&mut call, |lane| [stream(lane), 0, 0]);
                     }
                     call.send_n(|_| format);
-                    let arguments = of(mask, |lane| {
+                    let arguments = for_lanes(mask, |lane| {
                         let mut bytes = lane.to_ne_bytes().to_vec();
                         if !packed {
                             bytes.extend([0; 4]);
@@ -44,20 +46,22 @@ fn lanes_print_in_their_order() -> Result {
                         bytes.extend((f64::from(lane) / 4.0).to_ne_bytes());
                         bytes
                     });
-                    let sizes = call.recv(|packets| of(mask, |lane| packets.word(lane, 0)));
-                    let expected = of(mask, |lane| arguments[&lane].len() as u64);
+                    let sizes = call.recv(|packets| for_lanes(mask, |lane| packets.word(lane, 0)));
+                    let expected = for_lanes(mask, |lane| arguments[&lane].len() as u64);
                     assert_eq!(sizes, Some(expected));
                     call.send_n(|lane| arguments.get(&lane).map_or(&[][..], |bytes| bytes));
                     let results = loop {
                         let words = call
                             .recv(|packets| {
-                                of(mask, |lane| [packets.word(lane, 0), packets.word(lane, 1)])
+                                for_lanes(mask, |lane| {
+                                    [packets.word(lane, 0), packets.word(lane, 1)]
+                                })
                             })
                             .unwrap_or_default();
                         if words.values().all(|[_, address]| *address == 0) {
                             break words;
                         }
-                        let names = of(mask, |lane| match words[&lane][1] {
+                        let names = for_lanes(mask, |lane| match words[&lane][1] {
                             0 => Vec::new(),
                             _ => name(lane),
                         });
@@ -65,7 +69,7 @@ fn lanes_print_in_their_order() -> Result {
                     };
                     drop(call);
 
-                    let texts: Of<String> = of(mask, |lane| {
+                    let texts: ByLane<String> = for_lanes(mask, |lane| {
                         let name = match lane % 3 {
                             0 => "(null)".to_owned(),
                             _ => "x".repeat(lane as usize * 3),

@@ -9,7 +9,9 @@ use gpurpc::libc::LibcLimits;
 use gpurpc::opcode;
 use gpurpc::server::{Fault, IdlePolicy, Limits, Server};
 
-use crate::rig::{FAILED, Of, Program, Result, masks, of, quiet, run, send_words, with, word};
+use crate::rig::{
+    ByLane, FAILED, Program, Result, for_lanes, masks, quiet, run, run_program, send_words, word,
+};
 
 /// As LLVM's client ends: it waits for an answer before it says the status. Nothing has ended before.
 fn end<T: Debug>(
@@ -39,7 +41,7 @@ fn the_first_lane_says_the_status() -> Result {
         let services = quiet().on_exit(move |status| {
             let _ = exited.send(status);
         });
-        with(lanes, services, |program| {
+        run_program(lanes, services, |program| {
             for mask in masks(lanes) {
                 let status = |lane| lane as i32 + 40;
                 end(program, (opcode::EXIT, mask), &statuses, status);
@@ -78,13 +80,13 @@ fn an_abort_is_no_end_of_this_process() -> Result {
     let services = quiet().on_abort(move || {
         let _ = aborted.send(());
     });
-    with(32, services, |program| {
+    run_program(32, services, |program| {
         end(program, (opcode::ABORT, 0xff00), &aborts, |_| 0);
         aborts.recv()?;
         Ok(())
     })?;
     // Without functions for it, the calls are answered all the same.
-    with(32, quiet(), |program| {
+    run_program(32, quiet(), |program| {
         let (_sender, never) = channel::<()>();
         end(program, (opcode::ABORT, 1), &never, |_| 0);
         end(program, (opcode::EXIT, 1), &never, |_| 0);
@@ -96,7 +98,7 @@ fn an_abort_is_no_end_of_this_process() -> Result {
 #[test]
 fn an_exit_of_no_lane_is_dropped() -> Result {
     let services = quiet().on_exit(|status| panic!("exited with {status}"));
-    with(32, services, |program| {
+    run_program(32, services, |program| {
         let (_sender, never) = channel::<()>();
         end(program, (opcode::EXIT, 0), &never, |_| 0);
         let dropped = program.fault();
@@ -116,7 +118,7 @@ fn allocations_are_counted() -> Result {
             allocations: 40,
             ..LibcLimits::default()
         });
-    with(32, services, |program| {
+    run_program(32, services, |program| {
         let all = u64::from(u32::MAX);
         let allocate = |mask| {
             let addresses = program.ask(opcode::MALLOC, mask, |_| [8, 0, 0]);
@@ -152,12 +154,12 @@ fn memory_is_freed_once() -> Result {
                     .push(address)
             },
         );
-        with(lanes, services, |program| {
+        run_program(lanes, services, |program| {
             let mut at = 0x1000;
             for mask in masks(lanes) {
-                let sizes = of(mask, |lane| u64::from(lane % 3) * 16);
+                let sizes = for_lanes(mask, |lane| u64::from(lane % 3) * 16);
                 let addresses = program.ask(opcode::MALLOC, mask, |lane| [sizes[&lane], 0, 0]);
-                let mut expected = Of::new();
+                let mut expected = ByLane::new();
                 for (lane, size) in &sizes {
                     expected.insert(*lane, if *size > 0 { at } else { 0 });
                     at += size;
@@ -181,10 +183,10 @@ fn memory_is_freed_once() -> Result {
             Ok(())
         })?;
     }
-    with(32, quiet(), |program| {
+    run_program(32, quiet(), |program| {
         assert_eq!(
             program.ask(opcode::MALLOC, 0xf, |_| [64, 0, 0]),
-            of(0xf, |_| 0)
+            for_lanes(0xf, |_| 0)
         );
         let mut call = program.open_call(opcode::FREE, 0xf);
         send_words(&mut call, |_| [64, 0, 0]);
@@ -196,23 +198,23 @@ fn memory_is_freed_once() -> Result {
 fn commands_are_run_by_the_host_only() -> Result {
     for lanes in [1, 32, 64] {
         let services = quiet().system(|command| command.to_bytes().len() as i32 - 10);
-        with(lanes, services, |program| {
+        run_program(lanes, services, |program| {
             for mask in masks(lanes) {
                 let command = |lane| "c".repeat(lane as usize * 3);
                 let statuses = program.messages(opcode::SYSTEM, mask, &[&command]);
                 let status = |lane| (i64::from(lane) * 3 - 10) as u64;
-                assert_eq!(statuses, of(mask, status));
+                assert_eq!(statuses, for_lanes(mask, status));
                 // Without a NUL it is no command.
                 let mut call = program.open_call(opcode::SYSTEM, mask);
                 call.send_n(|_| b"true");
-                assert_eq!(word(&mut call), of(mask, |_| FAILED));
+                assert_eq!(word(&mut call), for_lanes(mask, |_| FAILED));
             }
             Ok(())
         })?;
-        with(lanes, quiet(), |program| {
+        run_program(lanes, quiet(), |program| {
             for mask in masks(lanes) {
                 let statuses = program.messages(opcode::SYSTEM, mask, &[&|_| "true".to_owned()]);
-                assert_eq!(statuses, of(mask, |_| FAILED));
+                assert_eq!(statuses, for_lanes(mask, |_| FAILED));
             }
             Ok(())
         })?;
@@ -220,7 +222,7 @@ fn commands_are_run_by_the_host_only() -> Result {
     Ok(())
 }
 
-fn host_call(program: &Program, mask: u64) -> Of<u64> {
+fn host_call(program: &Program, mask: u64) -> ByLane<u64> {
     let arguments: Vec<Vec<u8>> = (0..64).map(|lane| vec![lane; lane as usize * 2]).collect();
     let mut call = program.open_call(opcode::HOST_CALL, mask);
     call.send_n(|lane| &arguments[lane as usize]);
@@ -239,15 +241,15 @@ fn functions_of_the_host_are_called_by_the_host_only() -> Result {
             );
             function | arguments.len() as u64
         });
-        with(lanes, services, |program| {
+        run_program(lanes, services, |program| {
             for mask in masks(lanes) {
                 let result = |lane| (u64::from(lane) << 40) + u64::from(lane) * 2;
-                assert_eq!(host_call(program, mask), of(mask, result));
+                assert_eq!(host_call(program, mask), for_lanes(mask, result));
             }
             Ok(())
         })?;
     }
-    with(32, quiet(), |program| {
+    run_program(32, quiet(), |program| {
         let mut call = program.open_call(opcode::HOST_CALL, 1);
         send_words(&mut call, |_| [0; 3]);
         let dropped = program.fault();
@@ -277,7 +279,7 @@ fn functions_of_the_host_keep_nobody_waiting() -> Result {
         }
         function
     });
-    with(1, services, |program| {
+    run_program(1, services, |program| {
         let call = |function| {
             let mut call = program.open_call(opcode::HOST_CALL, 1);
             call.send_n(|_| b"");

@@ -14,7 +14,7 @@ use gpurpc::{Lanes, Layout, PACKET_WORDS, opcode};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 /// Something of each lane that takes part.
-pub type Of<T> = BTreeMap<u32, T>;
+pub type ByLane<T> = BTreeMap<u32, T>;
 
 pub const FAILED: u64 = u64::MAX;
 pub const STDIN: u64 = 1;
@@ -112,7 +112,7 @@ impl Drop for Stop<'_> {
 }
 
 /// Runs a program that ends by itself.
-pub fn with<T>(
+pub fn run_program<T>(
     lanes: u32,
     services: Services,
     program: impl FnOnce(&Program) -> Result<T>,
@@ -137,7 +137,7 @@ impl Program {
     }
 
     /// Words for an answer of one word.
-    pub fn ask(&self, opcode: u32, mask: u64, words: impl Fn(u32) -> [u64; 3]) -> Of<u64> {
+    pub fn ask(&self, opcode: u32, mask: u64, words: impl Fn(u32) -> [u64; 3]) -> ByLane<u64> {
         let mut call = self.client.open(opcode, mask);
         send_words(&mut call, words);
         word(&mut call)
@@ -148,8 +148,8 @@ impl Program {
         opcode: u32,
         mask: u64,
         to: impl Fn(u32) -> u64,
-        data: &Of<Vec<u8>>,
-    ) -> Of<u64> {
+        data: &ByLane<Vec<u8>>,
+    ) -> ByLane<u64> {
         let mut call = self.client.open(opcode, mask);
         if opcode == opcode::WRITE_TO_STREAM {
             send_words(&mut call, |lane| [to(lane), 0, 0]);
@@ -163,7 +163,7 @@ impl Program {
         mask: u64,
         size: impl Fn(u32) -> u64,
         from: impl Fn(u32) -> u64,
-    ) -> Of<Vec<u8>> {
+    ) -> ByLane<Vec<u8>> {
         let mut call = self.client.open(opcode::READ_FROM_STREAM, mask);
         send_words(&mut call, |lane| [size(lane), from(lane), 0]);
         read_answer(&mut call)
@@ -174,7 +174,7 @@ impl Program {
         mask: u64,
         size: impl Fn(u32) -> u64,
         from: impl Fn(u32) -> u64,
-    ) -> Of<Vec<u8>> {
+    ) -> ByLane<Vec<u8>> {
         let mut call = self.client.open(opcode::READ_FGETS, mask);
         send_words(&mut call, |lane| [size(lane), from(lane), 0]);
         messages(&mut call)
@@ -185,7 +185,7 @@ impl Program {
         mask: u64,
         path: impl Fn(u32) -> String,
         mode: impl Fn(u32) -> &'static str,
-    ) -> Of<u64> {
+    ) -> ByLane<u64> {
         let paths = texts(path);
         let mut call = self.client.open(opcode::OPEN_FILE, mask);
         call.send_n(|lane| &paths[lane as usize]);
@@ -213,7 +213,7 @@ impl Program {
     }
 
     pub fn write_one(&self, to: u64, data: &[u8]) -> u64 {
-        let data = Of::from([(0, data.to_owned())]);
+        let data = ByLane::from([(0, data.to_owned())]);
         self.write(opcode::WRITE_TO_STREAM, 1, |_| to, &data)[&0]
     }
 
@@ -230,7 +230,7 @@ impl Program {
     }
 
     /// Messages for an answer of one word: `remove`, `rename`, `system`.
-    pub fn messages(&self, opcode: u32, mask: u64, sent: &[&dyn Fn(u32) -> String]) -> Of<u64> {
+    pub fn messages(&self, opcode: u32, mask: u64, sent: &[&dyn Fn(u32) -> String]) -> ByLane<u64> {
         let mut call = self.client.open(opcode, mask);
         for message in sent {
             let message = texts(message);
@@ -240,7 +240,7 @@ impl Program {
     }
 }
 
-/// Of each of 64 lanes, with its NUL.
+/// ByLane each of 64 lanes, with its NUL.
 fn texts(text: impl Fn(u32) -> String) -> Vec<Vec<u8>> {
     let text = |lane| [text(lane).as_bytes(), b"\0"].concat();
     (0..64).map(text).collect()
@@ -256,7 +256,7 @@ pub fn send_words(call: &mut Call<'_, Region, HostLocks>, words: impl Fn(u32) ->
     });
 }
 
-pub fn word(call: &mut Call<'_, Region, HostLocks>) -> Of<u64> {
+pub fn word(call: &mut Call<'_, Region, HostLocks>) -> ByLane<u64> {
     let read = call.recv(|packets| {
         let word = |lane| (lane, packets.word(lane, 0));
         packets.lanes().map(word).collect()
@@ -264,8 +264,8 @@ pub fn word(call: &mut Call<'_, Region, HostLocks>) -> Of<u64> {
     read.expect("the call is open")
 }
 
-pub fn messages(call: &mut Call<'_, Region, HostLocks>) -> Of<Vec<u8>> {
-    let mut got: Of<Vec<u8>> = call.lanes().map(|lane| (lane, Vec::new())).collect();
+pub fn messages(call: &mut Call<'_, Region, HostLocks>) -> ByLane<Vec<u8>> {
+    let mut got: ByLane<Vec<u8>> = call.lanes().map(|lane| (lane, Vec::new())).collect();
     call.recv_n(|lane, _, bytes| {
         got.entry(lane).or_default().extend(bytes);
     });
@@ -273,7 +273,7 @@ pub fn messages(call: &mut Call<'_, Region, HostLocks>) -> Of<Vec<u8>> {
 }
 
 /// Data, then its size.
-pub fn read_answer(call: &mut Call<'_, Region, HostLocks>) -> Of<Vec<u8>> {
+pub fn read_answer(call: &mut Call<'_, Region, HostLocks>) -> ByLane<Vec<u8>> {
     let data = messages(call);
     let sizes = word(call);
     for (lane, size) in sizes {
@@ -283,7 +283,7 @@ pub fn read_answer(call: &mut Call<'_, Region, HostLocks>) -> Of<Vec<u8>> {
 }
 
 /// The same for each lane of a mask.
-pub fn of<T>(mask: u64, value: impl Fn(u32) -> T) -> Of<T> {
+pub fn for_lanes<T>(mask: u64, value: impl Fn(u32) -> T) -> ByLane<T> {
     Lanes::from_mask(mask)
         .map(|lane| (lane, value(lane)))
         .collect()

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use gpurpc::opcode;
 
 use crate::rig::{
-    FAILED, Of, Result, STDERR, STDIN, STDOUT, Sink, masks, of, quiet, read_answer, send_words,
-    with,
+    ByLane, FAILED, Result, STDERR, STDIN, STDOUT, Sink, for_lanes, masks, quiet, read_answer,
+    run_program, send_words,
 };
 
 /// Gives what it is sent, and says when it is asked.
@@ -43,10 +43,10 @@ fn all_lanes_write_in_their_order() -> Result {
     for lanes in [1, 32, 64] {
         let (out, error) = (Sink::default(), Sink::default());
         let services = quiet().stdout(out.clone()).stderr(error.clone());
-        with(lanes, services, |program| {
+        run_program(lanes, services, |program| {
             for mask in masks(lanes) {
-                let data = of(mask, text);
-                let sizes: Of<u64> = of(mask, |lane| text(lane).len() as u64);
+                let data = for_lanes(mask, text);
+                let sizes: ByLane<u64> = for_lanes(mask, |lane| text(lane).len() as u64);
                 let joined = |end: &str| -> String {
                     let text = |data: &Vec<u8>| String::from_utf8_lossy(data).into_owned() + end;
                     data.values().map(text).collect()
@@ -85,7 +85,7 @@ fn all_lanes_write_in_their_order() -> Result {
 fn an_input_that_gives_nothing_keeps_nobody_waiting() -> Result {
     let (input, is_asked, give) = pipe();
     let out = Sink::default();
-    with(32, quiet().stdin(input).stdout(out.clone()), |program| {
+    run_program(32, quiet().stdin(input).stdout(out.clone()), |program| {
         let mut first = program.open_call(opcode::READ_FROM_STREAM, 0b11);
         send_words(&mut first, |lane| [[4, 2][lane as usize], STDIN, 0]);
         is_asked.recv()?;
@@ -94,18 +94,21 @@ fn an_input_that_gives_nothing_keeps_nobody_waiting() -> Result {
         send_words(&mut second, |_| [100, STDIN, 0]);
 
         for _ in 0..10 {
-            let data = of(u32::MAX.into(), |lane| vec![b'0' + (lane % 10) as u8]);
+            let data = for_lanes(u32::MAX.into(), |lane| vec![b'0' + (lane % 10) as u8]);
             let counts = program.write(opcode::WRITE_TO_STDOUT, u32::MAX.into(), |_| 0, &data);
-            assert_eq!(counts, of(u32::MAX.into(), |_| 1));
+            assert_eq!(counts, for_lanes(u32::MAX.into(), |_| 1));
         }
         assert_eq!(out.take().len(), 320);
 
         give.send("abc")?;
         give.send("defgh\nij")?;
         let data = read_answer(&mut first);
-        assert_eq!(data, Of::from([(0, b"abcd".to_vec()), (1, b"ef".to_vec())]));
+        assert_eq!(
+            data,
+            ByLane::from([(0, b"abcd".to_vec()), (1, b"ef".to_vec())])
+        );
         let line = crate::rig::messages(&mut second);
-        assert_eq!(line, Of::from([(0, b"gh\n\0".to_vec())]));
+        assert_eq!(line, ByLane::from([(0, b"gh\n\0".to_vec())]));
 
         drop(give);
         assert_eq!(program.fgets_one(100, STDIN), b"ij\0");
@@ -120,7 +123,7 @@ fn an_input_that_gives_nothing_keeps_nobody_waiting() -> Result {
 #[test]
 fn stop_waits_for_nothing() -> Result {
     let (input, is_asked, give) = pipe();
-    with(1, quiet().stdin(input), |program| {
+    run_program(1, quiet().stdin(input), |program| {
         let mut call = program.open_call(opcode::READ_FROM_STREAM, 1);
         send_words(&mut call, |_| [1, STDIN, 0]);
         is_asked.recv()?;
@@ -133,7 +136,7 @@ fn stop_waits_for_nothing() -> Result {
 #[test]
 fn lines_end_where_c_says() -> Result {
     let input = b"one\ntwo\0zero\n\nlast".as_slice();
-    with(1, quiet().stdin(input), |program| {
+    run_program(1, quiet().stdin(input), |program| {
         let line = |size| program.fgets_one(size, STDIN);
         assert_eq!(line(0), b"");
         assert_eq!(line(u64::MAX), b"", "a negative size");
@@ -153,7 +156,7 @@ fn lines_end_where_c_says() -> Result {
 
 #[test]
 fn bytes_can_be_given_back() -> Result {
-    with(32, quiet().stdin(b"xyz".as_slice()), |program| {
+    run_program(32, quiet().stdin(b"xyz".as_slice()), |program| {
         let unget = |character: u64| program.one(opcode::UNGETC, [character, STDIN, 0]);
         assert_eq!(program.read_one(10, STDIN), b"xyz");
         assert_eq!(program.one(opcode::FEOF, [STDIN, 0, 0]), 1);
@@ -163,7 +166,7 @@ fn bytes_can_be_given_back() -> Result {
         assert_eq!(unget(u64::MAX), FAILED, "EOF is no byte");
         assert_eq!(program.fgets_one(10, STDIN), b"\xffz\0");
 
-        // Of all lanes at once: as many as there is room for, the last one is read first.
+        // ByLane all lanes at once: as many as there is room for, the last one is read first.
         let given = program.ask(opcode::UNGETC, u32::MAX.into(), |lane| {
             [lane.into(), STDIN, 0]
         });
@@ -182,7 +185,7 @@ fn bytes_can_be_given_back() -> Result {
 #[test]
 fn the_end_stays() -> Result {
     let (input, _is_asked, give) = pipe();
-    with(1, quiet().stdin(input), |program| {
+    run_program(1, quiet().stdin(input), |program| {
         give.send("a")?;
         give.send("")?;
         give.send("b")?;
@@ -198,7 +201,7 @@ fn the_end_stays() -> Result {
 
 #[test]
 fn standard_streams_have_no_position_and_one_direction() -> Result {
-    with(1, quiet().stdin(b"abc".as_slice()), |program| {
+    run_program(1, quiet().stdin(b"abc".as_slice()), |program| {
         for stream in [STDIN, STDOUT, STDERR] {
             assert_eq!(program.one(opcode::FTELL, [stream, 0, 0]), FAILED);
             assert_eq!(program.one(opcode::FSEEK, [stream, 0, 0]), FAILED);
@@ -240,11 +243,11 @@ impl Write for Picky {
 #[test]
 fn an_output_that_fails_says_how_much_it_took() -> Result {
     let out = Sink::default();
-    with(32, quiet().stdout(Picky(out.clone())), |program| {
+    run_program(32, quiet().stdout(Picky(out.clone())), |program| {
         let text = |lane| [&b"abc"[..], b"defxg", b"xh", b"i"][lane as usize].to_vec();
-        let data = of(0b1111, text);
+        let data = for_lanes(0b1111, text);
         let counts = program.write(opcode::WRITE_TO_STDOUT_NEWLINE, 0b1111, |_| 0, &data);
-        assert_eq!(counts, Of::from([(0, 4), (1, 3), (2, 0), (3, 2)]));
+        assert_eq!(counts, ByLane::from([(0, 4), (1, 3), (2, 0), (3, 2)]));
         assert_eq!(out.take(), "abc\ndefi\n");
         assert_eq!(program.one(opcode::FERROR, [STDOUT, 0, 0]), 1);
         Ok(())

@@ -65,7 +65,7 @@ pub fn services(
     };
     #[cfg(feature = "files")]
     let services = match root {
-        Some(root) => services.files(root).expect("the folder is there"),
+        Some(root) => services.files(root).expect("the directory is there"),
         None => services,
     };
     #[cfg(not(feature = "files"))]
