@@ -1,4 +1,4 @@
-//! Turns a panic of a handler into a fault of its call.
+//! Converts a panic of a handler to a fault of its call.
 
 use super::fault::Fault;
 

@@ -1,4 +1,4 @@
-//! What must hold whatever a client does: the body of the tests here and in `src/memory/changing.rs`, and of
+//! What must hold whatever a client does: the body of the tests here and in `src/memory/racing.rs`, and of
 //! the fuzz target `rpc`.
 
 mod rig;
