@@ -1,7 +1,7 @@
-/* gpurpc_client.h - asks the host from a GPU: the device's end of the RPC of LLVM's libc.
+/* gpurpc_client.h - calls the host from a GPU: the device side of the RPC of LLVM's libc.
  *
  * For C11, C++17, CUDA and HIP: clang for nvptx and amdgcn, nvcc, hipcc. Compiled for a host, it is a client
- * of one lane: for tests, and for programs that run on either. All of it is in this header.
+ * with one lane, for tests and for programs that run on both. This header is self-contained.
  *
  *     gpurpc_call_t call = gpurpc_client_open(client, OPCODE);
  *     gpurpc_buffer_t *packet = gpurpc_call_fill(&call);
@@ -10,10 +10,12 @@
  *     answer = gpurpc_call_recv(&call)->data[0];
  *     gpurpc_call_close(&call);
  *
- * All lanes of a warp that are active when a call is opened take part in it to its end, each with a packet of
- * its own: they call these functions together, and send and receive in the order that the host expects. A
- * call begins with packets to the host. On devices before sm_70, lanes of a warp open one call at a time.
- * Plain C and C++ for devices is compiled with -fconvergent-functions, and for nvptx with +ptx63 or later. */
+ * All lanes of a warp that are active when a call is opened participate until its end, each with its own packet: they
+ * call these functions together, and send and receive in the order that the host expects. The first packets of a
+ * call go to the host. On devices before sm_70, lanes of a warp open one call at a time.
+ * Plain C and C++ for devices is compiled with -fconvergent-functions, and for nvptx with +ptx63 or later.
+ *
+ * Names with gpurpc_detail_ are not part of the interface. */
 #ifndef GPURPC_CLIENT_H
 #define GPURPC_CLIENT_H
 
@@ -27,21 +29,21 @@
 typedef struct gpurpc_buffer { uint64_t data[8]; } gpurpc_buffer_t;
 #endif
 
-/* Who takes part in a call, and what it asks for. */
+/* Participating lanes and opcode of a call. */
 typedef struct gpurpc_header {
     uint64_t mask;
     uint32_t opcode;
     uint32_t padding;
 } gpurpc_header_t;
 
-/* A client, as the host fills it in: gpurpc_client_init. */
+/* A client, initialised on the host by gpurpc_client_init. */
 typedef struct gpurpc_client {
     uint32_t port_count;
     const uint32_t *inbox;
     uint32_t *outbox;
     gpurpc_header_t *header;
     gpurpc_buffer_t *packet;
-    /* A bit for each port that is taken. */
+    /* Lock bit of each port. */
     uint32_t lock[128];
 } gpurpc_client_t;
 
@@ -55,7 +57,7 @@ GPURPC_ASSERT(sizeof(gpurpc_header_t) == 16);
 GPURPC_ASSERT(sizeof(void *) != 8 || sizeof(gpurpc_client_t) == 552);
 #undef GPURPC_ASSERT
 
-/* A call. The members are for the functions here. */
+/* An open call. The members are private. */
 typedef struct gpurpc_call {
     gpurpc_client_t *client;
     gpurpc_buffer_t *packet;
@@ -65,7 +67,7 @@ typedef struct gpurpc_call {
     int received;
 } gpurpc_call_t;
 
-/* What machines have in common. The mask of lanes is of 64 bits on all of them. */
+/* Operations that differ between targets. Lane masks have 64 bits on all of them. */
 
 #if defined(__CUDACC__) || defined(__CUDA__) || defined(__HIPCC__) || defined(__HIP__)
 #define GPURPC_DETAIL_FN static __device__ inline
@@ -74,7 +76,7 @@ typedef struct gpurpc_call {
 #endif
 
 #if defined(__NVCC__) && defined(__CUDACC__)
-/* nvcc. An access to volatile memory is a relaxed one of the whole system (PTX ISA, volatile operations). */
+/* nvcc. A volatile access is a relaxed access with system scope (PTX ISA, volatile operations). */
 #define GPURPC_DETAIL_LANES 32
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
     uint32_t lane;
@@ -110,9 +112,8 @@ GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 }
 
 #else
-/* gcc's atomic accesses, which clang has too, are those of the whole system on devices. With fences, as
- * LLVM's libc has them: clang 19 has neither acquiring loads nor fences of
- * C11 for nvptx. */
+/* gcc's atomic builtins, which clang also has, have system scope on devices. Relaxed accesses and fences are used, as in
+ * LLVM's libc: clang 19 supports neither acquire loads nor fences of C11 for nvptx. */
 #if defined(__NVPTX__)
 #define GPURPC_DETAIL_LANES 32
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return (uint32_t)__nvvm_read_ptx_sreg_laneid(); }
@@ -134,7 +135,7 @@ GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
 }
 GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return __builtin_amdgcn_read_exec(); }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
-    /* Of all lanes that are active, which run in lockstep. 33 compares for "not equal". */
+    /* Covers all active lanes, which run in lockstep. 33 is the predicate "not equal". */
     return mask & __builtin_amdgcn_uicmp((uint32_t)(what != 0), 0u, 33);
 }
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) {
@@ -144,17 +145,17 @@ GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) {
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) { __builtin_amdgcn_s_sleep(2); }
 #elif defined(__SPIRV__)
 #if !__has_builtin(__builtin_spirv_subgroup_ballot)
-#error "gpurpc_client.h: for SPIR-V it takes clang 22 or newer"
+#error "gpurpc_client.h: SPIR-V requires clang 22 or newer"
 #endif
 #define GPURPC_DETAIL_LANES (uint32_t)__builtin_spirv_subgroup_size()
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return (uint32_t)__builtin_spirv_subgroup_local_invocation_id(); }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
-    /* Of 128 lanes, in four words. No device has more than 64. */
+    /* Four words for 128 lanes. No device has more than 64. */
     uint32_t __attribute__((ext_vector_type(4))) lanes = __builtin_spirv_subgroup_ballot(what != 0);
     return mask & ((uint64_t)lanes[1] << 32 | lanes[0]);
 }
 GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return gpurpc_detail_ballot(~UINT64_C(0), 1); }
-/* Nothing waits for the lanes of a subgroup alone, in clang: they are taken to run in lockstep, as LLVM's libc does. */
+/* clang has no barrier for a single subgroup: lanes are assumed to run in lockstep, as in LLVM's libc. */
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {}
 #else
@@ -164,7 +165,7 @@ GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return 1; }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) { return what ? mask : 0; }
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
-/* What a thread does between two looks, such as letting the one that serves run. */
+/* Called between two polls, for example to yield to the serving thread. */
 #ifdef GPURPC_PAUSE
     GPURPC_PAUSE();
 #endif
@@ -195,21 +196,21 @@ GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
 }
 #endif
 
-/* The calls. */
+/* Calls. */
 
 /* Whether this lane is the first one of a mask. */
 GPURPC_DETAIL_FN int gpurpc_detail_is_first(uint64_t mask) {
     return (mask & ((UINT64_C(1) << gpurpc_lane_id()) - 1)) == 0;
 }
 
-/* Waits until the packets are the client's. */
+/* Waits until the client owns the packets. */
 GPURPC_DETAIL_FN void gpurpc_detail_wait(const gpurpc_call_t *call) {
     while (gpurpc_detail_load(&call->client->inbox[call->port]) != call->outbox)
         gpurpc_detail_pause();
     gpurpc_detail_sync(call->mask);
 }
 
-/* Gives a port back. */
+/* Unlocks a port. */
 GPURPC_DETAIL_FN void gpurpc_detail_unlock(gpurpc_client_t *client, uint32_t port, uint64_t mask) {
     gpurpc_detail_fence();
     gpurpc_detail_sync(mask);
@@ -218,7 +219,7 @@ GPURPC_DETAIL_FN void gpurpc_detail_unlock(gpurpc_client_t *client, uint32_t por
     gpurpc_detail_sync(mask);
 }
 
-/* Waits for a port, and begins a call. */
+/* Waits for a free port and begins a call. */
 GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
     gpurpc_call_t call;
     uint32_t port = 0;
@@ -226,7 +227,7 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
     call.mask = gpurpc_lane_mask();
     call.received = 0;
     for (;;) {
-        /* One lane takes it, for all of them. */
+        /* One lane locks the port for all of them. */
         int taken = 1;
         if (gpurpc_detail_is_first(call.mask)) {
             uint32_t bit = UINT32_C(1) << (port % 32);
@@ -235,7 +236,7 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
         if (gpurpc_detail_ballot(call.mask, !taken) != 0) {
             gpurpc_detail_fence();
             call.outbox = gpurpc_detail_load(&client->outbox[port]);
-            /* A call before may have ended without its answer, which may come now: lanes agree on it. */
+            /* An earlier call may have ended without waiting for its answer, which may arrive now: lanes must agree. */
             if (gpurpc_detail_ballot(call.mask, gpurpc_detail_load(&client->inbox[port]) == call.outbox) == call.mask)
                 break;
             gpurpc_detail_unlock(client, port, call.mask);
@@ -254,7 +255,7 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
     return call;
 }
 
-/* Gives the packets to the host, as they were filled. */
+/* Passes the filled packets to the host. */
 GPURPC_DETAIL_FN void gpurpc_call_send(gpurpc_call_t *call) {
     call->outbox = !call->outbox;
     call->received = 0;
@@ -265,16 +266,16 @@ GPURPC_DETAIL_FN void gpurpc_call_send(gpurpc_call_t *call) {
     gpurpc_detail_sync(call->mask);
 }
 
-/* Waits until the packets can be filled: the one of this lane, which holds what was in it last. Then
- * gpurpc_call_send. */
+/* Waits until the packets can be filled, and returns the one of this lane with its last contents.
+ * gpurpc_call_send follows. */
 GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_fill(gpurpc_call_t *call) {
     gpurpc_detail_wait(call);
     return call->packet;
 }
 
-/* Waits for packets of the host: the one of this lane, until the next function of the call. */
+/* Waits for packets of the host and returns the one of this lane, valid until the next function of the call. */
 GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_recv(gpurpc_call_t *call) {
-    /* What was received before is given back for it. */
+    /* Returns the previously received packets first. */
     if (call->received)
         gpurpc_call_send(call);
     gpurpc_detail_wait(call);
@@ -282,12 +283,12 @@ GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_recv(gpurpc_call_t *call) {
     return call->packet;
 }
 
-/* Ends the call. If the host has not received what was sent, it does later. */
+/* Ends the call. Packets that the host has not received yet are received later. */
 GPURPC_DETAIL_FN void gpurpc_call_close(gpurpc_call_t *call) {
     gpurpc_detail_unlock(call->client, call->port, call->mask);
 }
 
-/* Sends a message of each lane, which may differ in size: the host's gpurpc_recv_n. */
+/* Sends a message of each lane, whose sizes may differ. Counterpart of gpurpc_recv_n. */
 GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *message, uint64_t size) {
     const unsigned char *from = (const unsigned char *)message;
     uint64_t at = 0, skip = 8;
@@ -301,8 +302,8 @@ GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *messag
     } while (gpurpc_detail_ballot(call->mask, at < size) != 0);
 }
 
-/* Receives a message for each lane, and writes as much of it as there is room for: the host's
- * gpurpc_send_n. Gives its size, which may be more. */
+/* Receives a message for each lane, stores up to `room` bytes of it, and returns its size, which may be larger.
+ * Counterpart of gpurpc_send_n. */
 GPURPC_DETAIL_FN uint64_t gpurpc_call_recv_n(gpurpc_call_t *call, void *message, uint64_t room) {
     unsigned char *to = (unsigned char *)message;
     uint64_t size = gpurpc_call_recv(call)->data[0], at = 0, skip = 8;

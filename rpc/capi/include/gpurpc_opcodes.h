@@ -1,7 +1,7 @@
-/* gpurpc_opcodes.h - the numbers of services, for both ends: programs on devices, and the host.
+/* gpurpc_opcodes.h - numbers of services, for device code and the host.
  *
- * C11, C++17, CUDA, HIP; includes nothing. The upper byte of an opcode says who gives out the others:
- * 'c' LLVM's libc (libc/shared/rpc_opcodes.h), 'g' this library. A program takes another one for its own. */
+ * C11, C++17, CUDA, HIP; includes nothing. The upper byte of an opcode names the owner of the range: 'c' LLVM's
+ * libc (libc/shared/rpc_opcodes.h), 'g' this library. Programs use any other letter. */
 #ifndef GPURPC_OPCODES_H
 #define GPURPC_OPCODES_H
 
