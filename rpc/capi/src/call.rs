@@ -79,9 +79,10 @@ impl Call {
 
     /// Returns a fault if a callback has called `gpurpc_port_fail`.
     fn check_failed(&self) -> Result<(), Fault> {
-        match self.state().failed {
-            true => Err(Fault::Other("a callback called gpurpc_port_fail")),
-            false => Ok(()),
+        if self.state().failed {
+            Err(Fault::Other("a callback called gpurpc_port_fail"))
+        } else {
+            Ok(())
         }
     }
 

@@ -51,10 +51,11 @@ pub unsafe extern "C" fn gpurpc_server_create(
 ) -> c_int {
     catch_status(|| {
         let output = output(server)?;
-        let idle = match options.is_null() {
-            true => gpurpc::server::IdlePolicy::default(),
+        let idle = if options.is_null() {
+            gpurpc::server::IdlePolicy::default()
+        } else {
             // SAFETY: guaranteed by the caller.
-            false => unsafe { options::read(options) }?.idle(),
+            unsafe { options::read(options) }?.idle()
         };
         let server = Box::into_raw(Box::new(Server::new(idle)));
         // SAFETY: guaranteed by the caller.

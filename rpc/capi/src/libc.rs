@@ -117,10 +117,11 @@ impl Libc {
             (None, None) => None,
             _ => return Err(Status::INVALID_ARGUMENT),
         };
-        let root = match options.root.is_null() {
-            true => None,
-            // SAFETY: as the caller promises.
-            false => Some(resolve_root(unsafe { CStr::from_ptr(options.root) })?),
+        let root = if options.root.is_null() {
+            None
+        } else {
+            // SAFETY: guaranteed by the caller.
+            Some(resolve_root(unsafe { CStr::from_ptr(options.root) })?)
         };
         let default = LibcLimits::default();
         let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
@@ -215,9 +216,10 @@ fn resolve_root(path: &CStr) -> Result<PathBuf, Status> {
     #[cfg(not(unix))]
     let path = path.to_str().map_err(|_| Status::INVALID_ROOT)?;
     let path = std::fs::canonicalize(path).map_err(|_| Status::INVALID_ROOT)?;
-    match path.is_dir() {
-        true => Ok(path),
-        false => Err(Status::INVALID_ROOT),
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(Status::INVALID_ROOT)
     }
 }
 

@@ -174,7 +174,7 @@ mod tests {
         );
     }
 
-    /// What clang says of kernels, in each version of code objects.
+    /// Descriptors that clang writes, in each version of code objects.
     #[test]
     #[ignore = "needs clang 19: ./tests/run"]
     fn descriptors_of_clang_tell_what_kernels_take() -> std::io::Result<()> {

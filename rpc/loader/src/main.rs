@@ -33,9 +33,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Both help and usage errors; a closed output is not an error.
             let _ = error.print();
-            return match error.use_stderr() {
-                true => ExitCode::from(Code::Failed as u8),
-                false => ExitCode::SUCCESS,
+            return if error.use_stderr() {
+                ExitCode::from(Code::Failed as u8)
+            } else {
+                ExitCode::SUCCESS
             };
         }
     };

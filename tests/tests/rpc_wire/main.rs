@@ -1,9 +1,9 @@
 //! Our server with LLVM's own client, and our client with LLVM's server: here in one process, with one lane;
-//! in `served` and `asks` all services, as programs of LLVM's libc have them, with warps of 1, 32 and 64 lanes.
+//! in `our_server` and `our_client` all services, as programs of LLVM's libc have them, with warps of 1, 32 and 64 lanes.
 
-mod asks;
+mod our_client;
+mod our_server;
 mod programs;
-mod served;
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;

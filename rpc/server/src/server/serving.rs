@@ -210,7 +210,7 @@ mod tests {
     use crate::memory::{Memory, Region, Side};
     use crate::server::{Handlers, Limits, Opcodes};
 
-    /// Without a thread that serves: whoever asks whether all is answered answers it.
+    /// Without a serving thread, `poll_idle` itself answers the calls.
     #[test]
     fn what_is_asked_is_settled_or_open() -> Result<(), Error> {
         let mut handlers = Handlers::new();
@@ -259,7 +259,7 @@ mod tests {
         Ok(())
     }
 
-    /// Of two calls, the second one gives back the port of the first one.
+    /// The second of two calls returns the port of the first one.
     #[test]
     fn a_handler_gives_back_its_own_port() -> Result<(), Error> {
         let mut handlers = Handlers::new();

@@ -103,7 +103,7 @@ fn general(value: f64, field: &Field) -> Parts {
         zeros = 0;
         digits.truncate(digits.trim_end_matches('0').len().max(1));
     }
-    // How many of the digits are before the point.
+    // Number of digits before the point.
     let whole = match usize::try_from(exponent) {
         Ok(exponent) if exponent < wanted => exponent + 1,
         Err(_) if exponent >= -4 => 0,

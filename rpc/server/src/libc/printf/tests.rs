@@ -101,7 +101,7 @@ fn sizes_of_arguments() {
         ("%*d%.*d%*.*d", 28, 28),
         ("%*.*f", 16, 16),
         ("%*f", 16, 12),
-        // What is not known has no value, but its stars.
+        // An unknown conversion consumes its stars, but no value.
         ("%y%*y%d", 8, 8),
         ("%**d", 4, 4),
         ("%5*d", 0, 0),
