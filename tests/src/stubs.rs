@@ -1,7 +1,6 @@
 //! From `GpuStub.toml` to a stub library, by the ways of a build without cargo: core plans and
 //! renders, gpustub-build's tool chain compiles.
 
-use std::borrow::Cow;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -110,7 +109,7 @@ pub fn with_gates(plan: &mut Plan, text: &str) -> Result<()> {
         return Err(format!("{wrong:?}").into());
     }
     let library = &mut plan.libraries[0];
-    library.version = Some(("trap_version".to_owned(), VersionForm::Cuda));
+    library.library.to_mut().version = Some(("trap_version".to_owned(), VersionForm::Cuda));
     let functions = library.functions.to_mut().iter_mut();
     for function in functions.filter(|function| gates.has(&function.name)) {
         let mut spec = library.specs[usize::from(function.spec)].clone();
@@ -118,7 +117,7 @@ pub fn with_gates(plan: &mut Plan, text: &str) -> Result<()> {
         function.spec = u16::try_from(library.specs.len())?;
         library.specs.to_mut().push(spec);
     }
-    library.gates = Cow::Owned(gates);
+    library.library.to_mut().gates = gates;
     Ok(())
 }
 

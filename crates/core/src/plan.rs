@@ -5,11 +5,11 @@ mod planner;
 mod resolve;
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::gates::Gates;
-use crate::library::{Codes, Fallback, Hook, LoadName, Role, ToldBy, VersionForm};
+use crate::library::{Fallback, Hook, Library, LoadName};
 use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -41,7 +41,7 @@ pub struct Spec {
     /// What happens when it cannot be called.
     pub fallback: Fallback,
     /// The function's own name, if it means something else in other versions of the library:
-    /// [`LibraryPlan::gates`] tells what is bound there.
+    /// [`Library::gates`] tells what is bound there.
     pub gated: Option<String>,
     /// What it is to compilers' start-up code.
     pub hook: Option<Hook>,
@@ -51,19 +51,13 @@ pub struct Spec {
     pub instead: Option<String>,
 }
 
-/// One library of the plan.
+/// One library of the plan, with all that was decided for it. What its manifest says is read
+/// through the plan: `plan.id` is the `id` of [`Library`]. The directories here hide those of the
+/// manifest: `{arch}` is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
-    /// For example `cudart`.
-    pub id: String,
-    /// For people.
-    pub title: String,
-    /// Family that shares one toolkit major and root; empty: none.
-    pub family: String,
-    /// Where it comes from.
-    pub role: Role,
-    /// Names after `-l`.
-    pub link_names: Vec<String>,
+    /// The library.
+    pub library: Cow<'static, Library>,
     /// Whether it is linked against. `false`: here only to be asked for its version.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -80,38 +74,26 @@ pub struct LibraryPlan {
     pub required_functions: Vec<String>,
     /// Directories to look in first (`$ORIGIN` unexpanded).
     pub search_dirs: Vec<String>,
-    /// As in [`crate::library::Library`], with `{arch}` replaced.
+    /// [`Library::wheel_dirs`] of the target.
     pub wheel_dirs: Vec<String>,
-    /// As in the library manifest.
-    pub root_variables: Vec<String>,
-    /// As in the library manifest.
-    pub roots: Vec<String>,
-    /// As in the library manifest, `{arch}` replaced.
+    /// [`Library::root_dirs`] of the target.
     pub root_dirs: Vec<String>,
-    /// As in the library manifest, `{arch}` replaced.
+    /// [`Library::dirs_first`] of the target.
     pub dirs_first: Vec<String>,
-    /// As in the library manifest, `{arch}` replaced.
+    /// [`Library::dirs`] of the target.
     pub dirs: Vec<String>,
-    /// As in the library manifest.
-    pub needs: Vec<String>,
-    /// As in the library manifest.
-    pub told_by: Vec<ToldBy>,
-    /// As in the library manifest.
-    pub own_majors: bool,
-    /// The id of the driver library, which then is in the plan too.
-    pub driver: Option<String>,
-    /// The function that tells the version.
-    pub version: Option<(String, VersionForm)>,
-    /// Status codes.
-    pub codes: Codes,
-    /// The text of string functions.
-    pub text: String,
     /// Distinct specs; number 0 is the plain status function.
     pub specs: Cow<'static, [Spec]>,
-    /// What is bound in which versions.
-    pub gates: Cow<'static, Gates>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
+}
+
+impl Deref for LibraryPlan {
+    type Target = Library;
+
+    fn deref(&self) -> &Library {
+        &self.library
+    }
 }
 
 /// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one

@@ -22,9 +22,9 @@ fn program(dir: &Path) -> Result<PathBuf> {
         };
         library.load_names = vec![name(Some(9), "libacme.so.9"), name(None, "libacme.so")];
         library.newest_major = 9;
-        library.own_majors = true;
-        library.driver = Some("cuda".to_owned());
-        library.told_by = vec![
+        library.library.to_mut().own_majors = true;
+        library.library.to_mut().driver = Some("cuda".to_owned());
+        library.library.to_mut().told_by = vec![
             ToldBy::Text {
                 text: "acme +cuda".to_owned(),
                 beside: None,

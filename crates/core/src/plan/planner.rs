@@ -9,7 +9,6 @@ use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
     MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
 };
-use crate::gates::Gates;
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{LibraryType, Manifest, Stub};
 use crate::spanned::values;
@@ -88,28 +87,23 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
             Cow::Owned(own) => self.functions(stub, own),
         };
-        let gates = match &library {
-            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.gates),
-            Cow::Owned(own) => Cow::Owned(own.gates.clone()),
-        };
-        let require = self.required(stub, &library);
+        let required_functions = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
             library_type: stub.library_type,
             load_names: self.load_names(stub, &library),
             header_version: stub.header_version.as_ref().map(|header| header.value),
             min_version: stub.min_version.as_ref().map(|version| version.value),
-            required_functions: require,
+            required_functions,
             search_dirs: values(&stub.search_dirs),
             specs,
-            gates,
             functions,
-            ..self.unstubbed(&library)
+            ..self.unstubbed(library)
         })
     }
 
     /// The library as it is asked for its version only.
-    fn unstubbed(&self, library: &Library) -> LibraryPlan {
+    fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
         let os = &self.target.os;
         let local = |dirs: &[String]| {
             dirs.iter()
@@ -117,11 +111,6 @@ impl<'a> Planner<'a> {
                 .collect::<Vec<_>>()
         };
         LibraryPlan {
-            id: library.id.clone(),
-            title: library.title.clone(),
-            family: library.family.clone(),
-            role: library.role,
-            link_names: library.link_names.clone(),
             stubbed: false,
             library_type: LibraryType::default(),
             load_names: library.load_names.get(os).cloned().unwrap_or_default(),
@@ -131,21 +120,12 @@ impl<'a> Planner<'a> {
             required_functions: Vec::new(),
             search_dirs: Vec::new(),
             wheel_dirs: local(&library.wheel_dirs),
-            root_variables: library.root_variables.clone(),
-            roots: library.roots.clone(),
             root_dirs: local(&library.root_dirs),
             dirs_first: local(&library.dirs_first),
             dirs: local(&library.dirs),
-            needs: library.needs.clone(),
-            told_by: library.told_by.clone(),
-            own_majors: library.own_majors,
-            driver: library.driver.clone(),
-            version: library.version.clone(),
-            codes: library.codes,
-            text: library.text.clone(),
             specs: vec![Spec::default()].into(),
-            gates: Cow::Owned(Gates::default()),
             functions: Vec::new().into(),
+            library,
         }
     }
 
@@ -156,7 +136,7 @@ impl<'a> Planner<'a> {
         for id in wanted {
             if libraries.iter().all(|library| library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
-                    add(libraries, self.unstubbed(driver));
+                    add(libraries, self.unstubbed(Cow::Borrowed(driver)));
                 }
             }
         }
