@@ -5,8 +5,6 @@
 //! reads the environment, a file, a clock or a process, and the same input gives the same bytes
 //! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
 
-#[cfg(feature = "device-link")]
-pub mod arch;
 pub mod by_name;
 pub mod date;
 mod decode;
@@ -19,6 +17,8 @@ pub mod fields;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gates;
+#[cfg(feature = "device-link")]
+pub mod gpu_arch;
 pub mod ids;
 pub mod imports;
 pub mod library;

@@ -33,7 +33,7 @@ pub struct Function {
 }
 
 /// How many libraries a plan can hold: the run time keeps the index of one in a signed byte.
-pub const MOST_LIBRARIES: usize = 127;
+pub const MAX_LIBRARIES: usize = 127;
 
 /// What functions of a library have in common; most share number 0, a plain status function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -98,7 +98,7 @@ impl Deref for LibraryPlan {
 
 /// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one
 /// folder, so that people can open the one as they do the other.
-pub fn beside(file: &str, path: &str) -> String {
+pub fn symbol_list_path(file: &str, path: &str) -> String {
     match file.rfind(['/', '\\']) {
         Some(end) => format!("{}{path}", &file[..=end]),
         None => path.to_owned(),

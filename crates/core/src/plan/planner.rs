@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
+use super::{Function, Inputs, LibraryPlan, MAX_LIBRARIES, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
@@ -58,8 +58,8 @@ impl<'a> Planner<'a> {
         self.add_drivers(&mut libraries);
         self.check_functions(&libraries);
         self.check_link_names(&libraries);
-        if libraries.len() > MOST_LIBRARIES {
-            let message = format!("more than {MOST_LIBRARIES} libraries in one image");
+        if libraries.len() > MAX_LIBRARIES {
+            let message = format!("more than {MAX_LIBRARIES} libraries in one image");
             self.diagnostics
                 .push(Diagnostic::error(&LIMIT_EXCEEDED, message));
         }
@@ -251,8 +251,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The place of a library's stub table.
-    fn place(&self, id: &str) -> Range<usize> {
+    /// Byte range of a library's id in its stub table.
+    fn stub_span(&self, id: &str) -> Range<usize> {
         let stub = self.manifest.stubs.iter().find(|stub| stub.id.value == id);
         stub.map_or(0..0, |stub| stub.id.span.clone())
     }
@@ -265,7 +265,7 @@ impl<'a> Planner<'a> {
                     let id = &library.id;
                     let message = format!("`{other}` and `{id}` both have the link name `{name}`");
                     let help = "give one of them other `link-names`, or remove it";
-                    let place = self.place(id);
+                    let place = self.stub_span(id);
                     self.add(
                         Diagnostic::error(&DUPLICATE_STUB_NAME, message).help(help),
                         &place,
@@ -289,7 +289,7 @@ impl<'a> Planner<'a> {
                 let (one, other) = (&one.id, &other.id);
                 let message = format!("`{one}` and `{other}` both have {}", listing(&names));
                 let help = "remove them from the symbol list of one of the two";
-                let place = self.place(other);
+                let place = self.stub_span(other);
                 self.add(
                     Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
                     &place,
