@@ -10,9 +10,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::declared::Declared;
 use crate::fields::{DEPTH, Held, is_handle, leaves};
-use crate::types::{Type, TypeId, Types};
+use crate::types::{Declared, Type, TypeId, Types};
 
 /// Whether a caller of the older can call the newer.
 ///

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::clang::{Clang, Error};
 use crate::compare::same;
-use crate::types::{TypeId, Types};
+use crate::types::{Declared, Types};
 
 /// The headers of one library, and how they are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,15 +17,6 @@ pub struct Headers {
     pub needs: BTreeMap<String, Vec<String>>,
     /// Lists of macros, `NAME` or `NAME VALUE`, under each of which they are read.
     pub defines: Vec<Vec<String>>,
-}
-
-/// A declared function.
-#[derive(Debug, Clone)]
-pub struct Declared {
-    /// The types that it is made of.
-    pub types: Rc<Types>,
-    /// Its own.
-    pub function: TypeId,
 }
 
 /// What the headers of one version say.

@@ -33,6 +33,6 @@ mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
 pub use compare::{counts_others, same, takes_null};
-pub use declared::{Declared, Headers, Version, functions};
+pub use declared::{Headers, Version, functions};
 pub use fields::{Leaf, is_handle, leaves};
-pub use types::{Member, Type, TypeId, Types, VOID};
+pub use types::{Declared, Member, Type, TypeId, Types, VOID};

@@ -12,9 +12,19 @@
 //! What is not so is an error, or a type that is not known: `void`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Names one type in its [`Types`].
 pub type TypeId = u32;
+
+/// A declared function.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// The types that its declaration uses.
+    pub types: Rc<Types>,
+    /// The function's type.
+    pub function: TypeId,
+}
 
 /// `void`, which has no node.
 pub const VOID: TypeId = u32::MAX;
