@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::Package;
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Manifest, Spanned, is_same_feature};
-use gpustub_core::plan::{Inputs, Plan, beside, plan};
+use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
 
@@ -174,7 +174,8 @@ impl Declared {
     pub fn sources(&self) -> Sources {
         let mut sources = Sources::from([(self.shown.clone(), self.text.clone())]);
         let lists = self.inputs.symbol_files.iter();
-        sources.extend(lists.map(|(path, text)| (beside(&self.shown, path), text.clone())));
+        sources
+            .extend(lists.map(|(path, text)| (symbol_list_path(&self.shown, path), text.clone())));
         sources
     }
 

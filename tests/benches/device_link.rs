@@ -38,7 +38,7 @@ d.o: libd.a
 
 fn main() -> Result<()> {
     let project = project()?;
-    let make = project.beside("make");
+    let make = project.path("make");
     makefile(&project, &make)?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     let toolkit = TOOLKIT_13.root()?;

@@ -129,7 +129,7 @@ fn device(layout: Layout) -> Result<(Device, Client<Region, HostLocks>)> {
 
 /// Lets a server of 64 ports idle for a while: microseconds of processor time that its thread has used then,
 /// and nanoseconds of the first call.
-fn after(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
+fn idle_for(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
     let (mut device, client) = device(Layout::new(64, 1)?)?;
     // A device does not take the processor on which the server's thread was.
     let client = Client::new(client.memory().clone(), HostLocks::yielding());
@@ -190,7 +190,7 @@ fn idle() -> Result<()> {
         let mut all = [const { (Vec::new(), Vec::new()) }; 2];
         for _ in 0..TIMES {
             for ((_, policy), (used, first)) in policies.iter().zip(&mut all) {
-                let (us, ns) = after(pause, *policy)?;
+                let (us, ns) = idle_for(pause, *policy)?;
                 used.push(us);
                 first.push(ns);
             }

@@ -44,8 +44,8 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// All files of a folder.
-    pub fn of(name: &str, folder: &Path) -> Result<Self> {
+    /// All files of a directory.
+    pub fn from_directory(name: &str, folder: &Path) -> Result<Self> {
         let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let mut files = Vec::new();
         for entry in entries {
@@ -125,7 +125,7 @@ pub fn layers(chain: &[&str], folder: &Path) -> Result<Vec<Layer>> {
     };
     let mut layers = Vec::new();
     for (at, family) in chain.iter().enumerate() {
-        let mut layer = Layer::of(family, &folder.join(family))?;
+        let mut layer = Layer::from_directory(family, &folder.join(family))?;
         if let Some(next) = chain.get(at + 1) {
             layer
                 .files

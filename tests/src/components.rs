@@ -48,8 +48,8 @@ pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Where a wheel has its shared libraries, below site-packages: `nvidia/cu13/lib`.
-pub fn wheel_place(name: &str) -> Result<PathBuf> {
+/// Directory of a wheel's shared libraries below site-packages: `nvidia/cu13/lib`.
+pub fn wheel_library_dir(name: &str) -> Result<PathBuf> {
     let wheel = component(&format!("wheels/{name}"))?;
     Ok(wheel_libraries(name)?.strip_prefix(wheel)?.to_owned())
 }

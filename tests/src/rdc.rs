@@ -135,8 +135,8 @@ impl Project {
         self.dir.path().join("the toolkit")
     }
 
-    /// A place beside the project, for what a test makes.
-    pub fn beside(&self, name: &str) -> PathBuf {
+    /// Path of a file beside the project, for what a test makes.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -294,7 +294,7 @@ impl Project {
 
     /// The runs of nvcc since the last time that this was asked, sorted.
     pub fn calls(&self) -> Result<Vec<Call>> {
-        let log = self.taken()?;
+        let log = self.read_log()?;
         let begun = log.lines().filter_map(|line| line.strip_prefix("begin\t"));
         let mut calls: Vec<_> = begun.map(call).collect();
         calls.sort();
@@ -304,7 +304,7 @@ impl Project {
     /// How many ran, and how many of them at once at most, since the last time.
     pub fn most_at_once(&self) -> Result<(usize, usize)> {
         let (mut all, mut running, mut most) = (0, 0, 0);
-        for line in self.taken()?.lines() {
+        for line in self.read_log()?.lines() {
             match line {
                 "end" => running -= 1,
                 _ => {
@@ -317,7 +317,7 @@ impl Project {
         Ok((all, most))
     }
 
-    fn taken(&self) -> Result<String> {
+    fn read_log(&self) -> Result<String> {
         let log = self.log();
         if !log.exists() {
             return Ok(String::new());

@@ -1,7 +1,6 @@
 //! From `GpuStub.toml` to a stub library, by the ways of a build without cargo: core plans and
 //! renders, gpustub-build's tool chain compiles.
 
-use std::borrow::Cow;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -110,7 +109,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         return Err(format!("{wrong:?}").into());
     }
     let library = &mut plan.libraries[0];
-    library.version_query = Some(VersionQuery {
+    library.library.to_mut().version_query = Some(VersionQuery {
         function: "trap_version".to_owned(),
         encoding: VersionEncoding::Cuda,
     });
@@ -121,7 +120,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         function.spec = u16::try_from(library.specs.len())?;
         library.specs.to_mut().push(spec);
     }
-    library.abi = Cow::Owned(table);
+    library.library.to_mut().abi = table;
     Ok(())
 }
 

@@ -39,7 +39,7 @@ fn read(path: &Path) -> Result<DeviceCode> {
 
 /// A line of all that was found.
 fn told(code: &DeviceCode) -> String {
-    let archs = |archs: &std::collections::BTreeSet<gpustub_core::arch::Arch>| {
+    let archs = |archs: &std::collections::BTreeSet<gpustub_core::gpu_arch::Arch>| {
         let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
         names.join("+")
     };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::arch::{Arch, ArchKind, ArchSuffix};
+use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
 use gpustub_image::{DeviceCode, archive_device_code_file, read_device_code};
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
@@ -43,12 +43,12 @@ impl Work {
     fn new() -> Result<Self> {
         let work = Self { folder: scratch()? };
         for (name, code) in SOURCES {
-            fs::write(work.at(&format!("{name}.cu")), code)?;
+            fs::write(work.path(&format!("{name}.cu")), code)?;
         }
         Ok(work)
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -57,9 +57,9 @@ impl Work {
         let mut nvcc = TOOLKIT_13.nvcc()?;
         nvcc.args(["-dc", "-Xcompiler", "-fPIC"])
             .args(archs.split(' '));
-        nvcc.arg(self.at(source).with_extension("cu"));
-        succeed(nvcc.arg("-o").arg(self.at(output)))?;
-        Ok(self.at(output))
+        nvcc.arg(self.path(source).with_extension("cu"));
+        succeed(nvcc.arg("-o").arg(self.path(output)))?;
+        Ok(self.path(output))
     }
 
     /// A device link of objects.
@@ -67,14 +67,14 @@ impl Work {
         let mut nvcc = TOOLKIT_13.nvcc()?;
         nvcc.args(["-dlink", "-Xcompiler", "-fPIC"])
             .args(archs.split(' '));
-        nvcc.args(objects.iter().map(|name| self.at(name)));
-        succeed(nvcc.arg("-o").arg(self.at(output)))?;
-        Ok(self.at(output))
+        nvcc.args(objects.iter().map(|name| self.path(name)));
+        succeed(nvcc.arg("-o").arg(self.path(output)))?;
+        Ok(self.path(output))
     }
 
     /// Links an image in a folder; all libraries that are named are needed.
     fn link(&self, folder: &str, words: &str, output: &str) -> Result<()> {
-        let folder = self.at(folder);
+        let folder = self.path(folder);
         fs::create_dir_all(&folder)?;
         let library = folder.join("libcudart.so.13");
         if !library.exists() {
@@ -116,10 +116,10 @@ impl Work {
     /// What `check` says of a folder, with names for ids.
     fn check(&self, folder: &str) -> Result<Vec<String>> {
         let mut command = gpustub(&["check", "--message-format", "short", "."])?;
-        let ran = run(command.current_dir(self.at(folder)))?;
+        let ran = run(command.current_dir(self.path(folder)))?;
         let mut text = ran.stderr;
         for (name, _) in SOURCES {
-            let id = &read(&self.at(&format!("{name}.o")))?.modules[0].id;
+            let id = &read(&self.path(&format!("{name}.o")))?.modules[0].id;
             text = text.replace(id, name);
         }
         let lines = text.lines().map(|line| line.trim_start_matches("./"));
@@ -184,7 +184,7 @@ fn sets(work: &Work) -> Result<()> {
     // nvlink only warns.
     work.device_link(&["b.o"], "-arch=sm_90", "b.90.link.o")?;
     fs::write(
-        work.at("local"),
+        work.path("local"),
         "{ local: __cudaRegisterLinkedBinary*; __fatbinwrap*; };\n",
     )?;
     for calls in ["ab", "ac", "abc", "b"] {
@@ -196,11 +196,11 @@ fn sets(work: &Work) -> Result<()> {
             body += &format!("{call}_run(&x); ");
         }
         code += &format!("int main(void) {{ int x = 1; {body}return 0; }}\n");
-        fs::write(work.at(&name).with_extension("c"), code)?;
+        fs::write(work.path(&name).with_extension("c"), code)?;
         let mut cc = Command::new("cc");
         cc.args(["-c", "-fPIC"])
-            .arg(work.at(&name).with_extension("c"));
-        succeed(cc.arg("-o").arg(work.at(&name).with_extension("o")))?;
+            .arg(work.path(&name).with_extension("c"));
+        succeed(cc.arg("-o").arg(work.path(&name).with_extension("o")))?;
     }
 
     work.link("objects", "main_ab.o ab.link.o a.o b.o", "app")?;
@@ -247,7 +247,7 @@ fn findings_are_those_of_each_set_stripped_or_not() -> Result<()> {
     sets(&work)?;
     for (set, expected) in SETS {
         assert_eq!(work.check(set)?, expected, "{set}");
-        for entry in fs::read_dir(work.at(set))? {
+        for entry in fs::read_dir(work.path(set))? {
             let path = entry?.path();
             let before = fs::metadata(&path)?.len();
             succeed(Command::new("strip").arg(&path))?;
@@ -272,10 +272,10 @@ fn archives_that_hold_a_device_link_are_found() -> Result<()> {
     let archive = |name: &str, objects: &[&str]| -> Result<PathBuf> {
         let mut ar = Command::new("ar");
         ar.arg("rc")
-            .arg(work.at(name))
-            .args(objects.iter().map(|o| work.at(o)));
+            .arg(work.path(name))
+            .args(objects.iter().map(|o| work.path(o)));
         succeed(&mut ar)?;
-        Ok(work.at(name))
+        Ok(work.path(name))
     };
     let good = archive("libgood.a", &["b.o"])?;
     let bad = archive("libbad.a", &["b.o", "b.link.o"])?;
@@ -358,7 +358,7 @@ fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
         let arch = format!("-arch={}", last.ok_or("no machine code")?);
         work.device_link(&["b.o"], &arch, "link.o")?;
         work.link("image", "b.o link.o", "image.so")?;
-        let image = work.at("image/image.so");
+        let image = work.path("image/image.so");
         let linked = read(&image)?;
         assert_eq!(names(&linked.linked), listed(&image, &[])?, "{archs}");
         let all = linked.linked.iter().chain(&linked.modules[0].archs);
@@ -436,7 +436,7 @@ fn what_serves_a_device_link_is_what_nvlink_takes() -> Result<()> {
             for wanted in archs {
                 let mut nvlink = TOOLKIT_13.tool("nvlink")?;
                 nvlink.args(["-m64", &format!("--arch=sm_{wanted}"), "-cpu-arch=X86_64"]);
-                let ran = succeed(nvlink.arg(&object).arg("-o").arg(work.at("linked")))?;
+                let ran = succeed(nvlink.arg(&object).arg("-o").arg(work.path("linked")))?;
                 let takes = !ran.stderr.contains("not found in");
                 let serves = of(has, kind).serves(of(wanted, ArchKind::Real));
                 assert_eq!(

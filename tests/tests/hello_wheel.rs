@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use gpustub_tests::cargo::{cargo, gpustub, without_own_cargo};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{
-    auditwheel, component, only_entry, target_dir, wheel_libraries, wheel_place,
+    auditwheel, component, only_entry, target_dir, wheel_libraries, wheel_library_dir,
 };
 use gpustub_tests::{Failure, Result, repository, scratch};
 
@@ -56,7 +56,7 @@ fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
     succeed(pip.arg(wheel()?))?;
     for name in wheels {
         let libraries = wheel_libraries(name)?;
-        let folder = site_packages(place)?.join(wheel_place(name)?);
+        let folder = site_packages(place)?.join(wheel_library_dir(name)?);
         fs::create_dir_all(&folder)?;
         for entry in fs::read_dir(&libraries)? {
             let file = entry?.path();

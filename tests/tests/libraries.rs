@@ -9,7 +9,7 @@ use gpustub_core::library::{Fallback, Library, OutKind, Returns};
 use gpustub_core::symbols::Symbol;
 use gpustub_core::version::Version;
 use gpustub_tests::command::{Ran, succeed};
-use gpustub_tests::components::{component, wheel_libraries, wheel_place};
+use gpustub_tests::components::{component, wheel_libraries, wheel_library_dir};
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Failure, Result, repository, scratch};
@@ -99,7 +99,7 @@ fn machine(program: &Path, real: &Real) -> Result<Isolated> {
         match (&real.place, name.strip_prefix("wheels/")) {
             (Some(place), _) => machine.install_all(&component(name)?, place)?,
             (None, Some(wheel)) => {
-                let place = format!("{SITE}/{}", wheel_place(wheel)?.display());
+                let place = format!("{SITE}/{}", wheel_library_dir(wheel)?.display());
                 machine.install_all(&wheel_libraries(wheel)?, &place)?;
             }
             (None, None) => return Err(format!("{name} is no wheel: say its `place`").into()),

@@ -67,7 +67,7 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
             }
             claims_made += claims.len();
             problems.extend(
-                (claims.judge(&folders)?.into_iter())
+                (claims.check(&folders)?.into_iter())
                     .map(|problem| format!("{version}: {problem}")),
             );
         }

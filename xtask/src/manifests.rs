@@ -71,7 +71,9 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
         }
     };
     let mut exports = read(&library)?;
-    exports.symbols.retain(|symbol| recipe.takes(&symbol.name));
+    exports
+        .symbols
+        .retain(|symbol| recipe.accepts(&symbol.name));
     if recipe.without_versions {
         exports
             .symbols

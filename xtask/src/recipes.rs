@@ -80,7 +80,7 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
 
 impl Recipe {
     /// Whether a function belongs to this list.
-    pub fn takes(&self, name: &str) -> bool {
+    pub fn accepts(&self, name: &str) -> bool {
         (self.only.as_ref()).is_none_or(|prefix| name.starts_with(prefix))
             && !self.without.iter().any(|prefix| name.starts_with(prefix))
     }

@@ -1,8 +1,8 @@
 //! The nodes of the libraries that packages declare.
 
-use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::device_link::{Kind, Node, NodeForm};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
+use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::device_link::{Directories, sources};

@@ -130,7 +130,7 @@ impl<'f> Decoder<'f> {
 
     /// Adds what is no error.
     #[cfg(feature = "archive")]
-    pub fn tell(&mut self, diagnostic: Diagnostic, span: Range<usize>) {
+    pub fn report(&mut self, diagnostic: Diagnostic, span: Range<usize>) {
         self.diagnostics.push(diagnostic.at(self.file, span));
     }
 

@@ -82,6 +82,12 @@ impl<I: Id, T: Clone> IndexVec<I, T> {
     }
 }
 
+impl<I: Id, T> Default for IndexVec<I, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<I, T> From<Vec<T>> for IndexVec<I, T> {
     fn from(items: Vec<T>) -> Self {
         Self {

@@ -6,8 +6,6 @@
 //! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
 
 pub mod abi_table;
-#[cfg(feature = "device-link")]
-pub mod arch;
 pub mod by_name;
 #[cfg(feature = "tools")]
 pub mod date;
@@ -20,6 +18,8 @@ pub mod fields;
 #[cfg(feature = "tools")]
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(feature = "device-link")]
+pub mod gpu_arch;
 pub mod ids;
 #[cfg(feature = "tools")]
 pub mod imports;

@@ -5,11 +5,11 @@ mod planner;
 mod resolve;
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
-use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
-use crate::library::{Fallback, Hook, LoadName, Role, StatusCodes, VersionProbe, VersionQuery};
+use crate::library::{Fallback, Hook, Library, LoadName};
 use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -33,15 +33,15 @@ pub struct Function {
 }
 
 /// How many libraries a plan can hold: the run time keeps the index of one in a signed byte.
-pub const MOST_LIBRARIES: usize = 127;
+pub const MAX_LIBRARIES: usize = 127;
 
 /// What functions of a library have in common; most share number 0, a plain status function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Spec {
     /// What happens when it cannot be called.
     pub fallback: Fallback,
-    /// The function's own name, if its ABI differs between versions of the library:
-    /// [`LibraryPlan::abi`] has the names that are bound there.
+    /// The function's own name, if its ABI differs between versions of the library: [`Library::abi`]
+    /// has the names that are bound there.
     pub abi_name: Option<String>,
     /// What it is to compilers' start-up code.
     pub hook: Option<Hook>,
@@ -51,19 +51,13 @@ pub struct Spec {
     pub fallback_symbol: Option<String>,
 }
 
-/// One library of the plan.
+/// One library of the plan, with all that was decided for it. What its manifest says is read
+/// through the plan: `plan.id` is the `id` of [`Library`]. The directories here hide those of the
+/// manifest: `{arch}` is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
-    /// For example `cudart`.
-    pub id: String,
-    /// Human-readable name.
-    pub title: String,
-    /// Family that shares one toolkit major and root; empty: none.
-    pub family: String,
-    /// Where it comes from.
-    pub role: Role,
-    /// Names after `-l`.
-    pub link_names: Vec<String>,
+    /// The library.
+    pub library: Cow<'static, Library>,
     /// Whether it is linked against. `false`: here only to be asked for its version.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -80,43 +74,31 @@ pub struct LibraryPlan {
     pub required_functions: Vec<String>,
     /// Directories to look in first (`$ORIGIN` unexpanded).
     pub search_dirs: Vec<String>,
-    /// As in [`crate::library::Library`], with `{arch}` replaced.
+    /// [`Library::wheel_dirs`] of the target.
     pub wheel_dirs: Vec<String>,
-    /// As in the library manifest.
-    pub root_env: Vec<String>,
-    /// As in the library manifest.
-    pub roots: Vec<String>,
-    /// As in the library manifest, `{arch}` replaced.
+    /// [`Library::root_subdirs`] of the target.
     pub root_subdirs: Vec<String>,
-    /// As in the library manifest, `{arch}` replaced.
+    /// [`Library::dirs_before_loader`] of the target.
     pub dirs_before_loader: Vec<String>,
-    /// As in the library manifest, `{arch}` replaced.
+    /// [`Library::dirs_after_loader`] of the target.
     pub dirs_after_loader: Vec<String>,
-    /// As in the library manifest.
-    pub preload: Vec<String>,
-    /// As in the library manifest.
-    pub toolkit_version_from: Vec<VersionProbe>,
-    /// As in the library manifest.
-    pub independent_major: bool,
-    /// The id of the driver library, which then is in the plan too.
-    pub driver: Option<String>,
-    /// Query of the library's own version.
-    pub version_query: Option<VersionQuery>,
-    /// Status codes.
-    pub codes: StatusCodes,
-    /// Result of string functions.
-    pub string: String,
     /// Distinct specs; number 0 is the plain status function.
     pub specs: Cow<'static, [Spec]>,
-    /// Names that are bound in each version.
-    pub abi: Cow<'static, AbiTable>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
 }
 
+impl Deref for LibraryPlan {
+    type Target = Library;
+
+    fn deref(&self) -> &Library {
+        &self.library
+    }
+}
+
 /// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one
 /// folder, so that people can open the one as they do the other.
-pub fn beside(file: &str, path: &str) -> String {
+pub fn symbol_list_path(file: &str, path: &str) -> String {
     match file.rfind(['/', '\\']) {
         Some(end) => format!("{}{path}", &file[..=end]),
         None => path.to_owned(),

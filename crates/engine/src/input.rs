@@ -6,7 +6,7 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{IO_ERROR, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::manifest::Manifest;
-use gpustub_core::plan::{Inputs, Plan, beside, plan};
+use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
 
 use crate::error::{self, Error};
 use crate::settings::Settings;
@@ -69,14 +69,14 @@ impl Input {
                 continue;
             };
             let file = path.parent().unwrap_or(Path::new("")).join(symbols);
-            directives.push(Directive::RerunIfChanged(beside(&name, symbols)));
+            directives.push(Directive::RerunIfChanged(symbol_list_path(&name, symbols)));
             let list = match std::fs::read_to_string(&file) {
                 Ok(list) => list,
                 // The planner knows who asks for it.
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
-            texts.insert(&beside(&name, symbols), list.clone());
+            texts.insert(&symbol_list_path(&name, symbols), list.clone());
             inputs.symbol_files.insert(symbols, list);
         }
 

@@ -24,7 +24,7 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader as _, Rela, SectionHeader, Sym};
 use object::{Endianness, ReadRef};
 
-use gpustub_core::arch::Arch;
+use gpustub_core::gpu_arch::Arch;
 
 use crate::archive::archive_members;
 use crate::elf::{Image, for_class};

@@ -43,7 +43,7 @@ fn compare(name: &str, bytes: &[u8]) -> Result<()> {
         .map(|name| [name, &b"?"[..]].concat())
         .collect();
 
-    let index = Index::of(bytes)?;
+    let index = Index::parse(bytes)?;
     let mut build = Vec::new();
     for _ in 0..ROUNDS {
         let start = Instant::now();
@@ -99,7 +99,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self> {
+    fn parse(bytes: &'a [u8]) -> Result<Self> {
         let size: usize = std::str::from_utf8(&bytes[56..66])?.trim().parse()?;
         let index = &bytes[68..68 + size];
         let (count, rest) = index.split_at(4);

@@ -172,7 +172,7 @@ fn cos_of_sixteen_ends_in_the_cos_of_the_family() -> Result<()> {
         Some("^_Z3cosf$"),
     )?;
     for layer in ["common", "gfx906", "gfx90a", "gfx1100", "libclc"] {
-        Layer::of(layer, &folder.join(layer))?.archive(folder)?;
+        Layer::from_directory(layer, &folder.join(layer))?.archive(folder)?;
     }
     let views = vec![
         ("gfx1100", vec!["gfx1100", "gfx90a", "gfx906", "common"]),

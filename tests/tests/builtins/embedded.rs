@@ -123,7 +123,7 @@ fn embedded(some: Option<&str>, least: usize) -> Result<()> {
             *family,
             layers[at..].iter().map(|layer| &layer.name[..]).collect(),
         ));
-        let files = Layer::of(family, &folder.join(family))?.files;
+        let files = Layer::from_directory(family, &folder.join(family))?.files;
         let symbols = files.iter().filter_map(|file| file.file_stem());
         let symbols: Vec<_> = symbols
             .map(|stem| stem.to_string_lossy().into_owned())

@@ -55,7 +55,7 @@ fn levels_of_x86_64_have_what_they_override() -> Result<()> {
     }
     let mut overridden = Vec::new();
     for (at, level) in LEVELS.iter().enumerate() {
-        let mut layer = Layer::of(level, &folder.join(level))?;
+        let mut layer = Layer::from_directory(level, &folder.join(level))?;
         if let Some(next) = LEVELS.get(at + 1) {
             let bytes =
                 |level, file: &Path| fs::read(folder.join(level).join(file.file_name()?)).ok();

@@ -17,7 +17,7 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
     let mut views = Views::new();
     for chain in chains {
         for (at, family) in chain.iter().enumerate() {
-            Layer::of(family, &folder.join(family))?.archive(folder)?;
+            Layer::from_directory(family, &folder.join(family))?.archive(folder)?;
             views.push((*family, chain[at..].to_vec()));
         }
     }
@@ -38,7 +38,7 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
         views.collect()
     };
     assert_eq!(defined(&canonical)?, defined(&all)?);
-    let sizes = Sizes::of(&all, chains.concat().into_iter(), folder)?;
+    let sizes = Sizes::measure(&all, chains.concat().into_iter(), folder)?;
     Ok(Whole {
         canonical: fs::metadata(&canonical)?.len(),
         sizes,
@@ -86,7 +86,7 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
             let (member, layer) = member.map_err(failed)?;
             layer_of.insert(member.index(), layers[layer].name);
         }
-        let own = Layer::of(family, &folder.join(family))?;
+        let own = Layer::from_directory(family, &folder.join(family))?;
         assert_eq!(view.symbol_count(), own.files.len(), "{family}");
         for file in &own.files {
             let symbol = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -108,7 +108,7 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
         }
     }
     let names = names.iter().flatten().map(|name| &name[..]);
-    Sizes::of(&all, names, folder)
+    Sizes::measure(&all, names, folder)
 }
 
 #[test]
@@ -178,7 +178,11 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of<'a>(all: &Path, names: impl Iterator<Item = &'a str>, folder: &Path) -> Result<Self> {
+    fn measure<'a>(
+        all: &Path,
+        names: impl Iterator<Item = &'a str>,
+        folder: &Path,
+    ) -> Result<Self> {
         let mut archives = 0;
         for name in names {
             archives += fs::metadata(folder.join(format!("{name}.a")))?.len();
@@ -193,14 +197,14 @@ fn plain(families: &[&str], folder: &Path) -> Result<Sizes> {
     let plain = folder.join("plain");
     fs::create_dir(&plain)?;
     for family in families {
-        Layer::of(family, &folder.join(family).join("plain"))?.archive(&plain)?;
+        Layer::from_directory(family, &folder.join(family).join("plain"))?.archive(&plain)?;
     }
     let views = families
         .iter()
         .map(|family| (*family, vec![*family]))
         .collect();
     let all = build(&plain, &views)?;
-    Sizes::of(&all, families.iter().copied(), &plain)
+    Sizes::measure(&all, families.iter().copied(), &plain)
 }
 
 /// The size of an archive for each family, packed.

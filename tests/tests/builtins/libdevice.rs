@@ -56,7 +56,7 @@ fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
             .arg(folder.join("sm_90/sin.bc")),
     )?;
     for name in ["13.5", "nvptx64", "sm_90"] {
-        Layer::of(name, &folder.join(name))?.archive(folder)?;
+        Layer::from_directory(name, &folder.join(name))?.archive(folder)?;
     }
     let views = vec![
         ("cuda", vec!["13.5"]),

@@ -42,8 +42,8 @@ fn runs(project: &Project, toolkit: Toolkit, folder: &str) -> Result<()> {
     let expected = "app: no CUDA: status 35\nplugin: no CUDA: status 35\n";
     assert_eq!(ran.stdout, expected);
 
-    let library = recorder(&project.beside("recorder"), major(toolkit.version)?)?;
-    let record = Record::of(&mut app(), &library)?;
+    let library = recorder(&project.path("recorder"), major(toolkit.version)?)?;
+    let record = Record::run(&mut app(), &library)?;
     record.expect(
         &[
             ("app", &["area", "energy"]),

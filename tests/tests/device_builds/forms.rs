@@ -80,7 +80,7 @@ const KERNELS: &[&str] = &["a_kernel", "b_kernel"];
 /// is given.
 fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()> {
     succeed(&mut project.gpustub(&["sync"])?)?;
-    let library = recorder(&project.beside("recorder"), 13)?;
+    let library = recorder(&project.path("recorder"), 13)?;
     let words = [
         "build",
         "--all-targets",
@@ -108,7 +108,7 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
         }
         let mut command = Command::new(program);
         command.arg("--nocapture");
-        let record = Record::of(&mut command, &library)?;
+        let record = Record::run(&mut command, &library)?;
         if !record.ran.stdout.contains("running 0 tests") {
             record.expect(&[(&name(program), KERNELS)], 2)?;
         }
@@ -118,7 +118,7 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
 
 /// A program in C has the library for it, and nothing else of Rust.
 fn from_c(project: &Project, library: &Path) -> Result<()> {
-    let (source, program) = (project.beside("main.c"), project.beside("main"));
+    let (source, program) = (project.path("main.c"), project.path("main"));
     fs::write(
         &source,
         "void go(void);\nint main(void) { go(); return 0; }\n",
@@ -127,7 +127,7 @@ fn from_c(project: &Project, library: &Path) -> Result<()> {
     link.arg(&source).arg(project.built("libforc.a"));
     link.args(["-lstdc++", "-lpthread", "-ldl", "-lm", "-o"]);
     succeed(link.arg(&program))?;
-    Record::of(&mut Command::new(&program), library)?.expect(&[("main", KERNELS)], 2)
+    Record::run(&mut Command::new(&program), library)?.expect(&[("main", KERNELS)], 2)
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
     );
 
     // Documentation's tests are programs that rustdoc links; what they write, it keeps.
-    let library = recorder(&project.beside("recorder"), 13)?;
+    let library = recorder(&project.path("recorder"), 13)?;
     let mut doc = project.cargo(&["test", "--doc", "-p", "shapes"]);
     let ran = succeed(doc.env("GPUSTUB_CUDART_PATH", library))?;
     ran.expect_in_order(&["src/lib.rs - go (line ", "... ok"])?;

@@ -175,8 +175,8 @@ fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
         )?;
     }
     let rule = "all:\n\t+cargo build\n";
-    fs::write(project.beside("Makefile"), rule)?;
-    let makefile = project.beside("Makefile");
+    fs::write(project.path("Makefile"), rule)?;
+    let makefile = project.path("Makefile");
     let mut make = project.shell(&format!("make -j3 -f '{}'", makefile.display()));
     succeed(&mut make)?;
     let (all, most) = project.most_at_once()?;

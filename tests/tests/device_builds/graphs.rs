@@ -54,11 +54,11 @@ fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
     plugin(&project, "first", "a")?;
     plugin(&project, "second", "c")?;
     project.build()?;
-    let library = recorder(&project.beside("recorder"), 13)?;
-    let record = Record::of(&mut Command::new(project.built("tip")), &library)?;
+    let library = recorder(&project.path("recorder"), 13)?;
+    let record = Record::run(&mut Command::new(project.built("tip")), &library)?;
     record.expect(&[("tip", &["a_kernel", "b_kernel", "c_kernel"])], 3)?;
 
-    let (source, host) = (project.beside("host.c"), project.beside("host"));
+    let (source, host) = (project.path("host.c"), project.path("host"));
     fs::write(
         &source,
         "#include <dlfcn.h>\n#include <stdio.h>\n\
@@ -82,7 +82,7 @@ fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
     for name in ["first", "second"] {
         both.arg(project.built(&format!("lib{name}.so"))).arg(name);
     }
-    let record = Record::of(&mut both, &library)?;
+    let record = Record::run(&mut both, &library)?;
     let (first, second) = (&["a_kernel", "b_kernel"][..], &["b_kernel", "c_kernel"][..]);
     record.expect(&[("libfirst.so", first), ("libsecond.so", second)], 4)
 }
@@ -327,7 +327,7 @@ fn an_archive_with_a_device_link_is_refused() -> Result<()> {
     succeed(ar.args(["crs", "libb.a", "b.o"]))?;
     program(&project, "tip", &["b"])?;
     project.build()?;
-    let library = recorder(&project.beside("recorder"), 13)?;
-    let record = Record::of(&mut Command::new(project.built("tip")), &library)?;
+    let library = recorder(&project.path("recorder"), 13)?;
+    let record = Record::run(&mut Command::new(project.built("tip")), &library)?;
     record.expect(&[("tip", &["b_kernel"])], 1)
 }

@@ -22,7 +22,7 @@ struct Record {
 
 impl Record {
     /// Runs a command with the runtime of this file.
-    fn of(command: &mut Command, runtime: &Path) -> Result<Self> {
+    fn run(command: &mut Command, runtime: &Path) -> Result<Self> {
         let folder = runtime.parent().unwrap_or(runtime);
         command.env("GPUSTUB_CUDART_PATH", runtime);
         command.env("LD_LIBRARY_PATH", folder);

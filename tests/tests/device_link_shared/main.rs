@@ -175,7 +175,7 @@ struct Record {
 }
 
 impl Record {
-    fn of(ran: &Ran) -> Self {
+    fn parse(ran: &Ran) -> Self {
         let lines = |start: &str, word: usize| {
             let lines = ran.stderr.lines().filter_map(|l| l.strip_prefix(start));
             let image = |line: &str| {
@@ -206,7 +206,7 @@ impl Record {
 
 fn expect(ran: Ran, expected: &Record) -> Result<()> {
     let ran = ran.success()?;
-    let found = Record::of(&ran);
+    let found = Record::parse(&ran);
     if found != *expected || !ran.stdout.contains("status 0") {
         return Err(ran.error(&format!("{found:?}\ninstead of\n{expected:?}")));
     }

@@ -93,10 +93,9 @@ fn read_into(contents: &mut Contents, tokens: TokenStream, top: bool) {
                 (at, is_public) = (at + 2, false);
             }
             TokenTree::Ident(word) => {
-                if top && ITEMS.iter().any(|item| word == item) {
-                    if let Some(TokenTree::Ident(name)) = tokens.get(at + 1) {
-                        contents.items.insert(name.to_string());
-                    }
+                let is_item = top && ITEMS.iter().any(|item| word == item);
+                if let Some(TokenTree::Ident(name)) = tokens.get(at + 1).filter(|_| is_item) {
+                    contents.items.insert(name.to_string());
                 }
                 if *word == "macro_rules" {
                     let name = tokens.get(at + 2).map(ToString::to_string);

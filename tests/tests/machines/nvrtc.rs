@@ -4,7 +4,7 @@ use std::fs;
 
 use gpustub_tests::Result;
 use gpustub_tests::command::Ran;
-use gpustub_tests::components::{component, wheel_libraries, wheel_place};
+use gpustub_tests::components::{component, wheel_libraries, wheel_library_dir};
 use gpustub_tests::isolated::Isolated;
 
 use super::{JSON, hello_gpu, report};
@@ -60,7 +60,7 @@ fn nvrtc_is_found_in_the_site_packages_around_the_image() -> Result<()> {
         let program = format!("{site}/example/bin/hello-gpu");
         machine.install(&hello_gpu()?, &program)?;
         let wheel = format!("nvrtc-{version}");
-        let place = format!("{site}/{}", wheel_place(&wheel)?.display());
+        let place = format!("{site}/{}", wheel_library_dir(&wheel)?.display());
         machine.install_all(&wheel_libraries(&wheel)?, &place)?;
         compiles_with(&machine, &program, &[], number, &place)?;
     }

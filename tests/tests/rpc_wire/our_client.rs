@@ -98,7 +98,7 @@ impl Program<'_> {
     }
 
     /// Something of each lane that takes part.
-    fn of<T>(&self, value: impl Fn(u64) -> T) -> Vec<T> {
+    fn per_lane<T>(&self, value: impl Fn(u64) -> T) -> Vec<T> {
         Lanes::from_mask(self.mask)
             .map(|lane| value(lane.into()))
             .collect()
@@ -112,7 +112,7 @@ impl Program<'_> {
     fn recv_n(&self, call: &mut OneCall<'_>) -> Vec<Vec<u8>> {
         let mut messages = vec![Vec::new(); 64];
         call.recv_n(|lane, _, bytes| messages[lane as usize].extend(bytes));
-        self.of(|lane| messages[lane as usize].clone())
+        self.per_lane(|lane| messages[lane as usize].clone())
     }
 
     fn ask(&self, opcode: u32, words: impl Fn(u64) -> [u64; 3]) -> Vec<u64> {
@@ -122,7 +122,7 @@ impl Program<'_> {
     }
 
     /// Of C's answers, which are signed and of 32 bits in part, whether each is this one.
-    fn is(&self, expected: i32, opcode: u32, words: impl Fn(u64) -> [u64; 3]) {
+    fn expect_status(&self, expected: i32, opcode: u32, words: impl Fn(u64) -> [u64; 3]) {
         let answers = self.ask(opcode, words);
         assert!(
             answers.iter().all(|answer| *answer as i32 == expected),
@@ -137,7 +137,7 @@ impl Program<'_> {
         }
         let end = u64::from(opcode == opcode::WRITE_TO_STDOUT_NEWLINE);
         self.send_n(&mut call, &bytes);
-        let counts = self.of(|lane| bytes(lane).len() as u64 + end);
+        let counts = self.per_lane(|lane| bytes(lane).len() as u64 + end);
         assert_eq!(word(&mut call, 0), counts, "{opcode:x}");
     }
 
@@ -182,7 +182,7 @@ impl Program<'_> {
         }
         self.send_n(&mut call, |_| b"%d %s %c\n\0".to_vec());
         let size = if packed { 16 } else { 20 };
-        assert_eq!(word(&mut call, 0), self.of(|_| size));
+        assert_eq!(word(&mut call, 0), self.per_lane(|_| size));
         self.send_n(&mut call, |lane| {
             let mut bytes = (lane as u32).to_ne_bytes().to_vec();
             bytes.resize(if packed { 4 } else { 8 }, 0);
@@ -190,14 +190,17 @@ impl Program<'_> {
             bytes.extend(u32::from(b'c').to_ne_bytes());
             bytes
         });
-        assert_eq!(word(&mut call, 1), self.of(|lane| 0x1000 + lane));
+        assert_eq!(word(&mut call, 1), self.per_lane(|lane| 0x1000 + lane));
         self.send_n(&mut call, |lane| (text(lane) + "\0").into_bytes());
         let ends = call.recv(|packets| {
             let read = |lane| (packets.word(lane, 0), packets.word(lane, 1));
             packets.lanes().map(read).collect::<Vec<_>>()
         });
         let printed = |lane| format!("{lane} {} c\n", text(lane)).len() as u64;
-        assert_eq!(ends.unwrap_or_default(), self.of(|lane| (printed(lane), 0)));
+        assert_eq!(
+            ends.unwrap_or_default(),
+            self.per_lane(|lane| (printed(lane), 0))
+        );
     }
 
     fn paths(&self, opcode: u32, names: &[&dyn Fn(u64) -> String]) -> Vec<i32> {
@@ -223,57 +226,60 @@ impl Program<'_> {
         self.write(opcode::WRITE_TO_STREAM, &files, text);
         assert_eq!(
             self.ask(opcode::FTELL, file),
-            self.of(|lane| text(lane).len() as u64)
+            self.per_lane(|lane| text(lane).len() as u64)
         );
-        self.is(0, opcode::FFLUSH, file);
-        self.is(0, opcode::FSEEK, file);
-        assert_eq!(self.read(1000, &files), self.of(text));
+        self.expect_status(0, opcode::FFLUSH, file);
+        self.expect_status(0, opcode::FSEEK, file);
+        assert_eq!(self.read(1000, &files), self.per_lane(text));
         assert!(
             self.ask(opcode::FEOF, file)
                 .iter()
                 .all(|end| *end as i32 != 0)
         );
-        self.is(0, opcode::FERROR, file);
+        self.expect_status(0, opcode::FERROR, file);
         self.ask(opcode::CLEARERR, file);
-        self.is(0, opcode::FEOF, file);
-        self.is(0, opcode::FSEEK, |lane| [files[lane as usize], 5, 0]);
+        self.expect_status(0, opcode::FEOF, file);
+        self.expect_status(0, opcode::FSEEK, |lane| [files[lane as usize], 5, 0]);
         let rest = |lane| format!("{lane}\n\0").into_bytes();
-        assert_eq!(self.fgets(100, &files), self.of(rest));
-        self.is(88, opcode::UNGETC, |lane| [88, files[lane as usize], 0]);
-        assert_eq!(self.fgets(5, &files), self.of(|_| b"Xlin\0".to_vec()));
-        self.is(0, opcode::FSEEK, |lane| [files[lane as usize], 0, 2]);
-        assert_eq!(self.fgets(5, &files), self.of(|_| Vec::new()));
+        assert_eq!(self.fgets(100, &files), self.per_lane(rest));
+        self.expect_status(88, opcode::UNGETC, |lane| [88, files[lane as usize], 0]);
+        assert_eq!(self.fgets(5, &files), self.per_lane(|_| b"Xlin\0".to_vec()));
+        self.expect_status(0, opcode::FSEEK, |lane| [files[lane as usize], 0, 2]);
+        assert_eq!(self.fgets(5, &files), self.per_lane(|_| Vec::new()));
         self.print(opcode::PRINTF_TO_STREAM, false, Some(&files));
         self.print(opcode::PRINTF_TO_STREAM_PACKED, true, Some(&files));
-        self.is(0, opcode::CLOSE_FILE, file);
+        self.expect_status(0, opcode::CLOSE_FILE, file);
 
         let mut last: &dyn Fn(u64) -> String = &name;
         let other = |lane| format!("other-{lane}");
         if !self.llvm.is_narrow() {
-            assert_eq!(self.paths(opcode::RENAME, &[&name, &other]), self.of(|_| 0));
             assert_eq!(
                 self.paths(opcode::RENAME, &[&name, &other]),
-                self.of(|_| -1)
+                self.per_lane(|_| 0)
+            );
+            assert_eq!(
+                self.paths(opcode::RENAME, &[&name, &other]),
+                self.per_lane(|_| -1)
             );
             last = &other;
             let command = |lane| format!("exit {}", lane % 7);
-            let statuses = self.of(|lane| (lane as i32 % 7) << 8);
+            let statuses = self.per_lane(|lane| (lane as i32 % 7) << 8);
             assert_eq!(self.paths(opcode::SYSTEM, &[&command]), statuses);
         }
-        assert_eq!(self.paths(opcode::REMOVE, &[last]), self.of(|_| 0));
-        assert_eq!(self.paths(opcode::REMOVE, &[last]), self.of(|_| -1));
+        assert_eq!(self.paths(opcode::REMOVE, &[last]), self.per_lane(|_| 0));
+        assert_eq!(self.paths(opcode::REMOVE, &[last]), self.per_lane(|_| -1));
         assert!(self.fopen(last, "r").iter().all(|file| *file == 0));
     }
 
     fn all(&self) {
         self.open(opcode::NOOP).send(|_| {});
         let increments = self.ask(opcode::TEST_INCREMENT, |lane| [lane * 1000, 0, 0]);
-        assert_eq!(increments, self.of(|lane| lane * 1000 + 1));
+        assert_eq!(increments, self.per_lane(|lane| lane * 1000 + 1));
         for n in [0, 1, 55, 56, 57, 400] {
             let text = |lane: u64| vec![lane as u8; ((n + lane * 37) % 500) as usize];
             let mut call = self.open(opcode::TEST_STREAM);
             self.send_n(&mut call, text);
-            assert_eq!(self.recv_n(&mut call), self.of(text));
+            assert_eq!(self.recv_n(&mut call), self.per_lane(text));
         }
         let addresses = self.ask(opcode::MALLOC, |lane| [100 + lane, 0, 0]);
         assert!(addresses.iter().all(|address| *address != 0));
@@ -304,7 +310,7 @@ impl Program<'_> {
 
     /// What the program has written: to which stream, all calls.
     fn written(&self, to_stdout: bool) -> String {
-        let each = |line: &dyn Fn(u64) -> String| self.of(line).concat();
+        let each = |line: &dyn Fn(u64) -> String| self.per_lane(line).concat();
         let printed = each(&|lane| format!("{lane} {} c\n", "t".repeat(lane as usize * 3 % 90)));
         let puts = each(&|lane| format!("puts {lane}\n"));
         let written = each(&|lane| format!("write {lane}\n"));

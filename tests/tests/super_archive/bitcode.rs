@@ -27,7 +27,7 @@ fn llvm_links_bitcode_of_the_default_view_alone() -> Result<()> {
         for (at, release) in RELEASES.iter().enumerate() {
             let mut compiler = vec![format!("clang-{release}"), "-emit-llvm".to_owned()];
             compiler.extend(target.iter().cloned());
-            let sample = Sample::of(Default::Bitcode, &compiler, &[])?;
+            let sample = Sample::build(Default::Bitcode, &compiler, &[])?;
             let archive = SuperArchive::parse(&sample.bytes).map_err(|e| e.to_string())?;
             archive.verify().map_err(|e| e.to_string())?;
             // Releases read what older ones wrote.

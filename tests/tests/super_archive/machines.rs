@@ -11,7 +11,7 @@ use crate::sample::{Default, Sample};
 #[ignore = "needs clang and lld of several releases, a cross compiler, mold: ./tests/run"]
 fn linkers_of_other_machines_take_the_carrier_for_one_of_theirs() -> Result<()> {
     for machine in Cases::read()?.machines {
-        let sample = Sample::of(Default::Objects, &machine.compiler, &machine.hidden)
+        let sample = Sample::build(Default::Objects, &machine.compiler, &machine.hidden)
             .map_err(|e| format!("{}: {}", machine.name, e.0))?;
         let archive = SuperArchive::parse(&sample.bytes).map_err(|e| e.to_string())?;
         archive

@@ -86,7 +86,7 @@ impl Sample {
             ],
             _ => &["cc"],
         };
-        Self::of(
+        Self::build(
             default,
             &compiler
                 .iter()
@@ -104,7 +104,7 @@ impl Sample {
     }
 
     /// `compiler`: its command; `hidden`: what it is told besides for members of the hidden view.
-    pub fn of(default: Default, compiler: &[String], hidden: &[String]) -> Result<Self> {
+    pub fn build(default: Default, compiler: &[String], hidden: &[String]) -> Result<Self> {
         let dir = scratch()?;
         let compile = |source: &str, name: &str, more: &[String]| -> Result<Vec<u8>> {
             let file = dir.path().join("source.c");

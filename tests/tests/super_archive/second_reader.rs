@@ -162,7 +162,7 @@ fn a_reader_written_from_the_text_reads_the_same() -> Result<()> {
 fn a_reader_written_from_the_text_reads_the_same_of_all_machines() -> Result<()> {
     let dir = scratch()?;
     for machine in Cases::read()?.machines {
-        let sample = Sample::of(Default::Objects, &machine.compiler, &machine.hidden)?;
+        let sample = Sample::build(Default::Objects, &machine.compiler, &machine.hidden)?;
         same(&sample.bytes, &dir.path().join("lib.a"), "elf")?;
     }
     let bitcode = Sample::new(Default::Bitcode)?;

@@ -76,7 +76,7 @@ fn check(
         look_at(&unit, linker)
             .and_then(|()| succeed(&mut without(project, &unit)).map(drop))
             .map_err(|failure| at("cargo test", failure))?;
-        with(&program, printed)
+        command_with_libraries(&program, printed)
             .and_then(|command| prints(command, &printed.real))
             .map_err(|failure| at("real", failure))?;
     }
@@ -99,7 +99,7 @@ fn without(project: &Project, program: &Path) -> Command {
 }
 
 /// A program as on a machine with these real libraries.
-fn with(program: &Path, printed: &Printed) -> Result<Command> {
+fn command_with_libraries(program: &Path, printed: &Printed) -> Result<Command> {
     let folders = printed.libraries.iter().map(|name| component(name));
     let folders = folders.collect::<Result<Vec<_>>>()?;
     let mut command = Command::new(program);

@@ -133,7 +133,7 @@ impl<'s> Claims<'s> {
     }
 
     /// The claims that are wrong.
-    pub fn judge(mut self, folders: &[PathBuf]) -> Result<Vec<String>, String> {
+    pub fn check(mut self, folders: &[PathBuf]) -> Result<Vec<String>, String> {
         let output = clang(&self.source, folders, &[])?;
         let said = String::from_utf8_lossy(&output.stderr);
         for line in said.lines().filter(|line| line.contains("error: ")) {
@@ -182,7 +182,7 @@ mod tests {
         let functions = super::super::declarations::read(source, &[]).unwrap();
         let mut claims = Claims::new(source.to_owned(), &status);
         claims.function(name, &functions[name], Some(fallback));
-        claims.judge(&[]).unwrap()
+        claims.check(&[]).unwrap()
     }
 
     const SOURCE: &str = "typedef enum { OK } status; typedef struct x *handle;\n\

@@ -8,8 +8,8 @@ mod process;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::diag::{self, Code};
+use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::Module;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::graph::{Node, NodeForm, NodeId};
 use super::plan::{LinkPlan, Role};
-use crate::arch::Arch;
 use crate::diag::{
     DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
     INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, OBJECT_LIBRARY, listing,
 };
+use crate::gpu_arch::Arch;
 
 /// Checks all nodes and device links of a plan.
 pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {

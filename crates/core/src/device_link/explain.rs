@@ -30,7 +30,7 @@ impl LinkPlan<'_> {
             planned.role.rule(),
             self.because(at, &planned.role)
         );
-        let below = self.walk.below(at);
+        let below = self.walk.unlinked_below(at);
         if !below.is_empty() {
             text.push_str("reaches, dependents before dependencies:\n");
             let by = self.reached_by(at);

@@ -2,10 +2,10 @@
 
 use std::ops::{Index, Range};
 
-use crate::arch::Arch;
 use crate::by_name::ByName;
 use crate::define_id;
 use crate::diag::{Diagnostic, INVALID_GRAPH, Origin, REQUIRES_CYCLE, UNKNOWN_DEVICE_LIBRARY};
+use crate::gpu_arch::Arch;
 use crate::ids::{Id, IndexVec};
 use crate::manifest::Cudart;
 use crate::suggest::nearest;

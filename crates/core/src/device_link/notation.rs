@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::graph::{Graph, Kind, Link, Node, NodeForm, Open, origin};
-use crate::arch::Arch;
 use crate::diag::{Diagnostic, INVALID_GRAPH};
+use crate::gpu_arch::Arch;
 use crate::manifest::Cudart;
 use crate::suggest::nearest;
 
@@ -205,10 +205,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn takes(&mut self, token: Token<'_>) -> bool {
-        let taken = self.next < self.tokens.len() && self.peek().0 == token;
-        self.next += usize::from(taken);
-        taken
+    fn accept(&mut self, token: Token<'_>) -> bool {
+        let accepted = self.next < self.tokens.len() && self.peek().0 == token;
+        self.next += usize::from(accepted);
+        accepted
     }
 
     fn skip_statement(&mut self) {
@@ -255,12 +255,12 @@ impl<'t> Reader<'t> {
 
     /// A node; `None` for an empty statement.
     fn statement(&mut self) -> Read<Option<Node>> {
-        if self.takes(Token::End) {
+        if self.accept(Token::End) {
             return Ok(None);
         }
         let (name, span) = self.word("a name")?;
-        let rdc = self.takes(Token::Sign('*'));
-        if !self.takes(Token::Sign(':')) {
+        let rdc = self.accept(Token::Sign('*'));
+        if !self.accept(Token::Sign(':')) {
             return self.expected("`:` and a form", STATEMENT);
         }
         let (word, at) = self.word("a form")?;
@@ -278,10 +278,10 @@ impl<'t> Reader<'t> {
         let kind = if rdc { Kind::Rdc } else { *kind };
         let mut node = Node::new(name, kind, *form);
         node.origin = origin(self.file, span);
-        if self.takes(Token::Arrow) {
+        if self.accept(Token::Arrow) {
             node.links = self.links()?;
         }
-        while !self.takes(Token::End) {
+        while !self.accept(Token::End) {
             self.mark(&mut node)?;
         }
         Ok(Some(node))
@@ -290,13 +290,13 @@ impl<'t> Reader<'t> {
     fn links(&mut self) -> Read<Vec<Link>> {
         let mut links = Vec::new();
         loop {
-            let private = self.takes(Token::Sign('-'));
+            let private = self.accept(Token::Sign('-'));
             let (to, _) = self.word("the name of a library")?;
             links.push(Link {
                 to: to.to_owned(),
                 private,
             });
-            if !self.takes(Token::Sign(',')) {
+            if !self.accept(Token::Sign(',')) {
                 return Ok(links);
             }
         }
@@ -306,15 +306,15 @@ impl<'t> Reader<'t> {
         let mut opens = Vec::new();
         loop {
             let (to, _) = self.word("the name of a plugin")?;
-            let r#final = self.takes(Token::Sign(':'));
-            if r#final && !self.takes(Token::Word("final")) {
+            let r#final = self.accept(Token::Sign(':'));
+            if r#final && !self.accept(Token::Word("final")) {
                 return self.expected("`final`", "write NAME:final to open the final of a library");
             }
             opens.push(Open {
                 to: to.to_owned(),
                 r#final,
             });
-            if !self.takes(Token::Sign(',')) {
+            if !self.accept(Token::Sign(',')) {
                 return Ok(opens);
             }
         }
@@ -328,7 +328,7 @@ impl<'t> Reader<'t> {
         }
         loop {
             values.push(self.word("a value")?);
-            if !self.takes(Token::Sign('+')) {
+            if !self.accept(Token::Sign('+')) {
                 return Ok(values);
             }
         }
@@ -343,7 +343,7 @@ impl<'t> Reader<'t> {
             node.opens.extend(self.opens()?);
             return Ok(());
         }
-        let assigned = self.takes(Token::Sign('='));
+        let assigned = self.accept(Token::Sign('='));
         let values = if assigned { self.values()? } else { Vec::new() };
         let names = || values.iter().map(|(word, _)| (*word).to_owned());
         match (mark, values.as_slice()) {

@@ -2,7 +2,7 @@
 
 use super::graph::{Kind, Node, NodeForm, NodeId};
 use super::walk::Walk;
-use crate::arch::{Arch, ArchKind};
+use crate::gpu_arch::{Arch, ArchKind};
 use crate::manifest::Cudart;
 
 /// Role of a node in the plan.
@@ -157,7 +157,7 @@ impl<'g> LinkPlan<'g> {
                 Role::Absorbed
             };
         }
-        let below = self.walk.below(id);
+        let below = self.walk.unlinked_below(id);
         if !node.is_terminal() {
             return if below.is_empty() {
                 Role::Plain
@@ -253,10 +253,10 @@ impl<'g> LinkPlan<'g> {
     fn lines(&self, id: NodeId, role: &Role) -> (Vec<LinkItem>, Vec<LinkItem>) {
         let node = self.node(id);
         let own_link = matches!(role, Role::OwnLink(_));
-        let owns = &self.walk.inside(id).owns;
+        let owns = &self.walk.image_contents(id).owns;
         let middles: Vec<LinkItem> = self
             .walk
-            .below(id)
+            .unlinked_below(id)
             .into_iter()
             .filter(|&lib| self.node(lib).is_split() && !node.is_closed())
             .map(LinkItem::Middle)

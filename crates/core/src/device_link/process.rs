@@ -56,9 +56,9 @@ pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
     // Programs first; then what nothing starts, links or opens: its program is not in the graph.
     let mut led_to = graph.table(false);
     for id in graph.ids() {
-        let inside = plan.walk.inside(id);
-        let opened = inside.opened.iter().map(|open| &open.to);
-        inside
+        let contents = plan.walk.image_contents(id);
+        let opened = contents.opened.iter().map(|open| &open.to);
+        contents
             .linked
             .iter()
             .chain(opened)
@@ -126,8 +126,8 @@ impl Processes<'_, '_> {
         let mut next = 0;
         while let Some(&image) = images.get(next) {
             next += 1;
-            let inside = self.plan.walk.inside(image);
-            let opened = inside.opened.iter();
+            let contents = self.plan.walk.image_contents(image);
+            let opened = contents.opened.iter();
             let finals = opened
                 .clone()
                 .filter(|open| open.r#final)
@@ -137,7 +137,7 @@ impl Processes<'_, '_> {
                     links.push(link);
                 }
             }
-            for to in inside.linked.iter().chain(opened.map(|open| &open.to)) {
+            for to in contents.linked.iter().chain(opened.map(|open| &open.to)) {
                 if !std::mem::replace(&mut seen[*to], true) {
                     images.push(*to);
                 }
@@ -166,7 +166,7 @@ impl Processes<'_, '_> {
             linked.extend(members.iter().map(|&member| occurrence(member, link)));
         }
         for &image in &process.images {
-            let owns = &plan.walk.inside(image).owns;
+            let owns = &plan.walk.image_contents(image).owns;
             held.extend(owns.iter().map(|&member| occurrence(member, image)));
         }
         linked.sort_unstable();
@@ -254,7 +254,7 @@ impl Processes<'_, '_> {
     fn check_runtimes(&self, process: &Process) -> Option<ImageFault> {
         let mut first: Option<(NodeId, Cudart)> = None;
         for &image in &process.images {
-            for &id in &self.plan.walk.inside(image).nodes {
+            for &id in &self.plan.walk.image_contents(image).nodes {
                 let kind = self.plan.node(id).cudart;
                 let Some(kind) = kind.filter(|kind| *kind != Cudart::None) else {
                     continue;

@@ -21,7 +21,7 @@ impl LinkPlan<'_> {
     pub fn summary(&self, planned: &Planned) -> String {
         let names = |nodes: &[NodeId]| self.walk.graph.names(nodes).join(" ");
         let shared = || {
-            let below = self.walk.below(planned.node).into_iter();
+            let below = self.walk.unlinked_below(planned.node).into_iter();
             let shared = below.filter(|&at| self.node(at).is_split());
             shared.collect::<Vec<NodeId>>()
         };
@@ -44,7 +44,7 @@ impl LinkPlan<'_> {
                 }
                 text
             }
-            Role::Absorbed => match names(&self.walk.below(planned.node)) {
+            Role::Absorbed => match names(&self.walk.unlinked_below(planned.node)) {
                 below if below.is_empty() => "absorbed".to_owned(),
                 below => format!("absorbed, carries {below}"),
             },

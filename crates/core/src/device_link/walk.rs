@@ -5,7 +5,7 @@ use crate::ids::IndexVec;
 
 /// What lies inside an image, and what it leads to.
 #[derive(Default)]
-pub(super) struct Inside {
+pub(super) struct ImageContents {
     /// The relocatable code that it holds, its own first.
     pub owns: Vec<NodeId>,
     /// All nodes that became a part of it, itself first.
@@ -50,25 +50,25 @@ fn dependents_first<'a>(
 /// A graph, with what lies inside each of its images.
 pub(super) struct Walk<'g> {
     pub graph: ResolvedGraph<'g>,
-    inside: IndexVec<NodeId, Inside>,
+    contents: IndexVec<NodeId, ImageContents>,
 }
 
 impl<'g> Walk<'g> {
     pub fn new(graph: ResolvedGraph<'g>) -> Self {
-        let inside = graph.ids().map(|id| inside(&graph, id)).collect();
-        Self { graph, inside }
+        let contents = graph.ids().map(|id| find_contents(&graph, id)).collect();
+        Self { graph, contents }
     }
 
-    /// Of an image.
-    pub fn inside(&self, image: NodeId) -> &Inside {
-        &self.inside[image]
+    /// Contents of an image.
+    pub fn image_contents(&self, image: NodeId) -> &ImageContents {
+        &self.contents[image]
     }
 
     /// Where the way to device code leads from `id`. What has its own device link hides what lies
     /// inside it, and leads on to what it is linked with.
     fn next(&self, root: NodeId, id: NodeId) -> &[NodeId] {
         if id != root && self.graph.node(id).is_opaque() {
-            &self.inside[id].linked
+            &self.contents[id].linked
         } else {
             &self.graph.links[id]
         }
@@ -86,7 +86,7 @@ impl<'g> Walk<'g> {
     }
 
     /// R: the relocatable code that `root` reaches and that has no device link yet.
-    pub fn below(&self, root: NodeId) -> Vec<NodeId> {
+    pub fn unlinked_below(&self, root: NodeId) -> Vec<NodeId> {
         let mut reached = self.reached(root);
         reached.retain(|&id| {
             let node = self.graph.node(id);
@@ -99,10 +99,10 @@ impl<'g> Walk<'g> {
     pub fn members(&self, root: NodeId) -> Vec<NodeId> {
         match &self.graph.prelinked[root] {
             Some(named) if !named.is_empty() => return named.clone(),
-            Some(_) if self.graph.node(root).is_image() => return self.inside[root].owns.clone(),
+            Some(_) if self.graph.node(root).is_image() => return self.contents[root].owns.clone(),
             _ => {}
         }
-        let mut members = self.below(root);
+        let mut members = self.unlinked_below(root);
         if self.graph.node(root).is_rdc() {
             members.insert(0, root);
         }
@@ -131,34 +131,34 @@ fn absorbs(graph: &ResolvedGraph<'_>, image: NodeId, id: NodeId) -> bool {
     !node.is_image() || (graph.node(image).is_closed() && node.is_split())
 }
 
-fn inside(graph: &ResolvedGraph<'_>, image: NodeId) -> Inside {
+fn find_contents(graph: &ResolvedGraph<'_>, image: NodeId) -> ImageContents {
     if !graph.node(image).is_image() {
-        return Inside::default();
+        return ImageContents::default();
     }
     let next = |id: NodeId| graph.links[id].as_slice();
     let nodes = dependents_first(graph, image, next, |id| absorbs(graph, image, id));
-    let mut inside = Inside {
+    let mut contents = ImageContents {
         owns: nodes
             .iter()
             .copied()
             .filter(|&id| graph.node(id).is_rdc())
             .collect(),
-        ..Inside::default()
+        ..ImageContents::default()
     };
     let mut seen = graph.table(false);
     for &id in &nodes {
         for &to in &graph.links[id] {
             if !absorbs(graph, image, to) && !seen[to] {
                 seen[to] = true;
-                inside.linked.push(to);
+                contents.linked.push(to);
             }
         }
         for open in &graph.opens[id] {
-            if !inside.opened.contains(open) {
-                inside.opened.push(*open);
+            if !contents.opened.contains(open) {
+                contents.opened.push(*open);
             }
         }
     }
-    inside.nodes = nodes;
-    inside
+    contents.nodes = nodes;
+    contents
 }

@@ -2,8 +2,8 @@
 
 use super::features::RequiredFeatures;
 use super::library_type::LibraryType;
-use crate::arch::Arch;
 use crate::by_name::ByName;
+use crate::gpu_arch::Arch;
 use crate::spanned::Spanned;
 
 /// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` count for its own sources and

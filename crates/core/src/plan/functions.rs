@@ -18,7 +18,7 @@ use crate::manifest::Stub;
 use crate::symbols::{Kind, Symbol};
 
 /// What the generated tables hold: 16-bit indexes.
-const MOST: usize = u16::MAX as usize;
+const MAX_SPECS: usize = u16::MAX as usize;
 
 /// Symbols that get no stub, by reason.
 #[derive(Default)]
@@ -190,14 +190,14 @@ impl Planner<'_> {
     /// The functions of a library of one's own, or of a changed one, and their specs.
     pub fn functions(&mut self, stub: &Stub, library: &Library) -> Selected {
         let selection = Selection::new(library);
-        self.judge(stub, &selection);
+        self.check_selection(stub, &selection);
         (selection.specs.into(), selection.functions.into())
     }
 
     /// Those of a shipped library as it is.
     pub fn shipped_functions(&mut self, stub: &Stub, library: &'static Library) -> Selected {
         let selection = Selection::shipped(library);
-        self.judge(stub, selection);
+        self.check_selection(stub, selection);
         (
             Cow::Borrowed(&selection.specs),
             Cow::Borrowed(&selection.functions),
@@ -205,7 +205,7 @@ impl Planner<'_> {
     }
 
     /// Tells what is wrong with a selection.
-    fn judge(&mut self, stub: &Stub, selection: &Selection<'_>) {
+    fn check_selection(&mut self, stub: &Stub, selection: &Selection<'_>) {
         let Selection {
             specs,
             functions,
@@ -214,8 +214,8 @@ impl Planner<'_> {
         let id = &stub.id.value;
         self.report(stub, left_out);
         let outs: usize = specs.iter().map(|spec| spec.fallback.outs.len()).sum();
-        if specs.len().max(outs) > MOST {
-            let message = format!("the functions of `{id}` differ in more than {MOST} ways");
+        if specs.len().max(outs) > MAX_SPECS {
+            let message = format!("the functions of `{id}` differ in more than {MAX_SPECS} ways");
             self.add(Diagnostic::error(&LIMIT_EXCEEDED, message), &stub.id.span);
         }
         if functions.is_empty() && left_out.data.is_empty() && left_out.thread_local.is_empty() {

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Function, Inputs, LibraryPlan, MOST_LIBRARIES, Plan, Spec};
-use crate::abi_table::AbiTable;
+use super::{Function, Inputs, LibraryPlan, MAX_LIBRARIES, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
@@ -59,8 +58,8 @@ impl<'a> Planner<'a> {
         self.add_drivers(&mut libraries);
         self.check_functions(&libraries);
         self.check_link_names(&libraries);
-        if libraries.len() > MOST_LIBRARIES {
-            let message = format!("more than {MOST_LIBRARIES} libraries in one image");
+        if libraries.len() > MAX_LIBRARIES {
+            let message = format!("more than {MAX_LIBRARIES} libraries in one image");
             self.diagnostics
                 .push(Diagnostic::error(&LIMIT_EXCEEDED, message));
         }
@@ -88,28 +87,23 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
             Cow::Owned(own) => self.functions(stub, own),
         };
-        let abi = match &library {
-            Cow::Borrowed(shipped) => Cow::Borrowed(&shipped.abi),
-            Cow::Owned(own) => Cow::Owned(own.abi.clone()),
-        };
-        let require = self.required(stub, &library);
+        let required_functions = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
             library_type: stub.library_type,
             load_names: self.load_names(stub, &library),
             header_version: stub.header_version.as_ref().map(|header| header.value),
             min_version: stub.min_version.as_ref().map(|version| version.value),
-            required_functions: require,
+            required_functions,
             search_dirs: values(&stub.search_dirs),
             specs,
-            abi,
             functions,
-            ..self.unstubbed(&library)
+            ..self.unstubbed(library)
         })
     }
 
     /// The library as it is asked for its version only.
-    fn unstubbed(&self, library: &Library) -> LibraryPlan {
+    fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
         let os = &self.target.os;
         let local = |dirs: &[String]| {
             dirs.iter()
@@ -117,11 +111,6 @@ impl<'a> Planner<'a> {
                 .collect::<Vec<_>>()
         };
         LibraryPlan {
-            id: library.id.clone(),
-            title: library.title.clone(),
-            family: library.family.clone(),
-            role: library.role,
-            link_names: library.link_names.clone(),
             stubbed: false,
             library_type: LibraryType::default(),
             load_names: library.load_names.get(os).cloned().unwrap_or_default(),
@@ -131,21 +120,12 @@ impl<'a> Planner<'a> {
             required_functions: Vec::new(),
             search_dirs: Vec::new(),
             wheel_dirs: local(&library.wheel_dirs),
-            root_env: library.root_env.clone(),
-            roots: library.roots.clone(),
             root_subdirs: local(&library.root_subdirs),
             dirs_before_loader: local(&library.dirs_before_loader),
             dirs_after_loader: local(&library.dirs_after_loader),
-            preload: library.preload.clone(),
-            toolkit_version_from: library.toolkit_version_from.clone(),
-            independent_major: library.independent_major,
-            driver: library.driver.clone(),
-            version_query: library.version_query.clone(),
-            codes: library.codes,
-            string: library.string.clone(),
             specs: vec![Spec::default()].into(),
-            abi: Cow::Owned(AbiTable::default()),
             functions: Vec::new().into(),
+            library,
         }
     }
 
@@ -156,7 +136,7 @@ impl<'a> Planner<'a> {
         for id in wanted {
             if libraries.iter().all(|library| library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
-                    add(libraries, self.unstubbed(driver));
+                    add(libraries, self.unstubbed(Cow::Borrowed(driver)));
                 }
             }
         }
@@ -271,8 +251,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The place of a library's stub table.
-    fn place(&self, id: &str) -> Range<usize> {
+    /// Byte range of a library's id in its stub table.
+    fn stub_span(&self, id: &str) -> Range<usize> {
         let stub = self.manifest.stubs.iter().find(|stub| stub.id.value == id);
         stub.map_or(0..0, |stub| stub.id.span.clone())
     }
@@ -285,7 +265,7 @@ impl<'a> Planner<'a> {
                     let id = &library.id;
                     let message = format!("`{other}` and `{id}` both have the link name `{name}`");
                     let help = "give one of them other `link-names`, or remove it";
-                    let place = self.place(id);
+                    let place = self.stub_span(id);
                     self.add(
                         Diagnostic::error(&DUPLICATE_STUB_NAME, message).help(help),
                         &place,
@@ -309,7 +289,7 @@ impl<'a> Planner<'a> {
                 let (one, other) = (&one.id, &other.id);
                 let message = format!("`{one}` and `{other}` both have {}", listing(&names));
                 let help = "remove them from the symbol list of one of the two";
-                let place = self.place(other);
+                let place = self.stub_span(other);
                 self.add(
                     Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
                     &place,

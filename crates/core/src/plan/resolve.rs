@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::beside;
 use super::planner::Planner;
+use super::symbol_list_path;
 use crate::by_name::ByName;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
@@ -115,7 +115,7 @@ impl Planner<'_> {
             return None;
         };
         let (list, diagnostics) =
-            SymbolList::parse(&beside(&self.manifest.file, &path.value), text);
+            SymbolList::parse(&symbol_list_path(&self.manifest.file, &path.value), text);
         let broken = has_errors(&diagnostics);
         self.diagnostics.extend(diagnostics);
         (!broken).then_some(list)

@@ -1,5 +1,6 @@
 use super::*;
 use crate::diag::Level;
+use crate::library::StatusCodes;
 
 const LIST: &str = "\
 @gpustub-symbols 1

@@ -10,7 +10,7 @@ use crate::library::{
     HookKind, MAX_HOOK_ARGS, MAX_PREFIX_LENGTH, Out, OutKind, Returns, Role, VersionEncoding,
     VersionProbe, c_name, override_variable,
 };
-use crate::plan::{LibraryPlan, MOST_LIBRARIES, Plan};
+use crate::plan::{LibraryPlan, MAX_LIBRARIES, Plan};
 use crate::version::Version;
 
 /// Adds a line; writing to a String cannot fail.
@@ -47,7 +47,7 @@ pub(super) fn render(plan: &Plan) -> String {
 /// Assertions that the limits of this side are those of `runtime/shared.h`.
 fn limits(text: &mut String) {
     let limits: [(&str, i64); 6] = [
-        ("MAX_LIBRARIES", MOST_LIBRARIES as i64),
+        ("MAX_LIBRARIES", MAX_LIBRARIES as i64),
         ("MAX_PREFIX_LENGTH", MAX_PREFIX_LENGTH as i64),
         ("MAX_HOOK_ARGS", MAX_HOOK_ARGS),
         ("MAX_ADAPTER_ARGS", i64::from(MAX_ARGUMENTS)),

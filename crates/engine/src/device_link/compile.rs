@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::diag::IO_ERROR;
+use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceLink, Spanned};
 
 use super::closure::inherited;

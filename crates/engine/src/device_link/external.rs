@@ -6,9 +6,9 @@
 
 use std::process::Command;
 
-use gpustub_core::arch::Arch;
 use gpustub_core::device_link::Planned;
 use gpustub_core::diag::MISSING_ARCH;
+use gpustub_core::gpu_arch::Arch;
 
 use super::metadata::Library;
 use super::nvcc::Nvcc;

@@ -18,8 +18,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::arch::Arch;
 use gpustub_core::diag::IO_ERROR;
+use gpustub_core::gpu_arch::Arch;
 use gpustub_core::manifest::{Cudart, LibraryType};
 
 use crate::error::{Error, Location};

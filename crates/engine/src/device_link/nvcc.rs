@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::arch::Arch;
 use gpustub_core::diag::{MISSING_COMPILER, MISSING_NVCC};
 use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::Arch;
 
 use super::fingerprint;
 use crate::env::Env;

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpustub_core::arch::{Arch, ArchKind};
 use gpustub_core::diag::{DEVICE_LINK_ERROR, NVCC_ERROR};
+use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::DeviceLink;
 
 use super::metadata::Library;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::arch::ArchKind;
 use gpustub_core::device_link::Planned;
 use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
+use gpustub_core::gpu_arch::ArchKind;
 
 use super::fingerprint::{self, Inputs};
 use super::metadata::Library;

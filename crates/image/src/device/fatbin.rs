@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_core::arch::{Arch, ArchKind, ArchSuffix};
+use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
 
 const MAGIC: u32 = 0xBA55_ED50;
 /// The least size of a container's header, and of an entry's.

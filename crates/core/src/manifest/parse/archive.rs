@@ -95,7 +95,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
             let message = format!("no view of `{}` has the layer `{name}`", value.name);
             let warning = Diagnostic::warning(&UNUSED_LAYER, message);
             let help = "name it in a view, or remove it: nothing of it is written";
-            decoder.tell(warning.help(help), layer.name.span.clone());
+            decoder.report(warning.help(help), layer.name.span.clone());
         }
     }
 

@@ -3,11 +3,11 @@
 use super::{
     LIBRARY_TYPES, checked_strings, is_below, is_path, path_below, required_features, shorten,
 };
-use crate::arch::Arch;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
+use crate::gpu_arch::Arch;
 use crate::library::is_id;
 use crate::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType, SharedFiles};
 use crate::spanned::Spanned;
