@@ -23,7 +23,7 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
-                "it knows {}; a library of your own is declared in {FILE} by hand, see \
+                "known libraries are {}; a user-defined library is declared in {FILE} by hand, see \
                  `cargo gpustub explain unknown-library`",
                 known.join(", ")
             ),

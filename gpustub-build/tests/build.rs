@@ -302,7 +302,7 @@ fn mistakes_in_the_manifest_are_shown_with_their_place() {
     fs::remove_file(package.dir.join("GpuStub.toml")).unwrap();
     let error = package.error();
     assert!(
-        error.contains("there is no ") && error.contains("cargo gpustub init"),
+        error.contains("does not exist") && error.contains("cargo gpustub init"),
         "{error}"
     );
 

@@ -329,7 +329,7 @@ fn archives_of_others_are_looked_at() {
         expect(&finalized(), &[message]);
     }
     fs::write(path("libwaves.a"), "not an archive\n").unwrap();
-    expect(&finalized(), &["libwaves.a is no archive"]);
+    expect(&finalized(), &["libwaves.a is not an archive"]);
 }
 
 /// sccache knows nvcc's compile steps. What counts is how it is called: before the compiler, and for

@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gpustub_check::policy::{Judge, Layer, Overrides};
-use gpustub_check::tag::Tag;
+use gpustub_check::platform_tag::Tag;
+use gpustub_check::policy::{Layer, Overrides, PolicyEngine};
 use gpustub_check::{Package, check, read};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level};
@@ -42,14 +42,14 @@ fn is_tag_rule(finding: &Diagnostic) -> bool {
 /// What is found under a policy.
 fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
     let layer = Layer {
-        folder: "",
+        directory: "",
         everywhere: true,
         file: "",
         policy: wanted,
     };
     let found = packages.iter().flat_map(|package| check(package, wanted));
     let overrides = Overrides::default();
-    Judge::new(vec![layer], &overrides, "", Date::after_1970(0)).apply(found.collect())
+    PolicyEngine::new(vec![layer], &overrides, "", Date::after_1970(0)).apply(found.collect())
 }
 
 /// What is found, as `--message-format short` has it.

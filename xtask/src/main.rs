@@ -3,6 +3,7 @@
 mod abi;
 mod fallbacks;
 mod manifests;
+mod messages;
 mod recipes;
 
 use std::process::ExitCode;
@@ -42,6 +43,12 @@ const TASKS: &[Task] = &[
         about: "write fake libraries, and callers that see when they are misunderstood, as C",
         usage: "OUT [--components DIR] [LIBRARY...]",
         run: abi::programs::run,
+    },
+    Task {
+        name: "messages",
+        about: "regenerate docs/reference/messages.md, the list of all message texts, or compare it",
+        usage: "[--check]",
+        run: messages::run,
     },
 ];
 

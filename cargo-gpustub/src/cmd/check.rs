@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use gpustub_check::policy::{Judge, Looked, Overrides};
+use gpustub_check::policy::{Overrides, PolicyEngine, Scope};
 use gpustub_check::{UNUSED_ALLOW, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
@@ -28,7 +28,7 @@ use policies::Policies;
 struct Report {
     findings: Vec<Diagnostic>,
     sources: Sources,
-    looked: Looked,
+    looked: Scope,
     /// For people: `3 files`.
     what: String,
     /// For those who asked for more: which rules looked at what.
@@ -92,12 +92,12 @@ fn judged(
         deny: options.levels.deny.clone(),
     };
     let today = options.today.unwrap_or_else(today);
-    let mut judge = Judge::new(policies.layers(), &overrides, here, today);
+    let mut judge = PolicyEngine::new(policies.layers(), &overrides, here, today);
     let mut found = judge.apply(report.findings.clone());
     let unused = judge.unused(&report.looked);
     let unused = unused.iter().map(|unused| {
         let rule = &unused.allow.rule;
-        let message = format!("there is no finding of `{}` to allow here", rule.value);
+        let message = format!("no finding of `{}` to allow", rule.value);
         Diagnostic::warning(&UNUSED_ALLOW.code, message)
             .at(unused.file, rule.span.clone())
             .help("remove the allowance")

@@ -94,7 +94,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
             let Some(version) = Version::parse(version).filter(|v| versions.contains(v)) else {
                 let known: Vec<String> = versions.iter().map(ToString::to_string).collect();
                 let message = format!("gpustub has no list of {id} {version}");
-                let help = format!("it has {}", known.join(", "));
+                let help = format!("known releases are {}", known.join(", "));
                 found.push(Diagnostic::error(&IO_ERROR, message).help(help));
                 return None;
             };

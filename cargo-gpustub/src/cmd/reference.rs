@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use gpustub_check::{Look, RULES};
+use gpustub_check::{Check, RULES};
 use gpustub_core::diag::Code;
 use gpustub_core::fields::{FIELDS, Field, SYSTEMS, Type};
 use gpustub_core::library::Library;
@@ -209,10 +209,10 @@ fn rules_page() -> String {
             RuleLevel::Warn => "warn",
             RuleLevel::Deny => "deny",
         };
-        let look = match rule.look {
-            Look::Image(_) => "programs and libraries",
-            Look::Package(_) | Look::Policy(_) => "files that are shipped together",
-            Look::Workspace(_) | Look::Command => "the workspace",
+        let look = match rule.check {
+            Check::Image(_) => "programs and libraries",
+            Check::Package(_) | Check::Policy(_) => "files that are shipped together",
+            Check::Workspace(_) | Check::Command => "the workspace",
         };
         let Code { id, summary, .. } = &rule.code;
         let _ = writeln!(

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gpustub_core::library::Library;
 use gpustub_image::{ImageFacts, Import};
 
-use crate::gpu::{gpu_file, is_vendors, names_gpu_file};
+use crate::gpu_file::{gpu_file, is_vendor_file, names_gpu_file};
 use crate::package::Image;
 
 /// What texts contain that rules look at; [`is_kept`] chooses among them. What is rare comes first,
@@ -38,15 +38,15 @@ fn is_gpustubs(text: &str) -> bool {
 /// The file names, without folders, by which an image of this file name may open GPU libraries that have
 /// longer names too, and that no other text takes further: of `libcuda.so` and `libcuda.so.1`, or
 /// `/lib/libcuda.so.%d`, not the first. None of vendors' images: those know each other.
-pub fn judged_names<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
+pub fn dlopen_candidates<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
     let opens = |import: &Import| matches!(import.name.as_str(), "dlopen" | "dlmopen");
-    let vendors = is_vendors(file) || facts.link.soname.as_deref().is_some_and(is_vendors);
+    let vendors = is_vendor_file(file) || facts.link.soname.as_deref().is_some_and(is_vendor_file);
     if vendors || !facts.imports.iter().any(opens) {
         return Vec::new();
     }
     let goes_on = |name: &str| {
         let library = gpu_file(name).filter(|gpu| !gpu.hashed)?.library?;
-        going_on(library, name)
+        longer_load_name(library, name)
     };
     let names = facts.strings.iter().map(String::as_str);
     let names = names.filter(|name| goes_on(name).is_some());
@@ -59,7 +59,7 @@ pub fn judged_names<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
 }
 
 /// The load name of a library that goes on, after a dot, where this name ends.
-pub fn going_on(library: &'static Library, name: &str) -> Option<&'static str> {
+pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'static str> {
     let longer = format!("{name}.");
     let names = library.load_names.get("linux").into_iter().flatten();
     let mut names = names.map(|name| name.name.as_str());
@@ -68,11 +68,11 @@ pub fn going_on(library: &'static Library, name: &str) -> Option<&'static str> {
 
 /// Whether a vendor made the image: by its file name, or by its soname where that was changed.
 pub fn is_from_vendor(image: &Image<'_>) -> bool {
-    names(image).any(is_vendors)
+    image_names(image).any(is_vendor_file)
 }
 
 /// The image's file name and its soname.
-pub fn names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
+pub fn image_names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
     let soname = image.facts.link.soname.as_deref();
     [Some(image.member.file_name()), soname]
         .into_iter()
@@ -94,7 +94,7 @@ pub fn has_cudart(image: &Image<'_>) -> bool {
 }
 
 /// The library that stubs made by Implib.so stand for.
-pub fn implib<'a>(image: &Image<'a>) -> Option<&'a str> {
+pub fn implib_library<'a>(image: &Image<'a>) -> Option<&'a str> {
     let mut libraries = image
         .facts
         .strings
@@ -104,7 +104,7 @@ pub fn implib<'a>(image: &Image<'a>) -> Option<&'a str> {
 }
 
 /// The GPU library that has a function of this name.
-pub fn library_of(function: &str) -> Option<&'static Library> {
+pub fn gpu_library_exporting(function: &str) -> Option<&'static Library> {
     FUNCTIONS.get(function).copied()
 }
 

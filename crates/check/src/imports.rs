@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::library::Library;
 
-use crate::gpu::{gpu_file, is_vendors, taken_for};
+use crate::gpu_file::{gpu_file, impersonated_library, is_vendor_file};
 use crate::package::{Content, Image, Package};
 
 /// The names that each object file, static library and image of a package wants from others and that
@@ -16,7 +16,7 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, 
         let (imports, file) = match &member.content {
             Content::Object(facts) => {
                 // A static library as a whole: its objects are compiled as one.
-                let shown = package.shown(member);
+                let shown = package.display_path(member);
                 let file = shown
                     .rsplit_once('!')
                     .map_or(shown.as_str(), |(file, _)| file);
@@ -35,12 +35,12 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, 
                 if image.needed().iter().any(is_it) {
                     continue;
                 }
-                (&facts.imports, image.shown())
+                (&facts.imports, image.display_path())
             }
             _ => continue,
         };
         let name = file.rsplit(['/', '!']).next().unwrap_or_default();
-        if is_vendors(name) || taken_for(name).is_some() {
+        if is_vendor_file(name) || impersonated_library(name).is_some() {
             continue;
         }
         // A weak name may be a question, whether the library has it.

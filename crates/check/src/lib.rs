@@ -5,30 +5,32 @@
 //! [`RULES`] look at each and give diagnostics; a [`policy`] says how seriously each is taken.
 //! Nothing here prints, and nothing but `read` touches a file.
 
-mod crates;
+mod display_path;
 mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
-pub mod gpu;
+pub mod gpu_file;
+mod gpu_relation;
 mod imports;
-mod label;
-pub mod names;
+mod known_crates;
 pub mod package;
-mod places;
+pub mod platform_tag;
 pub mod policy;
 pub mod read;
-mod related;
+mod rule;
 mod rules;
-mod shown;
-pub mod tag;
+mod search_dirs;
+pub mod symbol_names;
+mod toolkit_label;
 pub mod wheel;
 pub mod workspace;
 
+pub use gpu_relation::gpu_images;
 pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
-pub use related::gpu_images;
+pub use rule::{Check, Findings, Rule};
 pub use rules::workspace::{
     MISSING_HEADER_VERSION, MISSING_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW,
     real_names,
 };
-pub use rules::{Findings, Look, RULES, Rule, check, check_workspace, sorted};
+pub use rules::{RULES, check, check_workspace, sorted};

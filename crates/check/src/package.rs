@@ -120,12 +120,12 @@ impl Package {
     }
 
     /// How messages call a member: `dist/x.whl!x/_core.so`.
-    pub fn shown(&self, member: &Member) -> String {
-        self.shown_path(&member.path)
+    pub fn display_path(&self, member: &Member) -> String {
+        self.display_path_of(&member.path)
     }
 
     /// How messages call what has this path in the package; an empty one is the package itself.
-    pub fn shown_path(&self, path: &str) -> String {
+    pub fn display_path_of(&self, path: &str) -> String {
         match self.kind {
             _ if path.is_empty() => self.name.clone(),
             Kind::File => self.name.clone(),
@@ -149,8 +149,8 @@ impl Member {
 
 impl<'a> Image<'a> {
     /// How messages call it.
-    pub fn shown(&self) -> String {
-        self.package.shown(self.member)
+    pub fn display_path(&self) -> String {
+        self.package.display_path(self.member)
     }
 
     /// Its `DT_NEEDED`.

@@ -1,13 +1,14 @@
-//! How seriously findings are taken: levels, and findings that are accepted.
+//! How seriously findings are taken: levels, and findings that are allowed.
 //!
 //! A level is the rule's own unless a policy says otherwise: that of the workspace, then that of the
-//! package in whose folder the finding lies, then the command line.
+//! package in whose directory the finding lies, then the command line.
 
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level};
 use gpustub_core::manifest::{Allow, Policy, RuleLevel};
 
-use crate::rules::{Look, RULES, Rule};
+use crate::rule::{Check, Rule};
+use crate::rules::RULES;
 
 /// On the command line: every rule that no policy allows.
 pub const ALL: &str = "all";
@@ -15,9 +16,9 @@ pub const ALL: &str = "all";
 /// A `[policy]` and where it holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Layer<'a> {
-    /// The folder of its file, absolute, with `/`: paths in it start there.
-    pub folder: &'a str,
-    /// Whether it holds for everything, as a workspace's does; else for what lies in the folder.
+    /// The directory of its file, absolute, with `/`: paths in it start there.
+    pub directory: &'a str,
+    /// Whether it holds for everything, as a workspace's does; else for what lies in the directory.
     pub everywhere: bool,
     /// How messages call its file.
     pub file: &'a str,
@@ -36,18 +37,18 @@ pub struct Overrides {
     pub deny: Vec<String>,
 }
 
-/// What a run has looked at, which says which allowances it can judge.
+/// Scope of a run: allowances outside of it are not reported as unused.
 #[derive(Debug, Clone, Default)]
-pub struct Looked {
+pub struct Scope {
     /// The whole workspace.
     pub workspace: bool,
     /// Files, as messages call them.
     pub files: Vec<String>,
 }
 
-/// Policies, one over another, and which of their allowances were used.
+/// Applies policies, one over another, and records which allowances were used.
 #[derive(Debug)]
-pub struct Judge<'a> {
+pub struct PolicyEngine<'a> {
     /// The workspace's first.
     layers: Vec<Layer<'a>>,
     overrides: &'a Overrides,
@@ -62,8 +63,6 @@ pub struct Judge<'a> {
 pub struct Unused<'a> {
     /// The policy's file, as messages call it.
     pub file: &'a str,
-    /// Its index among the allowances of the file.
-    pub index: usize,
     /// The allowance.
     pub allow: &'a Allow,
 }
@@ -88,9 +87,9 @@ impl Overrides {
     }
 }
 
-impl<'a> Judge<'a> {
-    /// Judges by these policies, the workspace's first. `here`: the absolute folder that relative
-    /// paths of findings start from.
+impl<'a> PolicyEngine<'a> {
+    /// Engine with these policies, the workspace's first. `here` is the absolute directory that
+    /// relative paths of findings start from.
     pub fn new(
         layers: Vec<Layer<'a>>,
         overrides: &'a Overrides,
@@ -110,13 +109,15 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The findings as the policies have them: levels set, accepted ones left out.
+    /// The findings as the policies have them: levels set, allowed ones left out.
     pub fn apply(&mut self, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let judged = findings.into_iter();
-        judged.filter_map(|finding| self.judge(finding)).collect()
+        judged
+            .filter_map(|finding| self.apply_to(finding))
+            .collect()
     }
 
-    fn judge(&mut self, mut finding: Diagnostic) -> Option<Diagnostic> {
+    fn apply_to(&mut self, mut finding: Diagnostic) -> Option<Diagnostic> {
         let Some(rule) = rule(finding.code.id) else {
             // Not a rule's: that something cannot be read is always an error.
             return Some(finding);
@@ -124,12 +125,12 @@ impl<'a> Judge<'a> {
         let origin = finding.origin.as_ref();
         let place = origin.map(|origin| absolute(self.here, &origin.file));
         let mut level = rule.level;
-        let mut accepted = false;
+        let mut allowed = false;
         let mut ended: Option<(Date, &str)> = None;
         for (layer, used) in self.layers.iter().zip(&mut self.used) {
             let inside = || {
                 let place = place.as_ref();
-                place.is_some_and(|place| is_below(place, layer.folder))
+                place.is_some_and(|place| is_below(place, layer.directory))
             };
             if !layer.everywhere && !inside() {
                 continue;
@@ -144,7 +145,7 @@ impl<'a> Judge<'a> {
                 *used = true;
                 match allow.until.as_ref().map(|until| until.value) {
                     Some(until) if until < self.today => ended = Some((until, layer.file)),
-                    _ => accepted = true,
+                    _ => allowed = true,
                 }
             }
         }
@@ -160,18 +161,17 @@ impl<'a> Judge<'a> {
                 None => note,
             });
         }
-        (!accepted).then_some(finding)
+        (!allowed).then_some(finding)
     }
 
-    /// The allowances that accepted nothing though the run has looked at their place.
-    pub fn unused(&self, looked: &Looked) -> Vec<Unused<'a>> {
+    /// The allowances that allowed nothing though the run has looked at their place.
+    pub fn unused(&self, scope: &Scope) -> Vec<Unused<'a>> {
         let mut unused = Vec::new();
         for (layer, used) in self.layers.iter().zip(&self.used) {
-            for (index, allow) in layer.policy.allow.iter().enumerate() {
-                if !used[index] && self.was_looked_at(allow, layer, looked) {
+            for (allow, used) in layer.policy.allow.iter().zip(used) {
+                if !used && self.covers(allow, layer, scope) {
                     unused.push(Unused {
                         file: layer.file,
-                        index,
                         allow,
                     });
                 }
@@ -180,12 +180,12 @@ impl<'a> Judge<'a> {
         unused
     }
 
-    fn was_looked_at(&self, allow: &Allow, layer: &Layer<'_>, looked: &Looked) -> bool {
-        match rule(&allow.rule.value).map(|rule| rule.look) {
+    fn covers(&self, allow: &Allow, layer: &Layer<'_>, scope: &Scope) -> bool {
+        match rule(&allow.rule.value).map(|rule| rule.check) {
             None => false,
-            Some(Look::Workspace(_) | Look::Command) => looked.workspace,
-            Some(Look::Image(_) | Look::Package(_) | Look::Policy(_)) => {
-                let mut files = looked.files.iter().map(|file| absolute(self.here, file));
+            Some(Check::Workspace(_) | Check::Command) => scope.workspace,
+            Some(Check::Image(_) | Check::Package(_) | Check::Policy(_)) => {
+                let mut files = scope.files.iter().map(|file| absolute(self.here, file));
                 allow.path.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
             }
         }
@@ -197,8 +197,8 @@ fn is_for(allow: &Allow, layer: &Layer<'_>, place: Option<&str>) -> bool {
     let Some(location) = &allow.path else {
         return true;
     };
-    // What is in a folder or an archive that is named is meant, too.
-    let pattern = absolute(layer.folder, &location.value);
+    // What is in a directory or an archive that is named is meant, too.
+    let pattern = absolute(layer.directory, &location.value);
     place.is_some_and(|place| {
         let ends = place
             .match_indices(['/', '!'])
@@ -228,10 +228,11 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// A path from the root, without `.` and `..`.
-fn absolute(folder: &str, path: &str) -> String {
-    let all = match path.starts_with('/') {
-        true => path.to_owned(),
-        false => format!("{folder}/{path}"),
+fn absolute(directory: &str, path: &str) -> String {
+    let all = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{directory}/{path}")
     };
     let mut parts: Vec<&str> = Vec::new();
     for part in all.split('/') {
@@ -244,8 +245,8 @@ fn absolute(folder: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-fn is_below(path: &str, folder: &str) -> bool {
-    let rest = path.strip_prefix(folder.trim_end_matches('/'));
+fn is_below(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -275,18 +276,18 @@ mod tests {
             .map_or_else(Policy::default, |policy| policy.value)
     }
 
-    fn judged(root: &str, package: &str, overrides: &Overrides, file: &str) -> Option<Level> {
+    fn level_of(root: &str, package: &str, overrides: &Overrides, file: &str) -> Option<Level> {
         let (root, package) = (policy(root), policy(package));
-        let layer = |folder, policy| Layer {
-            folder,
-            everywhere: folder == "/w",
+        let layer = |directory, policy| Layer {
+            directory,
+            everywhere: directory == "/w",
             file: "GpuStub.toml",
             policy,
         };
         let layers = vec![layer("/w", &root), layer("/w/a", &package)];
         let today = Date::parse("2027-01-01").unwrap();
-        let mut judge = Judge::new(layers, overrides, "/w", today);
-        let kept = judge.apply(vec![finding(file)]);
+        let mut engine = PolicyEngine::new(layers, overrides, "/w", today);
+        let kept = engine.apply(vec![finding(file)]);
         kept.first().map(|finding| finding.level)
     }
 
@@ -308,7 +309,7 @@ mod tests {
             (allow, warn, "a/x", Some(Level::Warning)),
         ] {
             assert_eq!(
-                judged(root, package, &none, file),
+                level_of(root, package, &none, file),
                 level,
                 "{root}{package}{file}"
             );
@@ -353,7 +354,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                judged(root, "", &overrides, "x"),
+                level_of(root, "", &overrides, "x"),
                 level,
                 "{root}{overrides:?}"
             );
@@ -384,14 +385,14 @@ mod tests {
             ("until = \"2027-01-01\"", "x", true),
             ("until = \"2026-12-31\"", "x", false),
         ] {
-            let found = judged(&allow(more), "", &none, file);
+            let found = level_of(&allow(more), "", &none, file);
             assert_eq!(found.is_none(), holds, "{more} {file}");
         }
         let other = allow("").replace("needed-driver", "needed-toolkit");
-        assert_eq!(judged(&other, "", &none, "x"), Some(Level::Error));
-        // A package's own speaks of its folder only, and paths in it start there.
-        assert_eq!(judged("", &allow("path = \"x\""), &none, "a/x"), None);
-        let elsewhere = judged("", &allow("path = \"x\""), &none, "x");
+        assert_eq!(level_of(&other, "", &none, "x"), Some(Level::Error));
+        // A package's own speaks of its directory only, and paths in it start there.
+        assert_eq!(level_of("", &allow("path = \"x\""), &none, "a/x"), None);
+        let elsewhere = level_of("", &allow("path = \"x\""), &none, "x");
         assert_eq!(elsewhere, Some(Level::Error));
     }
 
@@ -404,18 +405,22 @@ mod tests {
         let policy = policy(text);
         let overrides = Overrides::default();
         let layer = Layer {
-            folder: "/w",
+            directory: "/w",
             everywhere: true,
             file: "GpuStub.toml",
             policy: &policy,
         };
         let today = Date::parse("2027-01-01").unwrap();
         let unused = |found: Vec<Diagnostic>, workspace: bool, files: &[&str]| -> Vec<usize> {
-            let mut judge = Judge::new(vec![layer], &overrides, "/w", today);
-            judge.apply(found);
+            let mut engine = PolicyEngine::new(vec![layer], &overrides, "/w", today);
+            engine.apply(found);
             let files = files.iter().map(ToString::to_string).collect();
-            let unused = judge.unused(&Looked { workspace, files });
-            unused.iter().map(|unused| unused.index).collect()
+            let unused = engine.unused(&Scope { workspace, files });
+            let all = policy.allow.iter().enumerate();
+            let is_unused = |allow: &Allow| unused.iter().any(|one| std::ptr::eq(one.allow, allow));
+            all.filter(|(_, allow)| is_unused(allow))
+                .map(|(index, _)| index)
+                .collect()
         };
         assert_eq!(unused(vec![], false, &[]), [0; 0]);
         assert_eq!(unused(vec![], true, &[]), [2]);

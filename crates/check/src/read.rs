@@ -3,6 +3,8 @@
 //!
 //! Whatever an archive is, it costs no more than `Limits` allows, and gives flaws instead of errors.
 
+mod limits;
+mod members;
 mod path;
 mod source;
 mod tar;
@@ -16,35 +18,14 @@ use gpustub_image::{
     ConsumedFn, Problem, archive_members, code_may_contain, read_image, read_object, read_strings,
 };
 
+use crate::display_path::printable;
 use crate::evidence::{self, TEXTS};
-use crate::names::wanted;
 use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
-use crate::shown::shown;
+use crate::symbol_names::wanted;
+use limits::{LIMITS, Limits, TOO_MANY};
+use members::MemberReader;
 use source::Source;
 pub use zip::Zip;
-
-/// What is looked at, at most, of all that one name on the command line stands for.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// Members of archives; files of directories are there anyway.
-    members: usize,
-    /// Bytes that come out of compressed members.
-    inflated: u64,
-    /// Of them, bytes of one member.
-    member: u64,
-    /// Bytes of text that are kept.
-    text: u64,
-    /// Archives in archives.
-    depth: u32,
-}
-
-const LIMITS: Limits = Limits {
-    members: 200_000,
-    inflated: 32 << 30,
-    member: 8 << 30,
-    text: 32 << 20,
-    depth: 2,
-};
 
 /// Compilers' output inflates to some ten times its size, and deflate's most is 1032 times. Archives
 /// that are small anyway may do that.
@@ -225,7 +206,7 @@ impl Reader {
     fn directory(&mut self, path: &Path, inside: &str, package: &mut Package) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            let name = shown(entry.file_name().as_encoded_bytes());
+            let name = printable(entry.file_name().as_encoded_bytes());
             let inside = match inside {
                 "" => name,
                 folder => format!("{folder}/{name}"),
@@ -251,56 +232,6 @@ impl Reader {
                 Ok(()) => {}
             }
         }
-        Ok(())
-    }
-
-    /// Looks at a file and puts it among the members. An error is one of the source.
-    fn member(
-        &mut self,
-        package: &mut Package,
-        path: String,
-        source: &mut Source<'_>,
-    ) -> io::Result<()> {
-        let size = source.size();
-        let content = match format(source.head()?, &path, false) {
-            Format::Elf => {
-                let whole = source.whole(&mut self.left)?;
-                let file = path.rsplit('/').next().unwrap_or_default();
-                content(&whole, file, &|part| whole.give_back(part))
-            }
-            Format::Objects => {
-                let bytes = source.whole(&mut self.left)?;
-                self.objects(&bytes, &path, package);
-                Content::Other
-            }
-            Format::Text(most) => self.text(source, most, &path, package)?,
-            Format::Other => Content::Other,
-            Format::Foreign(message) => {
-                package.flaw(&path, FlawKind::Skipped, message.into());
-                Content::Other
-            }
-            what => {
-                let name = package.shown_path(&path);
-                match self.depth < self.left.depth {
-                    true => {
-                        self.open.push(package.name.clone());
-                        self.archive(source, what, &name);
-                        self.open.pop();
-                    }
-                    false => package.flaw(
-                        &path,
-                        FlawKind::Archive,
-                        "skipped: too many archives inside each other".into(),
-                    ),
-                }
-                Content::Other
-            }
-        };
-        package.members.push(Member {
-            path,
-            size,
-            content,
-        });
         Ok(())
     }
 
@@ -378,7 +309,7 @@ impl Reader {
             {
                 continue;
             }
-            let name = shown(member.name);
+            let name = printable(member.name);
             package.members.push(Member {
                 path: match path {
                     "" => name,
@@ -391,8 +322,59 @@ impl Reader {
     }
 }
 
-/// Why reading of an archive stopped.
-const TOO_MANY: &str = "too many members: the rest was skipped";
+impl MemberReader for Reader {
+    fn limits(&mut self) -> &mut Limits {
+        &mut self.left
+    }
+
+    fn member(
+        &mut self,
+        package: &mut Package,
+        path: String,
+        source: &mut Source<'_>,
+    ) -> io::Result<()> {
+        let size = source.size();
+        let content = match format(source.head()?, &path, false) {
+            Format::Elf => {
+                let whole = source.whole(&mut self.left)?;
+                let file = path.rsplit('/').next().unwrap_or_default();
+                content(&whole, file, &|part| whole.give_back(part))
+            }
+            Format::Objects => {
+                let bytes = source.whole(&mut self.left)?;
+                self.objects(&bytes, &path, package);
+                Content::Other
+            }
+            Format::Text(most) => self.text(source, most, &path, package)?,
+            Format::Other => Content::Other,
+            Format::Foreign(message) => {
+                package.flaw(&path, FlawKind::Skipped, message.into());
+                Content::Other
+            }
+            what => {
+                let name = package.display_path_of(&path);
+                if self.depth < self.left.depth {
+                    self.open.push(package.name.clone());
+                    self.archive(source, what, &name);
+                    self.open.pop();
+                } else {
+                    package.flaw(
+                        &path,
+                        FlawKind::Archive,
+                        "skipped: too many archives inside each other".into(),
+                    );
+                }
+                Content::Other
+            }
+        };
+        package.members.push(Member {
+            path,
+            size,
+            content,
+        });
+        Ok(())
+    }
+}
 
 /// What is in an ELF file of this name; other bytes are of no interest.
 fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
@@ -405,7 +387,7 @@ fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
         Ok(mut facts) => {
             let strings = read_strings(bytes, TEXTS, &evidence::is_kept, passed);
             facts.strings = strings.unwrap_or_default();
-            let names = evidence::judged_names(&facts, file);
+            let names = evidence::dlopen_candidates(&facts, file);
             if !names.is_empty() {
                 let more = code_may_contain(bytes, &names, passed);
                 let whole = names.iter().filter(|name| !more.contains(name));

@@ -20,7 +20,7 @@ pub struct Wheel {
 impl Wheel {
     /// The wheel that a package is: by its kind, by a name that ends in `.whl`, or by a file
     /// `*.dist-info/WHEEL`, as an unpacked one has.
-    pub fn of(package: &Package) -> Option<Self> {
+    pub fn from_package(package: &Package) -> Option<Self> {
         let file = package.name.trim_end_matches('/').rsplit('/').next()?;
         let stem = file.strip_suffix(".whl");
         let text = |name| {

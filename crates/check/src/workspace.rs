@@ -1,6 +1,7 @@
 //! A cargo workspace, as far as rules look at it: values that the subcommand has gathered.
 
 use std::collections::BTreeSet;
+use std::ops::Index;
 
 use gpustub_core::diag::Origin;
 use gpustub_core::manifest::{Manifest, Stub};
@@ -14,6 +15,18 @@ pub struct Workspace<'a> {
     pub crates: Vec<Crate<'a>>,
     /// Cargo's own configuration in the workspace.
     pub configs: Vec<Text>,
+}
+
+/// Position of a crate in [`Workspace::crates`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CrateId(pub usize);
+
+impl<'a> Index<CrateId> for Workspace<'a> {
+    type Output = Crate<'a>;
+
+    fn index(&self, id: CrateId) -> &Crate<'a> {
+        &self.crates[id.0]
+    }
 }
 
 /// A package of the graph.
@@ -31,8 +44,8 @@ pub struct Crate<'a> {
     pub checked: bool,
     /// Whether the linker makes a program or a library for others than Rust of it.
     pub linked: bool,
-    /// What its own code links: indexes of crates. No build scripts, no procedural macros.
-    pub dependencies: Vec<usize>,
+    /// Crates that its own code links; no build scripts, no procedural macros.
+    pub dependencies: Vec<CrateId>,
     /// How it comes into the workspace; none for a package that is checked.
     pub asked: Option<Asked>,
 }
@@ -79,11 +92,11 @@ impl<'a> Workspace<'a> {
     }
 
     /// The crates whose code is in what the linker makes of this one, itself included.
-    pub fn closure(&self, root: usize) -> BTreeSet<usize> {
+    pub fn closure(&self, root: CrateId) -> BTreeSet<CrateId> {
         let mut seen = BTreeSet::from([root]);
         let mut open = vec![root];
         while let Some(next) = open.pop() {
-            for &dependency in &self.crates[next].dependencies {
+            for &dependency in &self[next].dependencies {
                 if seen.insert(dependency) {
                     open.push(dependency);
                 }
@@ -92,18 +105,18 @@ impl<'a> Workspace<'a> {
         seen
     }
 
-    /// Each package to check of which the linker makes something, by its index.
-    pub fn images(&self) -> impl Iterator<Item = usize> {
+    /// Packages to check that the linker makes an image of.
+    pub fn images(&self) -> impl Iterator<Item = CrateId> {
         let crates = self.crates.iter().enumerate();
         crates
             .filter(|(_, c)| c.checked && c.linked)
-            .map(|(index, _)| index)
+            .map(|(index, _)| CrateId(index))
     }
 }
 
 impl Crate<'_> {
     /// Name and version, and how it comes into the workspace.
-    pub fn shown(&self) -> String {
+    pub fn display_name(&self) -> String {
         let through = match self.asked.as_ref().and_then(|asked| asked.through.as_ref()) {
             Some(through) => format!(", through `{through}`"),
             None => String::new(),

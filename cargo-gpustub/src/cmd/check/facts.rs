@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use cargo_metadata::{CrateType, Package, TargetKind};
-use gpustub_check::workspace::{Asked, Crate, Text, Workspace as Facts};
+use gpustub_check::workspace::{Asked, Crate, CrateId, Text, Workspace as Facts};
 use gpustub_core::diag::Origin;
 use toml_edit::{Document, Item, TableLike};
 
@@ -75,7 +75,9 @@ pub fn gather<'a>(
                 .map(|declared| &declared.manifest),
             checked: selected.iter().any(|chosen| chosen.id == package.id),
             linked: is_linked(package),
-            dependencies: graph.nodes[at].dependencies.clone(),
+            dependencies: (graph.nodes[at].dependencies.iter())
+                .map(|&index| CrateId(index))
+                .collect(),
             asked: None,
         });
     }

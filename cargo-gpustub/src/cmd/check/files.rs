@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use gpustub_check::{FlawKind, Look, Package, RULES, check, gpu_images, read};
+use gpustub_check::{Check, FlawKind, Package, RULES, check, gpu_images, read};
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 
 use super::policies::Policies;
@@ -35,7 +35,7 @@ pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
                 report.findings.extend(misfits(&package, library, *header));
             }
             let members = package.members.iter();
-            let files = members.map(|member| package.shown(member));
+            let files = members.map(|member| package.display_path(member));
             report.looked.files.extend(files);
         }
         report
@@ -96,7 +96,7 @@ fn skipped(package: &Package) -> Vec<String> {
         reasons.entry(&flaw.message).or_default().push(&flaw.path);
     }
     let line = |(reason, paths): (&str, Vec<&str>)| {
-        let first = package.shown_path(paths.iter().min()?);
+        let first = package.display_path_of(paths.iter().min()?);
         Some(match paths.len() - 1 {
             0 => format!("{first}: {reason}"),
             more => format!("{first} and {more} more: {reason}"),
@@ -107,16 +107,16 @@ fn skipped(package: &Package) -> Vec<String> {
 
 /// Which rules look at what.
 fn details(package: &Package) -> Vec<String> {
-    let rules = |wanted: fn(&Look) -> bool| -> String {
-        let rules = RULES.iter().filter(|rule| wanted(&rule.look));
+    let rules = |wanted: fn(&Check) -> bool| -> String {
+        let rules = RULES.iter().filter(|rule| wanted(&rule.check));
         let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
         ids.join(", ")
     };
-    let of_images = rules(|look| matches!(look, Look::Image(_)));
-    let of_packages = rules(|look| matches!(look, Look::Package(_) | Look::Policy(_)));
+    let of_images = rules(|look| matches!(look, Check::Image(_)));
+    let of_packages = rules(|look| matches!(look, Check::Package(_) | Check::Policy(_)));
     let images = gpu_images(package);
     let mut details: Vec<String> = images
-        .map(|image| format!("{}: {of_images}", image.shown()))
+        .map(|image| format!("{}: {of_images}", image.display_path()))
         .collect();
     if !of_packages.is_empty() {
         details.push(format!("{}: {of_packages}", package.name));

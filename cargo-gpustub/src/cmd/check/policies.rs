@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpustub_check::RULES;
+use gpustub_check::platform_tag::Tag;
 use gpustub_check::policy::{Layer, rule};
-use gpustub_check::tag::Tag;
 use gpustub_core::diag::{Diagnostic, INVALID_VALUE, Level};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
@@ -98,7 +98,7 @@ impl Policies {
     pub fn layers(&self) -> Vec<Layer<'_>> {
         let layers = self.files.iter().filter_map(|file| {
             Some(Layer {
-                folder: &file.folder,
+                directory: &file.folder,
                 everywhere: file.root,
                 file: &file.declared.shown,
                 policy: &file.declared.manifest.policy.as_ref()?.value,
@@ -139,7 +139,7 @@ impl Policies {
                     None => "`cargo gpustub explain --list` lists the rules".into(),
                 };
                 found.push(
-                    Diagnostic::error(&UNKNOWN_RULE, format!("there is no rule `{id}`"))
+                    Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
                         .at(&file.declared.shown, span.clone())
                         .help(help),
                 );

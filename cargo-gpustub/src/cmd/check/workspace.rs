@@ -1,6 +1,6 @@
 //! A workspace, looked at: what is declared, planned, written and depended on.
 
-use gpustub_check::{Look, RULES, check_workspace};
+use gpustub_check::{Check, RULES, check_workspace};
 
 use super::facts::{self, Texts};
 use super::policies::Policies;
@@ -49,7 +49,7 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     let seen = facts::gather(&workspace, &graph, &selected, &texts);
     let rules = RULES
         .iter()
-        .filter(|r| matches!(r.look, Look::Workspace(_)));
+        .filter(|r| matches!(r.check, Check::Workspace(_)));
     let rules: Vec<&str> = rules.map(|rule| rule.code.id).collect();
     details.push(format!("the workspace: {}", rules.join(", ")));
     findings.extend(check_workspace(&seen));

@@ -8,7 +8,7 @@ use memmap2::Mmap;
 #[cfg(unix)]
 use memmap2::UncheckedAdvice;
 
-use super::Limits;
+use super::limits::Limits;
 
 /// Enough for every magic number; that of a tar archive is at 257.
 const HEAD: usize = 512;
@@ -183,10 +183,11 @@ impl<'a> Source<'a> {
 }
 
 fn exact(found: u64, told: u64) -> io::Result<()> {
-    match found == told {
-        true => Ok(()),
-        false => Err(io::Error::other(
+    if found == told {
+        Ok(())
+    } else {
+        Err(io::Error::other(
             "size differs from the size in the archive's header",
-        )),
+        ))
     }
 }

@@ -7,11 +7,13 @@ use std::rc::Rc;
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
+use super::limits::TOO_MANY;
+use super::members::MemberReader;
+use super::path;
 use super::source::Source;
 use super::zip::Names;
-use super::{Reader, TOO_MANY, path};
+use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
-use crate::shown::shown;
 
 /// What stands between two members, at most: long names are members of their own to a tar archive,
 /// and are read into memory.
@@ -19,15 +21,16 @@ const HEADERS: u64 = 1 << 20;
 
 /// Reads what is in an archive. An error is one of the archive as a whole.
 pub(super) fn read<'a>(
-    reader: &mut Reader,
+    reader: &mut dyn MemberReader,
     bytes: Box<dyn Read + 'a>,
     packed: bool,
     package: &mut Package,
 ) -> io::Result<()> {
     let until = Rc::new(Cell::new(HEADERS));
-    let bytes = match packed {
-        true => Box::new(MultiGzDecoder::new(bytes)),
-        false => bytes,
+    let bytes = if packed {
+        Box::new(MultiGzDecoder::new(bytes))
+    } else {
+        bytes
     };
     let mut archive = Archive::new(Meter {
         bytes,
@@ -43,10 +46,10 @@ pub(super) fn read<'a>(
     let mut top: Option<String> = None;
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
-        let Some(left) = reader.left.members.checked_sub(1) else {
+        let Some(left) = reader.limits().members.checked_sub(1) else {
             return Err(io::Error::other(TOO_MANY));
         };
-        reader.left.members = left;
+        reader.limits().members = left;
         let (size, kind) = (entry.size(), entry.header().entry_type());
         if kind.is_gnu_sparse() {
             return Err(io::Error::other(
@@ -54,10 +57,10 @@ pub(super) fn read<'a>(
             ));
         }
         // Even what is skipped has to be inflated.
-        if size > reader.left.inflated {
+        if size > reader.limits().inflated {
             return Err(io::Error::other(TooLong));
         }
-        reader.left.inflated -= size;
+        reader.limits().inflated -= size;
         until.set((entry.raw_file_position() + size).saturating_add(HEADERS));
 
         // `pax_global_header`, which `git archive` writes, is no file.
@@ -69,7 +72,7 @@ pub(super) fn read<'a>(
         if name.is_empty() && kind.is_dir() {
             continue;
         }
-        let path = shown(name);
+        let path = printable(name);
         names.check(name, &path, package);
         if package.kind == Kind::Crate {
             folder(&path, &mut top, package);

@@ -9,10 +9,12 @@ use flate2::read::DeflateDecoder;
 use gpustub_image::ConsumedFn;
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
+use super::limits::{LIMITS, TOO_MANY};
+use super::members::MemberReader;
+use super::path;
 use super::source::{Source, Whole};
-use super::{LIMITS, Reader, TOO_MANY, path};
+use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
-use crate::shown::shown;
 
 /// A zip archive whose files are wanted themselves.
 pub struct Zip(ZipSliceArchive<Whole<'static>>);
@@ -77,7 +79,7 @@ struct Entry<'a> {
 /// Reads what is in an archive. An error is one of the archive as a whole.
 /// `passed` is told which bytes are not needed any more.
 pub(super) fn read(
-    reader: &mut Reader,
+    reader: &mut dyn MemberReader,
     bytes: &[u8],
     passed: ConsumedFn<'_>,
     package: &mut Package,
@@ -115,7 +117,7 @@ pub(super) fn read(
 
 /// The files that the archive's directory names.
 fn directory<'a>(
-    reader: &mut Reader,
+    reader: &mut dyn MemberReader,
     archive: &'a ZipSliceArchive<&[u8]>,
     package: &mut Package,
 ) -> Vec<Entry<'a>> {
@@ -132,12 +134,12 @@ fn directory<'a>(
             }
         };
         count += 1;
-        let Some(left) = reader.left.members.checked_sub(1) else {
+        let Some(left) = reader.limits().members.checked_sub(1) else {
             package.flaw("", FlawKind::Archive, TOO_MANY.into());
             return found;
         };
-        reader.left.members = left;
-        let path = shown(header.file_path().as_bytes());
+        reader.limits().members = left;
+        let path = printable(header.file_path().as_bytes());
         names.check(header.file_path().as_bytes(), &path, package);
         let body = match archive.get_entry(header.wayfinder()) {
             Ok(body) => body,
@@ -215,7 +217,7 @@ impl Read for Once<'_> {
 }
 
 fn member(
-    reader: &mut Reader,
+    reader: &mut dyn MemberReader,
     entry: &Entry<'_>,
     passed: ConsumedFn<'_>,
     package: &mut Package,
@@ -271,15 +273,20 @@ fn unpacked<'a>(
 }
 
 /// A member that is not compressed is looked at where it lies.
-fn stored(reader: &mut Reader, entry: &Entry<'_>, package: &mut Package) -> io::Result<()> {
+fn stored(
+    reader: &mut dyn MemberReader,
+    entry: &Entry<'_>,
+    package: &mut Package,
+) -> io::Result<()> {
     let data = entry.body.data();
     let mut source = Source::bytes(data);
     reader.member(package, entry.path.clone(), &mut source)?;
-    match rawzip::crc32(data) == entry.header.crc32() {
-        true => Ok(()),
-        false => Err(io::Error::other(
+    if rawzip::crc32(data) == entry.header.crc32() {
+        Ok(())
+    } else {
+        Err(io::Error::other(
             "checksum mismatch: contents differ from the recorded CRC-32",
-        )),
+        ))
     }
 }
 

@@ -4,8 +4,8 @@ use gpustub_core::diag::{Code, Diagnostic, IO_ERROR};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::Error;
 
-use super::{Findings, Look, Rule};
 use crate::package::{Content, FlawKind, Package};
+use crate::rule::{Check, Findings, Rule};
 
 pub static MALFORMED_ARCHIVE: Rule = Rule {
     code: Code {
@@ -22,7 +22,7 @@ be said of it. Build the package again, with the usual tools.
     cargo package",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(malformed_archive),
+    check: Check::Package(malformed_archive),
 };
 
 pub static UNSAFE_PATH: Rule = Rule {
@@ -38,7 +38,7 @@ other systems. Build the package without them.
     unzip -l demo-1.0-py3-none-any.whl",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(unsafe_path),
+    check: Check::Package(unsafe_path),
 };
 
 pub static MALFORMED_IMAGE: Rule = Rule {
@@ -53,17 +53,17 @@ rewrote the file. Build or unpack it again.
     readelf -d demo/libx.so",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(malformed_image),
+    check: Check::Package(malformed_image),
 };
 
 fn malformed_archive(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
-        let shown = package.shown_path(&flaw.path);
+        let shown = package.display_path_of(&flaw.path);
         let message = flaw.message.clone();
         match flaw.kind {
             FlawKind::Archive => {
                 let help = "build the package again, or check the unpacked files";
-                findings.at(&MALFORMED_ARCHIVE, shown, message, help);
+                findings.at_path(&MALFORMED_ARCHIVE, shown, message, help);
             }
             // No rule that a policy could allow: the file was not looked at.
             FlawKind::Unreadable => findings.0.push(
@@ -82,9 +82,9 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
 fn unsafe_path(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
         if flaw.kind == FlawKind::Path {
-            findings.at(
+            findings.at_path(
                 &UNSAFE_PATH,
-                package.shown_path(&flaw.path),
+                package.display_path_of(&flaw.path),
                 flaw.message.clone(),
                 "build the package without it",
             );
@@ -99,7 +99,7 @@ fn malformed_image(package: &Package, findings: &mut Findings) {
         };
         let error = Error::from(problem.clone());
         let message = error.to_string();
-        let shown = package.shown(member);
-        findings.at(&MALFORMED_IMAGE, shown, message, &error.help());
+        let shown = package.display_path(member);
+        findings.at_path(&MALFORMED_IMAGE, shown, message, &error.help());
     }
 }

@@ -13,11 +13,11 @@ use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::Module;
 
-use super::{Findings, Look, Rule};
 use crate::evidence::{has_cudart, has_gpustub};
-use crate::gpu::gpu_file;
+use crate::gpu_file::gpu_file;
 use crate::package::{Content, Image, Kind, Package};
-use process::{Ids, Processes};
+use crate::rule::{Check, Findings, Rule};
+use process::{Ids, Processes, links, objects};
 
 pub static MISSING_DEVICE_LINK: Rule = row(
     &diag::MISSING_DEVICE_LINK,
@@ -48,61 +48,53 @@ pub static DEVICE_LINKED_ARCHIVE: Rule = row(
 pub static MIXED_CUDART: Rule = row(&diag::MIXED_CUDART, RuleLevel::Deny, mixed_cudart);
 
 /// A rule about built images of what `cargo gpustub plan` says of their plan.
-const fn row(code: &Code, level: RuleLevel, look: fn(&Package, &mut Findings)) -> Rule {
+const fn row(code: &Code, level: RuleLevel, check: fn(&Package, &mut Findings)) -> Rule {
     let code = Code {
         id: code.id,
         summary: code.summary,
         explanation: code.explanation,
     };
-    let look = Look::Package(look);
-    Rule { code, level, look }
-}
-
-fn objects<'a>(image: &Image<'a>) -> Ids<'a> {
-    let modules = image.facts.device.modules.iter();
-    modules.map(|module| module.id.as_str()).collect()
-}
-
-fn links<'a>(image: &Image<'a>) -> Ids<'a> {
-    let links = image.facts.device.links.iter();
-    links.map(String::as_str).collect()
+    let check = Check::Package(check);
+    Rule { code, level, check }
 }
 
 fn missing_device_link(package: &Package, findings: &mut Findings) {
-    for (image, holder, ids) in Processes::of(package).unmatched(objects, links) {
+    for (image, holder, ids) in Processes::from_package(package).unmatched(objects, links) {
         let which = listed(&ids);
-        let message = match holder.member == image.member {
-            true => format!("relocatable code of {which} has no device link in the process"),
-            false => format!(
+        let message = if holder.member == image.member {
+            format!("relocatable code of {which} has no device link in the process")
+        } else {
+            format!(
                 "relocatable code of {which} in `{}` has no device link in the process",
                 holder.member.path
-            ),
+            )
         };
         let help = "run `nvcc -dlink` over all objects of the process, and link the result into it";
-        findings.of(&MISSING_DEVICE_LINK, &image, message, help);
+        findings.on_image(&MISSING_DEVICE_LINK, &image, message, help);
     }
 }
 
 fn incomplete_device_link(package: &Package, findings: &mut Findings) {
-    for (image, holder, ids) in Processes::of(package).unmatched(links, objects) {
+    for (image, holder, ids) in Processes::from_package(package).unmatched(links, objects) {
         let which = listed(&ids);
-        let message = match holder.member == image.member {
-            true => format!(
+        let message = if holder.member == image.member {
+            format!(
                 "the device link expects {which}, which no loaded image contains; none of its kernels is registered"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "the device link in `{}` expects {which}, which no loaded image contains; none of its kernels is registered",
                 holder.member.path
-            ),
+            )
         };
         let help = "repeat the device link over exactly the objects that are shipped";
-        findings.of(&INCOMPLETE_DEVICE_LINK, &image, message, help);
+        findings.on_image(&INCOMPLETE_DEVICE_LINK, &image, message, help);
     }
 }
 
 fn duplicate_device_link(package: &Package, findings: &mut Findings) {
-    for (image, other, ids) in Processes::of(package).shared(false) {
-        findings.of(
+    for (image, other, ids) in Processes::from_package(package).shared(false) {
+        findings.on_image(
             &DUPLICATE_DEVICE_LINK,
             &image,
             format!(
@@ -116,8 +108,8 @@ fn duplicate_device_link(package: &Package, findings: &mut Findings) {
 }
 
 fn unshared_device_globals(package: &Package, findings: &mut Findings) {
-    for (image, other, ids) in Processes::of(package).shared(true) {
-        findings.of(
+    for (image, other, ids) in Processes::from_package(package).shared(true) {
+        findings.on_image(
             &UNSHARED_DEVICE_GLOBALS,
             &image,
             format!(
@@ -131,7 +123,7 @@ fn unshared_device_globals(package: &Package, findings: &mut Findings) {
 }
 
 fn missing_arch(package: &Package, findings: &mut Findings) {
-    let processes = Processes::of(package);
+    let processes = Processes::from_package(package);
     for (index, image) in processes.linking() {
         let code = &image.facts.device;
         for arch in code
@@ -152,9 +144,9 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
                 continue;
             };
             let ids: Ids<'_> = without.iter().map(|module| module.id.as_str()).collect();
-            findings.of(
+            findings.on_image(
                 &MISSING_ARCH,
-                image,
+                &image,
                 format!(
                     "the device link for {arch} lacks the code of {}, which is compiled for {}",
                     listed(&ids),
@@ -187,9 +179,9 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
     }
     for (path, (objects, linked)) in archives {
         if objects > 0 && linked {
-            findings.at(
+            findings.at_path(
                 &DEVICE_LINKED_ARCHIVE,
-                package.shown_path(path),
+                package.display_path_of(path),
                 format!("the archive contains {objects} objects of relocatable device code and a device link"),
                 "remove the device link: the program makes its own over all its archives",
             );
@@ -198,7 +190,7 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
 }
 
 fn mixed_cudart(package: &Package, findings: &mut Findings) {
-    let processes = Processes::of(package);
+    let processes = Processes::from_package(package);
     for (image, holder, ids) in processes.apart() {
         let runtimes = [image, holder].map(|image| runtime(&image));
         let [Some(first), Some(second)] = runtimes else {
@@ -207,7 +199,7 @@ fn mixed_cudart(package: &Package, findings: &mut Findings) {
         if first == second && first != OWN {
             continue;
         }
-        findings.of(
+        findings.on_image(
             &MIXED_CUDART,
             &image,
             format!(

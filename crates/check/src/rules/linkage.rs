@@ -4,10 +4,10 @@ use gpustub_core::diag::Code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
 use crate::evidence::is_from_vendor;
-use crate::gpu::{GpuFile, gpu_file};
+use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::Image;
+use crate::rule::{Check, Findings, Rule};
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: Code {
@@ -23,7 +23,7 @@ gpustub instead, which find whatever major is there at the first call.
      (NEEDED)  Shared library: [libcudart.so.12]      # not with gpustub",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(needed_toolkit),
+    check: Check::Image(needed_toolkit),
 };
 
 pub static NEEDED_DRIVER: Rule = Rule {
@@ -40,7 +40,7 @@ alone, nor in a container that was built without the driver
      (NEEDED)  Shared library: [libcuda.so.1]         # not with gpustub",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(needed_driver),
+    check: Check::Image(needed_driver),
 };
 
 fn needed_toolkit(image: &Image<'_>, findings: &mut Findings) {
@@ -83,7 +83,7 @@ fn missing(
         1 => "is",
         _ => "are",
     };
-    findings.of(
+    findings.on_image(
         rule,
         image,
         format!(

@@ -4,10 +4,10 @@ use gpustub_core::diag::Code;
 use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
-use crate::evidence::going_on;
-use crate::gpu::{GpuFile, gpu_file};
+use crate::evidence::longer_load_name;
+use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::Image;
+use crate::rule::{Check, Findings, Rule};
 
 pub static UNVERSIONED_DLOPEN_NAME: Rule = Rule {
     code: Code {
@@ -23,7 +23,7 @@ puts together another one.
     dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then, if need be, \"libcuda.so\" */",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(unversioned_dlopen_name),
+    check: Check::Image(unversioned_dlopen_name),
 };
 
 pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
@@ -39,19 +39,19 @@ judged.
     dlopen(\"libcudart.so.11.0\", RTLD_NOW);  /* not libcudart.so.11 */",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(unknown_load_name),
+    check: Check::Image(unknown_load_name),
 };
 
 fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
     for (text, gpu, library) in opened(image) {
-        let Some(soname) = going_on(library, text) else {
+        let Some(soname) = longer_load_name(library, text) else {
             continue;
         };
         // By its soname it is there already, whatever the program opens.
         let needs = |name: &String| gpu_file(name).is_some_and(|other| other.stem == gpu.stem);
         let plain = gpu.role != Role::Toolkit && text.ends_with(".so");
         if plain && !image.needed().iter().any(needs) {
-            findings.of(
+            findings.on_image(
                 &UNVERSIONED_DLOPEN_NAME,
                 image,
                 format!("opens `{text}` but never the soname `{soname}`"),
@@ -69,8 +69,8 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
         let id = &library.id;
         // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. Who tries that too has one more
         // that finds nothing.
-        if let Some(real) = going_on(library, text) {
-            findings.of(
+        if let Some(real) = longer_load_name(library, text) {
+            findings.on_image(
                 &UNKNOWN_DLOPEN_NAME,
                 image,
                 format!("opens `{text}`, a name that no release of {id} has"),

@@ -6,11 +6,11 @@ use gpustub_core::diag::Code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
 use crate::evidence::{has_cudart, is_from_vendor};
-use crate::gpu::gpu_file;
+use crate::gpu_file::gpu_file;
+use crate::gpu_relation::{ImageId, LoadGraph};
 use crate::package::{Image, Package};
-use crate::related::Together;
+use crate::rule::{Check, Findings, Rule};
 
 pub static STATIC_CUDART: Rule = Rule {
     code: Code {
@@ -25,7 +25,7 @@ the runtime is the machine's, and one for all.
     nvcc -cudart none kernels.cu        # and link the stubs of cudart",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(static_cudart),
+    check: Check::Image(static_cudart),
 };
 
 pub static MULTIPLE_CUDARTS: Rule = Rule {
@@ -41,7 +41,7 @@ in together; NVIDIA's own libraries, which keep theirs to themselves, are not co
     nvcc -cudart none kernels.cu        # in all of them, and link the stubs of cudart",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(multiple_cudarts),
+    check: Check::Package(multiple_cudarts),
 };
 
 pub static MULTIPLE_MAJORS: Rule = Rule {
@@ -59,12 +59,12 @@ one per major to choose from, are fine, and so are stubs, which find one major f
      libcudart.so.12 => …",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(multiple_majors),
+    check: Check::Package(multiple_majors),
 };
 
 fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
     if has_cudart(image) {
-        findings.of(
+        findings.on_image(
             &STATIC_CUDART,
             image,
             "a static CUDA runtime is linked into this image".into(),
@@ -76,7 +76,7 @@ fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
 fn multiple_cudarts(package: &Package, findings: &mut Findings) {
     conflicts(package, &runtimes, |image, conflict| {
         let (first, second) = conflict;
-        findings.of(
+        findings.on_image(
             &MULTIPLE_CUDARTS,
             image,
             format!("two CUDA runtimes in one process: {first} and {second}"),
@@ -87,7 +87,7 @@ fn multiple_cudarts(package: &Package, findings: &mut Findings) {
 
 fn multiple_majors(package: &Package, findings: &mut Findings) {
     conflicts(package, &majors, |image, (first, second)| {
-        findings.of(
+        findings.on_image(
             &MULTIPLE_MAJORS,
             image,
             format!("two toolkit majors in one process: {first} and {second}"),
@@ -97,7 +97,7 @@ fn multiple_majors(package: &Package, findings: &mut Findings) {
 }
 
 /// Two things that do not belong into one process, in words.
-pub(super) type Conflict = (String, String);
+pub(crate) type Conflict = (String, String);
 
 /// Two CUDA runtimes among images that are loaded together, one of which is a static copy.
 fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
@@ -122,7 +122,7 @@ fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
 
 /// Two libraries of one toolkit among what images that are loaded together need, such that no major
 /// has both.
-pub(super) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
+pub(crate) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
     let mut seen: Vec<(BTreeSet<u32>, String)> = Vec::new();
     for image in together {
         for name in image.needed() {
@@ -160,21 +160,22 @@ fn majors_of(name: &str) -> BTreeSet<u32> {
 /// Tells of the images that bring a conflict with them, but of none that only needs another such.
 fn conflicts(
     package: &Package,
-    look: &dyn Fn(&[Image<'_>]) -> Option<Conflict>,
-    mut tell: impl FnMut(&Image<'_>, Conflict),
+    find: &dyn Fn(&[Image<'_>]) -> Option<Conflict>,
+    mut report: impl FnMut(&Image<'_>, Conflict),
 ) {
-    let all = Together::of(package);
-    let found: BTreeMap<usize, Conflict> = (0..all.images().len())
-        .filter_map(|index| {
-            let together = all.with(index).into_iter();
-            let together: Vec<Image<'_>> = together.map(|i| all.images()[i]).collect();
-            Some((index, look(&together)?))
+    let all = LoadGraph::from_package(package);
+    let found: BTreeMap<ImageId, Conflict> = all
+        .entries()
+        .filter_map(|(index, _)| {
+            let together = all.loaded_with(index).into_iter();
+            let together: Vec<Image<'_>> = together.map(|i| all.image(i)).collect();
+            Some((index, find(&together)?))
         })
         .collect();
     for (&index, conflict) in &found {
         let mut needed = all.needed_by(index);
         if !needed.any(|next| next != index && found.contains_key(&next)) {
-            tell(&all.images()[index], conflict.clone());
+            report(&all.image(index), conflict.clone());
         }
     }
 }

@@ -4,10 +4,10 @@ use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::ImageKind;
 
-use super::{Findings, Look, Rule};
-use crate::evidence::{has_gpustub, implib, library_of, names};
-use crate::gpu::{gpu_file, taken_for};
+use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, implib_library};
+use crate::gpu_file::{gpu_file, impersonated_library};
 use crate::package::Image;
+use crate::rule::{Check, Findings, Rule};
 
 pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
     code: Code {
@@ -22,7 +22,7 @@ loaded in its place.
     libstub_cudart.so        # not libcudart_stub.so",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(ambiguous_stub_name),
+    check: Check::Image(ambiguous_stub_name),
 };
 
 pub static ABORTING_STUBS: Rule = Rule {
@@ -37,7 +37,7 @@ can answer that, neither with a message nor with the CPU
     implib-gen: libcuda.so.1: failed to load library",
     },
     level: RuleLevel::Warn,
-    look: Look::Image(aborting_stubs),
+    check: Check::Image(aborting_stubs),
 };
 
 pub static STUBS_IN_STATIC_EXECUTABLE: Rule = Rule {
@@ -52,21 +52,24 @@ then answers as on a machine without a GPU. Link the C library dynamically.
     RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --release",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(stubs_in_static_executable),
+    check: Check::Image(stubs_in_static_executable),
 };
 
 fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
     let exports = &image.facts.exports;
-    let ours = has_gpustub(image) && exports.iter().any(|name| library_of(name).is_some());
-    let stubs = ours || implib(image).is_some();
-    let mut names = names(image);
+    let ours = has_gpustub(image)
+        && exports
+            .iter()
+            .any(|name| gpu_library_exporting(name).is_some());
+    let stubs = ours || implib_library(image).is_some();
+    let mut names = image_names(image);
     let taken = names.find_map(|name| {
-        let real = taken_for(name)?;
+        let real = impersonated_library(name)?;
         let says_so = gpu_file(name).is_none() && name.to_ascii_lowercase().contains("stub");
         (says_so || stubs).then_some((name, real))
     });
     if let Some((name, real)) = taken {
-        findings.of(
+        findings.on_image(
             &AMBIGUOUS_STUB_NAME,
             image,
             format!("stub library `{name}` matches a search for `lib{real}`"),
@@ -76,8 +79,8 @@ fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
 }
 
 fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
-    if let Some(library) = implib(image) {
-        findings.of(
+    if let Some(library) = implib_library(image) {
+        findings.on_image(
             &ABORTING_STUBS,
             image,
             format!(
@@ -90,7 +93,7 @@ fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
 
 fn stubs_in_static_executable(image: &Image<'_>, findings: &mut Findings) {
     if image.facts.kind == ImageKind::Static && has_gpustub(image) {
-        findings.of(
+        findings.on_image(
             &STUBS_IN_STATIC_EXECUTABLE,
             image,
             "stubs in a static executable cannot load the real libraries".into(),

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
-use crate::evidence::{has_gpustub, is_from_vendor, library_of, names};
-use crate::gpu::{gpu_file, is_alone, is_system};
+use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, is_from_vendor};
+use crate::gpu_file::{gpu_file, is_standalone, is_system};
 use crate::package::{Image, Package};
+use crate::rule::{Check, Findings, Rule};
 
 pub static UNRESOLVED_GPU_SYMBOL: Rule = Rule {
     code: Code {
@@ -24,7 +24,7 @@ tell of the next one. A plug-in that relies on its host for the function allows 
     $ nm -D --undefined-only _core.so | grep ' cu'",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(unresolved),
+    check: Check::Package(unresolved),
 };
 
 pub static EXPORTED_GPU_SYMBOLS: Rule = Rule {
@@ -42,7 +42,7 @@ are linked to is left alone; one that replaces the real library on purpose allow
     $ nm -D --defined-only _core.so | grep ' T cu'     # should print nothing",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(exported_gpu_symbols),
+    check: Check::Package(exported_gpu_symbols),
 };
 
 /// Headers of OpenCL's drivers and of NVTX have every user define these functions.
@@ -54,7 +54,7 @@ fn unresolved(package: &Package, findings: &mut Findings) {
             continue;
         }
         let provided = |function: &str| {
-            let library = library_of(function);
+            let library = gpu_library_exporting(function);
             let needed = || image.needed().iter().filter_map(|name| gpu_file(name));
             library.is_none()
                 || needed().any(|gpu| gpu.library.map(|l| &l.id) == library.map(|l| &l.id))
@@ -68,7 +68,7 @@ fn unresolved(package: &Package, findings: &mut Findings) {
         let imports = image.facts.imports.iter().filter(|import| !import.weak);
         let names = imports.map(|import| import.name.as_str());
         for (name, functions) in by_library(names.filter(|name| !provided(name))) {
-            findings.of(
+            findings.on_image(
                 &UNRESOLVED_GPU_SYMBOL,
                 &image,
                 format!(
@@ -97,10 +97,10 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
         }
         let exports = image.facts.exports.iter().map(String::as_str);
         for (name, functions) in by_library(exports) {
-            if names(&image).any(|own| taken.contains(&(own, name))) {
+            if image_names(&image).any(|own| taken.contains(&(own, name))) {
                 continue;
             }
-            findings.of(
+            findings.on_image(
                 &EXPORTED_GPU_SYMBOLS,
                 &image,
                 format!("exported symbols of lib{name}: {}", listed(&functions)),
@@ -112,7 +112,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
 
 /// Whether it is what `type = "shared"` in GpuStub.toml asks for: stubs, exported, and nothing else.
 fn is_library_of_stubs(image: &Image<'_>) -> bool {
-    let ours = |name: &String| library_of(name).is_some() || name.starts_with("gpustub");
+    let ours = |name: &String| gpu_library_exporting(name).is_some() || name.starts_with("gpustub");
     has_gpustub(image) && image.facts.other_exports == 0 && image.facts.exports.iter().all(ours)
 }
 
@@ -120,7 +120,7 @@ fn is_library_of_stubs(image: &Image<'_>) -> bool {
 /// say it has.
 fn is_leaf(name: &str) -> bool {
     match gpu_file(name) {
-        Some(gpu) => is_alone(&gpu.stem),
+        Some(gpu) => is_standalone(&gpu.stem),
         None => is_system(name),
     }
 }
@@ -131,7 +131,8 @@ fn by_library<'a>(
 ) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
     let mut found = BTreeMap::<_, BTreeSet<_>>::new();
     for name in names {
-        let library = library_of(name).filter(|l| !DEFINED_BY_USERS.contains(&l.id.as_str()));
+        let library =
+            gpu_library_exporting(name).filter(|l| !DEFINED_BY_USERS.contains(&l.id.as_str()));
         if let Some(link) = library.and_then(|library| library.link_names.first()) {
             found.entry(link.as_str()).or_default().insert(name);
         }

@@ -6,11 +6,11 @@ use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::{Policy, RuleLevel};
 use gpustub_image::ImageKind;
 
-use super::{Findings, Look, Rule};
-use crate::gpu::gpu_file;
+use crate::gpu_file::gpu_file;
 use crate::package::{Image, Package};
-use crate::places::{Loads, Place, place};
-use crate::tag::{Tag, tag_machine_mismatch};
+use crate::platform_tag::{Tag, tag_machine_mismatch};
+use crate::rule::{Check, Findings, Rule};
+use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 use crate::wheel::{Wheel, normal};
 
 pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
@@ -30,7 +30,7 @@ manylinux image of that tag, or with cargo-zigbuild:
 The tag is that of the file name, the oldest if there are several, or `[policy] platform-tag`.",
     },
     level: RuleLevel::Deny,
-    look: Look::Policy(versions),
+    check: Check::Policy(versions),
 };
 
 pub static TAG_EXTERNAL_LIBRARY: Rule = Rule {
@@ -51,7 +51,7 @@ For GPU libraries link the stubs of gpustub. What comes from another wheel that 
 can be allowed with that as the reason.",
     },
     level: RuleLevel::Deny,
-    look: Look::Policy(libraries),
+    check: Check::Policy(libraries),
 };
 
 pub static TAG_DENIED_SYMBOL: Rule = Rule {
@@ -67,7 +67,7 @@ not there to be linked, or carry the library.
     manylinux_2_17, libz.so.1: inflate_table          # an inner function of zlib",
     },
     level: RuleLevel::Deny,
-    look: Look::Policy(symbols),
+    check: Check::Policy(symbols),
 };
 
 pub static TAG_MACHINE_MISMATCH: Rule = Rule {
@@ -83,12 +83,12 @@ processors with AVX2), the wheel is installed and then fails to load
     x-1.0-py3-none-manylinux_2_28_x86_64.whl!x/_core.so: aarch64        # wrong",
     },
     level: RuleLevel::Deny,
-    look: Look::Policy(machine),
+    check: Check::Policy(machine),
 };
 
 /// The tag that a package is held against: the oldest of its own and the policy's.
 fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
-    let wheel = Wheel::of(package);
+    let wheel = Wheel::from_package(package);
     let own = wheel.iter().flat_map(|wheel| &wheel.platforms);
     let own = own.filter_map(|text| Tag::parse(text));
     let wanted = policy
@@ -104,7 +104,7 @@ fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
 
 /// The images that a tag speaks of: a wheel's, and libraries that may become a wheel's.
 fn judged(package: &Package) -> impl Iterator<Item = Image<'_>> {
-    let is_wheel = Wheel::of(package).is_some();
+    let is_wheel = Wheel::from_package(package).is_some();
     let images = package.images();
     images.filter(move |image| match image.facts.kind {
         ImageKind::Library => true,
@@ -150,7 +150,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
             );
         }
         let message = format!("symbol versions newer than {base}: {}", listing(&told));
-        findings.of(&TAG_TOO_RECENT_SYMBOL, &image, message, &help);
+        findings.on_image(&TAG_TOO_RECENT_SYMBOL, &image, message, &help);
     }
 }
 
@@ -163,9 +163,10 @@ fn used(image: &Image<'_>, node: &str) -> String {
         .map(|import| import.name.as_str())
         .take(SYMBOLS)
         .collect();
-    match names.is_empty() {
-        true => node.to_owned(),
-        false => format!("{node} ({})", names.join(", ")),
+    if names.is_empty() {
+        node.to_owned()
+    } else {
+        format!("{node} ({})", names.join(", "))
     }
 }
 
@@ -173,8 +174,8 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     let Some(tag) = tag(package, policy) else {
         return;
     };
-    let loads = Loads::of(package);
-    let wheel = Wheel::of(package).unwrap_or_default();
+    let loads = Loads::from_package(package);
+    let wheel = Wheel::from_package(package).unwrap_or_default();
     for image in judged(package) {
         let machine = tag_machine_mismatch(&image.facts.link.machine);
         let missing = |name: &&String| {
@@ -194,7 +195,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
             tag.base(),
             listing(&names)
         );
-        findings.of(
+        findings.on_image(
             &TAG_EXTERNAL_LIBRARY,
             &image,
             message,
@@ -241,7 +242,7 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
 
 /// The required project whose folder beside the wheel's own an entry of a search path leads to.
 fn sibling(image: &Image<'_>, entry: &str, wheel: &Wheel) -> Option<String> {
-    let Place::Inside(folder) = place(image, entry) else {
+    let SearchDir::Inside(folder) = resolve_entry(image, entry) else {
         return None;
     };
     let top = normal(folder.split('/').next()?);
@@ -258,7 +259,7 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
     let Some(tag) = tag(package, policy) else {
         return;
     };
-    let loads = Loads::of(package);
+    let loads = Loads::from_package(package);
     let mut hidden: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for image in judged(package) {
         let mut found: Vec<&str> = Vec::new();
@@ -283,7 +284,7 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
                 listing(&found)
             );
             let help = "build in an image of the tag, or bundle the library";
-            findings.of(&TAG_DENIED_SYMBOL, &image, message, help);
+            findings.on_image(&TAG_DENIED_SYMBOL, &image, message, help);
         }
     }
 }
@@ -302,7 +303,7 @@ const MACHINES: &[&str] = &[
 ];
 
 fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
-    let Some(wheel) = Wheel::of(package) else {
+    let Some(wheel) = Wheel::from_package(package) else {
         return;
     };
     // Tags of other systems say nothing of ELF files: one wheel may be for several.
@@ -339,11 +340,12 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
         } else {
             continue;
         };
-        let help = match level > 1 {
-            true => "build without -march, and choose faster code at run time",
-            false => "use the platform tag of the image's machine",
+        let help = if level > 1 {
+            "build without -march, and choose faster code at run time"
+        } else {
+            "use the platform tag of the image's machine"
         };
-        findings.of(&TAG_MACHINE_MISMATCH, &image, message, help);
+        findings.on_image(&TAG_MACHINE_MISMATCH, &image, message, help);
     }
 }
 

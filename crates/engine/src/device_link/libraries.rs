@@ -201,7 +201,7 @@ fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
             continue;
         }
         let text = format!(
-            "unknown directory `{}` in device-link.{}.include-dirs",
+            "`include-dirs` of device-link.{}: directory `{}` does not exist",
             library.name.value, dir.value
         );
         return Err(Error::new(&IO_ERROR, text)

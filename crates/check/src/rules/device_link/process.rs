@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_image::{ImageKind, Module};
 
-use super::super::runtimes::majors;
-use crate::evidence::names;
-use crate::gpu::{gpu_file, is_system};
+use crate::evidence::image_names;
+use crate::gpu_file::{gpu_file, is_system};
+use crate::gpu_relation::{ImageId, LoadGraph};
 use crate::package::{Image, Kind, Package};
-use crate::related::Together;
+use crate::rules::runtimes::majors;
 
 /// Ids of objects.
 pub(super) type Ids<'a> = BTreeSet<&'a str>;
@@ -19,28 +19,40 @@ pub(super) type Ids<'a> = BTreeSet<&'a str>;
 /// An image, another that it has to do with, and the objects that are at issue.
 pub(super) type Found<'a> = (Image<'a>, Image<'a>, Ids<'a>);
 
+/// Ids of the objects in an image.
+pub(super) fn objects<'a>(image: &Image<'a>) -> Ids<'a> {
+    let modules = image.facts.device.modules.iter();
+    modules.map(|module| module.id.as_str()).collect()
+}
+
+/// Ids of the objects that an image device-links.
+pub(super) fn links<'a>(image: &Image<'a>) -> Ids<'a> {
+    let links = image.facts.device.links.iter();
+    links.map(String::as_str).collect()
+}
+
 /// So many images that hold or link one object are looked at.
 const MOST: usize = 64;
 
 /// The images of a package that have to do with device links, and what comes with them.
 pub(super) struct Processes<'a> {
-    together: Together<'a>,
+    together: LoadGraph<'a>,
     is_file: bool,
     /// Those with objects or links, in order.
-    own: Vec<usize>,
+    own: Vec<ImageId>,
     /// By program: what comes with it.
-    programs: BTreeMap<usize, BTreeSet<usize>>,
+    programs: BTreeMap<ImageId, BTreeSet<ImageId>>,
     /// By object: the images that link it, and those that hold it.
-    linkers: BTreeMap<&'a str, Vec<usize>>,
-    holders: BTreeMap<&'a str, Vec<usize>>,
+    linkers: BTreeMap<&'a str, Vec<ImageId>>,
+    holders: BTreeMap<&'a str, Vec<ImageId>>,
 }
 
 impl<'a> Processes<'a> {
-    pub(super) fn of(package: &'a Package) -> Self {
-        let together = Together::of(package);
+    pub(super) fn from_package(package: &'a Package) -> Self {
+        let together = LoadGraph::from_package(package);
         let mut own = Vec::new();
         let (mut linkers, mut holders) = (BTreeMap::new(), BTreeMap::new());
-        let add = |map: &mut BTreeMap<&'a str, Vec<usize>>, ids: Ids<'a>, index| {
+        let add = |map: &mut BTreeMap<&'a str, Vec<ImageId>>, ids: Ids<'a>, index| {
             for id in ids {
                 let images = map.entry(id).or_default();
                 if images.len() < MOST {
@@ -48,8 +60,8 @@ impl<'a> Processes<'a> {
                 }
             }
         };
-        for (index, image) in together.images().iter().enumerate() {
-            let (linked, held) = (super::links(image), super::objects(image));
+        for (index, image) in together.entries() {
+            let (linked, held) = (links(image), objects(image));
             if !linked.is_empty() || !held.is_empty() {
                 own.push(index);
             }
@@ -58,9 +70,9 @@ impl<'a> Processes<'a> {
         }
         let mut programs = BTreeMap::new();
         if !own.is_empty() {
-            for (index, image) in together.images().iter().enumerate() {
+            for (index, image) in together.entries() {
                 if image.facts.kind != ImageKind::Library {
-                    programs.insert(index, together.with(index).into_iter().collect());
+                    programs.insert(index, together.loaded_with(index).into_iter().collect());
                 }
             }
         }
@@ -74,26 +86,26 @@ impl<'a> Processes<'a> {
         }
     }
 
-    fn image(&self, index: usize) -> Image<'a> {
-        self.together.images()[index]
+    fn image(&self, index: ImageId) -> Image<'a> {
+        self.together.image(index)
     }
 
     /// The images that hold a device link.
-    pub(super) fn linking(&self) -> impl Iterator<Item = (usize, &Image<'a>)> {
+    pub(super) fn linking(&self) -> impl Iterator<Item = (ImageId, Image<'a>)> {
         let own = self
             .own
             .iter()
-            .map(|&index| (index, &self.together.images()[index]));
+            .map(|&index| (index, self.together.image(index)));
         own.filter(|(_, image)| !image.facts.device.links.is_empty())
     }
 
     /// The object of this id that an image links: its own, that of a library which comes with it, or
     /// any other.
-    pub(super) fn module(&self, index: usize, id: &str) -> Option<&'a Module> {
+    pub(super) fn module(&self, index: ImageId, id: &str) -> Option<&'a Module> {
         let holders = self.holders.get(id)?;
         let with = match holders[..] {
             [_] => Vec::new(),
-            _ => self.together.with(index),
+            _ => self.together.loaded_with(index),
         };
         let mut near = with.iter().filter(|index| holders.contains(index));
         let holder = near.next().or(holders.first())?;
@@ -119,7 +131,7 @@ impl<'a> Processes<'a> {
         for &index in &self.own {
             let image = self.image(index);
             let ids: Ids<'a> = has(&image).difference(&all).copied().collect();
-            let with = || self.together.with(index);
+            let with = || self.together.loaded_with(index);
             if !ids.is_empty() && self.is_whole(with()) {
                 found.push((image, image, ids));
             }
@@ -143,7 +155,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Whether all that these images need lies in the package, or is known to have no such code.
-    fn is_whole(&self, images: impl IntoIterator<Item = usize>) -> bool {
+    fn is_whole(&self, images: impl IntoIterator<Item = ImageId>) -> bool {
         images.into_iter().all(|index| {
             let mut needed = self.image(index).needed().iter();
             needed.all(|name| {
@@ -157,7 +169,7 @@ impl<'a> Processes<'a> {
     /// Pairs of images of one process that device-link the same objects: those in which each keeps to
     /// its own copy, or the others.
     pub(super) fn shared(&self, isolated: bool) -> Vec<Found<'a>> {
-        let mut found: BTreeMap<(usize, usize), Ids<'a>> = BTreeMap::new();
+        let mut found: BTreeMap<(ImageId, ImageId), Ids<'a>> = BTreeMap::new();
         for (id, linkers) in &self.linkers {
             for (at, &first) in linkers.iter().enumerate() {
                 for &second in &linkers[at + 1..] {
@@ -175,7 +187,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Whether each of two images holds the object, and calls its own function for it.
-    fn is_isolated(&self, id: &str, first: usize, second: usize) -> bool {
+    fn is_isolated(&self, id: &str, first: ImageId, second: ImageId) -> bool {
         let holds = |index| {
             let holders = self.holders.get(id);
             holders.is_some_and(|holders| holders.contains(&index))
@@ -184,7 +196,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Whether one of two images may call the other's function.
-    fn may_take(&self, id: &str, first: usize, second: usize) -> bool {
+    fn may_take(&self, id: &str, first: ImageId, second: ImageId) -> bool {
         let code = [first, second].map(|index| &self.image(index).facts.device);
         let takes = |of: usize, from: usize| {
             code[of].interposable.contains(id) && code[from].exported.contains(id)
@@ -193,7 +205,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Whether two images may be in one process.
-    fn may_meet(&self, first: usize, second: usize, ids: &Ids<'a>) -> bool {
+    fn may_meet(&self, first: ImageId, second: ImageId, ids: &Ids<'a>) -> bool {
         let is_program = |index| self.programs.contains_key(&index);
         let mut programs = self.programs.values();
         if programs.any(|with| with.contains(&first) && with.contains(&second)) {
@@ -208,15 +220,15 @@ impl<'a> Processes<'a> {
         }
     }
 
-    fn are_alternatives(&self, first: usize, second: usize) -> bool {
+    fn are_alternatives(&self, first: ImageId, second: ImageId) -> bool {
         let pair = [self.image(first), self.image(second)];
-        let of_first: BTreeSet<&str> = names(&pair[0]).collect();
-        names(&pair[1]).any(|name| of_first.contains(name)) || majors(&pair).is_some()
+        let of_first: BTreeSet<&str> = image_names(&pair[0]).collect();
+        image_names(&pair[1]).any(|name| of_first.contains(name)) || majors(&pair).is_some()
     }
 
     /// Pairs of images of one process of which the first device-links objects that only the second has.
     pub(super) fn apart(&self) -> Vec<Found<'a>> {
-        let mut found: BTreeMap<(usize, usize), Ids<'a>> = BTreeMap::new();
+        let mut found: BTreeMap<(ImageId, ImageId), Ids<'a>> = BTreeMap::new();
         for (id, linkers) in &self.linkers {
             let Some(holders) = self.holders.get(id) else {
                 continue;
@@ -228,7 +240,7 @@ impl<'a> Processes<'a> {
             }
         }
         found.retain(|&(linker, holder), _| {
-            let with = self.together.with(linker);
+            let with = self.together.loaded_with(linker);
             let is_program = |index| self.programs.contains_key(&index);
             with.contains(&holder)
                 || !(is_program(linker)

@@ -3,7 +3,7 @@
 use gpustub_core::diag::{self, Code};
 use gpustub_core::manifest::RuleLevel;
 
-use crate::rules::{Look, Rule};
+use crate::rule::{Check, Rule};
 
 /// A row for a diagnostic that other commands give, too.
 const fn row(code: &'static Code, level: RuleLevel) -> Rule {
@@ -14,7 +14,7 @@ const fn row(code: &'static Code, level: RuleLevel) -> Rule {
             explanation: code.explanation,
         },
         level,
-        look: Look::Command,
+        check: Check::Command,
     }
 }
 
@@ -38,7 +38,7 @@ owns the image, or in one library below it.
     [stub.cudart]          # in the GpuStub.toml of the program",
     },
     level: RuleLevel::Warn,
-    look: Look::Command,
+    check: Check::Command,
 };
 
 /// An allowance that accepts nothing.
@@ -57,5 +57,5 @@ only by a run that looks at its place: one for a file, when that file is checked
     reason = \"benchmarks run on GPU machines only\"",
     },
     level: RuleLevel::Warn,
-    look: Look::Command,
+    check: Check::Command,
 };

@@ -4,7 +4,7 @@ use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::RuleLevel;
 use toml::de::{DeTable, DeValue};
 
-use crate::rules::{Findings, Look, Rule};
+use crate::rule::{Check, Findings, Rule};
 use crate::workspace::Workspace;
 
 pub static STATIC_TARGET: Rule = Rule {
@@ -21,7 +21,7 @@ is missing. Rust's musl targets are static unless they are told otherwise.
     rustflags = [\"-C\", \"target-feature=-crt-static\"]",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(static_target),
+    check: Check::Workspace(static_target),
 };
 
 pub static FORCED_LIBRARY_PATH: Rule = Rule {
@@ -38,7 +38,7 @@ https://github.com/vllm-project/vllm/pull/41746). Without `force` it is a defaul
     GPUSTUB_CUDART_PATH = \"off\"          # not { value = \"off\", force = true }",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(forced_library_path),
+    check: Check::Workspace(forced_library_path),
 };
 
 /// The value of a key in a table, with the place of the key.

@@ -7,9 +7,9 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::RuleLevel;
 use gpustub_core::version::{HeaderVersion, Version};
 
-use crate::crates::{Known, known};
-use crate::rules::{Findings, Look, Rule};
-use crate::workspace::{Crate, Workspace};
+use crate::known_crates::{Known, known};
+use crate::rule::{Check, Findings, Rule};
+use crate::workspace::{Crate, CrateId, Workspace};
 
 pub static BUILD_TIME_TOOLKIT: Rule = Rule {
     code: Code {
@@ -26,7 +26,7 @@ it, such as cudarc with a feature for the version, needs nothing.
     cuda = [\"dep:candle-kernels\"]      # off by default",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(build_time_toolkit),
+    check: Check::Workspace(build_time_toolkit),
 };
 
 pub static STATIC_CUDART_DEPENDENCY: Rule = Rule {
@@ -41,7 +41,7 @@ process, and registers kernels where others do not see them
     cudarc = { version = \"0.19\", features = [\"dynamic-linking\"] }    # not static-linking",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(static_cudart),
+    check: Check::Workspace(static_cudart),
 };
 
 pub static UNSTUBBED_LIBRARY: Rule = Rule {
@@ -58,7 +58,7 @@ the program.
     cargo gpustub sync",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(unstubbed_library),
+    check: Check::Workspace(unstubbed_library),
 };
 
 pub static MIXED_HEADER_VERSIONS: Rule = Rule {
@@ -76,7 +76,7 @@ feature says it.
     header-version = \"12.8\"                       # as the feature cuda-12080 of cudarc",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(mixed_header_versions),
+    check: Check::Workspace(mixed_header_versions),
 };
 
 /// A finding about a crate, where a package of the workspace asks for it.
@@ -93,10 +93,10 @@ fn of(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
 /// All crates with the rows that hold for them.
 fn rows<'w>(
     workspace: &'w Workspace<'w>,
-) -> impl Iterator<Item = (usize, &'w Crate<'w>, &'static Known)> {
+) -> impl Iterator<Item = (CrateId, &'w Crate<'w>, &'static Known)> {
     let crates = workspace.crates.iter().enumerate();
     crates.flat_map(|(index, krate)| {
-        known(&krate.name, &krate.features).map(move |row| (index, krate, row))
+        known(&krate.name, &krate.features).map(move |row| (CrateId(index), krate, row))
     })
 }
 
@@ -105,7 +105,7 @@ fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
         let Some(tools) = &row.requires_tools else {
             continue;
         };
-        let message = format!("{} does not build without {tools}", krate.shown());
+        let message = format!("{} does not build without {tools}", krate.display_name());
         findings.push(
             of(&BUILD_TIME_TOOLKIT, krate, message)
                 .help("make the dependency optional, behind a feature that is off by default"),
@@ -117,7 +117,7 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, krate, row) in rows(workspace).filter(|(_, _, row)| row.cudart) {
         let message = format!(
             "{} links a static CUDA runtime, of the major on the build machine",
-            krate.shown()
+            krate.display_name()
         );
         let other = match row.name.as_str() {
             "cudarc" => "use the feature `dynamic-linking` with the stubs of gpustub",
@@ -129,30 +129,28 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
 
 fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
     // What is linked, by crate and library, and the programs that have no stub of it.
-    let mut bare: BTreeMap<(usize, &str), BTreeSet<&str>> = BTreeMap::new();
+    let mut bare: BTreeMap<(CrateId, &str), BTreeSet<&str>> = BTreeMap::new();
     let rows: Vec<_> = rows(workspace).collect();
     for image in workspace.images() {
         let closure = workspace.closure(image);
         let stubbed = |id: &str| {
-            let manifests = closure
-                .iter()
-                .filter_map(|&at| workspace.crates[at].manifest);
+            let manifests = closure.iter().filter_map(|&at| workspace[at].manifest);
             let mut stubs = manifests.flat_map(|manifest| &manifest.stubs);
             stubs.any(|stub| stub.id.value == id)
         };
         for (index, _, row) in rows.iter().filter(|(index, ..)| closure.contains(index)) {
             for id in row.links.iter().filter(|id| !stubbed(id)) {
-                let owner = &workspace.crates[image].name;
+                let owner = &workspace[image].name;
                 bare.entry((*index, id)).or_default().insert(owner);
             }
         }
     }
     for ((index, id), images) in bare {
-        let krate = &workspace.crates[index];
+        let krate = &workspace[index];
         let owner = images.into_iter().next().unwrap_or_default();
         let message = format!(
             "{} links the library of `{id}`, for which `{owner}` declares no stub",
-            krate.shown()
+            krate.display_name()
         );
         findings.push(of(&UNSTUBBED_LIBRARY, krate, message).help(format!(
             "declare the library: `cargo gpustub add -p {owner} {id}`"
@@ -176,7 +174,7 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
     for image in workspace.images() {
         let mut families: BTreeMap<&str, Vec<Header>> = BTreeMap::new();
         for at in workspace.closure(image) {
-            let krate = &workspace.crates[at];
+            let krate = &workspace[at];
             for (family, header) in headers(krate) {
                 families.entry(family).or_default().push(header);
             }
@@ -224,9 +222,10 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
             library.family.as_str(),
             Header {
                 major: from.major,
-                shown: match below == Version::new(from.major + 1, 0) && from.minor == 0 {
-                    true => from.major.to_string(),
-                    false => from.to_string(),
+                shown: if below == Version::new(from.major + 1, 0) && from.minor == 0 {
+                    from.major.to_string()
+                } else {
+                    from.to_string()
                 },
                 who,
                 bound: false,
@@ -243,7 +242,7 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
                 major: version.major,
                 shown: version.to_string(),
                 bound: true,
-                who: format!("feature `{feature}` of {}", krate.shown()),
+                who: format!("feature `{feature}` of {}", krate.display_name()),
                 place: krate.asked.as_ref().map(|asked| asked.origin.clone()),
             },
         ))

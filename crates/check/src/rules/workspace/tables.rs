@@ -5,8 +5,8 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::{RuleLevel, Stub};
 use gpustub_core::version::Version;
 
-use crate::gpu::gpu_file;
-use crate::rules::{Findings, Look, Rule};
+use crate::gpu_file::gpu_file;
+use crate::rule::{Check, Findings, Rule};
 use crate::workspace::Workspace;
 
 /// A library that changed, without `header-version`.
@@ -25,7 +25,7 @@ installed, or that a binding crate names.
     header-version = \"12.8\"",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(missing_header_version),
+    check: Check::Workspace(missing_header_version),
 };
 
 pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
@@ -42,13 +42,13 @@ knows more; or declare, and compile against, headers that this one knows.
     cargo update -p gpustub-build",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(unsupported_header_version),
+    check: Check::Workspace(unsupported_header_version),
 };
 
 pub static UNUSABLE_MAJOR: Rule = Rule {
     code: Code {
         id: "unusable-major",
-        summary: "accepted major that another key excludes",
+        summary: "allowed major that another key excludes",
         explanation: "\
 `majors` lists what the program accepts. A library of this major never counts as available all the
 same: `min-version` is higher, or no version of the major has a function of `required-functions`
@@ -60,7 +60,7 @@ report it as missing. Remove the major, or what keeps it out.
     min-version = \"12.0\"",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(unusable_major),
+    check: Check::Workspace(unusable_major),
 };
 
 /// A load name that never was.
@@ -77,7 +77,7 @@ that gpustub knows needs no `load-names` at all.
     load-names = { linux = [\"libcudart.so.12\", \"libcudart.so.11.0\"] }",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(unknown_load_name),
+    check: Check::Workspace(unknown_load_name),
 };
 
 pub static MISSING_FALLBACK: Rule = Rule {
@@ -95,7 +95,7 @@ even if it is -1.
     fallback = { status = 999, string = \"acme is not installed\" }",
     },
     level: RuleLevel::Warn,
-    look: Look::Workspace(missing_fallback),
+    check: Check::Workspace(missing_fallback),
 };
 
 pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
@@ -112,7 +112,7 @@ library out with the variable, which comes before everything that is built in.
     GPUSTUB_ACME_PATH=/home/me/acme/lib cargo run",
     },
     level: RuleLevel::Deny,
-    look: Look::Workspace(nonportable_search_dir),
+    check: Check::Workspace(nonportable_search_dir),
 };
 
 fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {

@@ -1,14 +1,15 @@
 //! What was read, as messages show it.
 
 /// What was read as text, without what would change a terminal or the direction of writing.
-pub(crate) fn shown(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for c in String::from_utf8_lossy(bytes).chars() {
         // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction.
         let turns = matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        match c.is_control() || turns {
-            true => text.extend(c.escape_default()),
-            false => text.push(c),
+        if c.is_control() || turns {
+            text.extend(c.escape_default())
+        } else {
+            text.push(c)
         }
     }
     text
@@ -20,8 +21,8 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_harmless() {
-        assert_eq!(shown(b"a\x1b[31mb"), "a\\u{1b}[31mb");
-        assert_eq!(shown("a\u{202e}b".as_bytes()), "a\\u{202e}b");
-        assert_eq!(shown(b"\xffx"), "\u{fffd}x");
+        assert_eq!(printable(b"a\x1b[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(printable("a\u{202e}b".as_bytes()), "a\\u{202e}b");
+        assert_eq!(printable(b"\xffx"), "\u{fffd}x");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::evidence::{functions, library_of};
-use crate::tag::hidden_symbols;
+use crate::evidence::{functions, gpu_library_exporting};
+use crate::platform_tag::hidden_symbols;
 
 /// What stands before the first capital letter of functions that gpustub makes stubs for: `cuda` of
 /// `cudaMalloc`. A function that is newer than the lists begins like that too.
@@ -22,7 +22,7 @@ fn head(name: &str) -> Option<&str> {
 
 /// Whether a name is, or looks like, a function of a GPU library.
 pub fn is_gpu(name: &str) -> bool {
-    library_of(name).is_some() || head(name).is_some_and(|head| HEADS.contains(head))
+    gpu_library_exporting(name).is_some() || head(name).is_some_and(|head| HEADS.contains(head))
 }
 
 /// Whether a name is of gpustub's functions, or of those that compilers for GPUs call.

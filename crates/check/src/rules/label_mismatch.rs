@@ -6,10 +6,10 @@ use gpustub_core::diag::Code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
-use crate::gpu::gpu_file;
-use crate::label::{Toolkit, label};
+use crate::gpu_file::gpu_file;
 use crate::package::Package;
+use crate::rule::{Check, Findings, Rule};
+use crate::toolkit_label::{Toolkit, label};
 use crate::wheel::Wheel;
 
 pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
@@ -26,11 +26,11 @@ fails on just the machines that it was chosen for
         x/_core.so needs libcudart.so.13                  # wrong",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(toolkit_label_mismatch),
+    check: Check::Package(toolkit_label_mismatch),
 };
 
 fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
-    let wheel = Wheel::of(package);
+    let wheel = Wheel::from_package(package);
     let Some(label) = wheel.and_then(|wheel| label(&wheel.name, &wheel.version)) else {
         return;
     };
@@ -47,7 +47,7 @@ fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
             if !fits {
                 let message = format!("wheel label `{}`, but the image needs `{name}`", label.text);
                 let help = "build with the toolkit of the label, or change the label";
-                findings.of(&TOOLKIT_LABEL_MISMATCH, &image, message, help);
+                findings.on_image(&TOOLKIT_LABEL_MISMATCH, &image, message, help);
                 break;
             }
         }

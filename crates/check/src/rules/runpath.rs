@@ -1,17 +1,62 @@
-//! Where the search path of an image leads, and what the loader asks for there.
+//! Search paths of images, `DT_RUNPATH` and `DT_RPATH`, and version needs.
 
 use std::collections::BTreeSet;
 
 use gpustub_core::diag::{Code, listing};
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
 use crate::evidence::is_from_vendor;
-use crate::gpu::split;
+use crate::gpu_file::split;
+use crate::gpu_relation::gpu_images;
 use crate::package::{Image, Kind, Package};
-use crate::places::{Layout, Place, place};
-use crate::related::gpu_images;
+use crate::rule::{Check, Findings, Rule};
+use crate::search_dirs::{Layout, SearchDir, resolve_entry};
 use crate::wheel::Wheel;
+
+pub static ABSOLUTE_RUNPATH: Rule = Rule {
+    code: Code {
+        id: "absolute-runpath",
+        summary: "absolute directory in the runpath",
+        explanation: "\
+An absolute directory in the search path is there on the build machine. Elsewhere it is missing,
+or somebody else's (https://github.com/pytorch/pytorch/issues/7214). Directories of a package are
+named from the image's own, with `$ORIGIN`.
+
+    cargo rustc -- -C link-arg=-Wl,-rpath,'$ORIGIN/../lib'",
+    },
+    level: RuleLevel::Deny,
+    check: Check::Image(absolute_runpath),
+};
+
+pub static STUBS_IN_RUNPATH: Rule = Rule {
+    code: Code {
+        id: "stubs-in-runpath",
+        summary: "link-time stubs of a toolkit in the runpath",
+        explanation: "\
+A toolkit's `stubs` directory holds a libcuda that fails every call. It is for linking only: found
+at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/294).
+
+    -L/usr/local/cuda/lib64/stubs                 # for the linker
+    -Wl,-rpath,/usr/local/cuda/lib64/stubs        # never",
+    },
+    level: RuleLevel::Deny,
+    check: Check::Image(stubs_in_runpath),
+};
+
+pub static COMPAT_IN_RUNPATH: Rule = Rule {
+    code: Code {
+        id: "compat-in-runpath",
+        summary: "compatibility driver of a toolkit in the runpath",
+        explanation: "\
+A toolkit's `compat` directory holds a libcuda that works with some older kernel drivers on some
+cards. Whether it is to be used is for the machine's owner to say: found by accident it fails where
+the installed one works (https://github.com/NVIDIA/nvidia-docker/issues/1515).
+
+    LD_LIBRARY_PATH=/usr/local/cuda/compat ./app     # where it is wanted",
+    },
+    level: RuleLevel::Deny,
+    check: Check::Image(compat_in_runpath),
+};
 
 pub static RELATIVE_RUNPATH: Rule = Rule {
     code: Code {
@@ -27,7 +72,7 @@ shell took the `$ORIGIN` away.
     '-Wl,-rpath,$ORIGIN/lib'",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(relative_runpath),
+    check: Check::Image(relative_runpath),
 };
 
 pub static DANGLING_RUNPATH: Rule = Rule {
@@ -44,7 +89,7 @@ wheels, beside a wheel's own, are not judged.
     $ORIGIN/../../nvidia/cublas/lib  # fine: another wheel's",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(dangling_runpath),
+    check: Check::Package(dangling_runpath),
 };
 
 pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
@@ -61,8 +106,52 @@ newer, with --replace-needed; and do not use --remove-needed for what has versio
     VERNEED  libz.so.1: ZLIB_1.2.0   # nobody has loaded that name",
     },
     level: RuleLevel::Deny,
-    look: Look::Image(orphan_version_needs),
+    check: Check::Image(orphan_version_needs),
 };
+
+fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
+    let mut entries: Vec<&str> = image.runpath().filter(|e| e.starts_with('/')).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    if !entries.is_empty() {
+        findings.on_image(
+            &ABSOLUTE_RUNPATH,
+            image,
+            format!("absolute runpath entries: {}", listing(&entries)),
+            "name directories of the package, from `$ORIGIN`",
+        );
+    }
+}
+
+fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
+    let is_stubs = |entry: &&str| entry.split('/').any(|part| part == "stubs");
+    for entry in image.runpath().filter(is_stubs) {
+        findings.on_image(
+            &STUBS_IN_RUNPATH,
+            image,
+            format!("runpath entry `{entry}` is a directory of link-time stubs"),
+            "remove the entry: link-time stubs are for the linker only",
+        );
+    }
+}
+
+fn compat_in_runpath(image: &Image<'_>, findings: &mut Findings) {
+    let is_compat = |entry: &&str| {
+        let parts: Vec<&str> = entry.split('/').collect();
+        let pairs = parts.windows(2);
+        pairs
+            .into_iter()
+            .any(|pair| pair[0].starts_with("cuda") && pair[1] == "compat")
+    };
+    for entry in image.runpath().filter(is_compat) {
+        findings.on_image(
+            &COMPAT_IN_RUNPATH,
+            image,
+            format!("runpath entry `{entry}` is a directory of a compatibility driver"),
+            "remove the entry: users who want that driver set LD_LIBRARY_PATH",
+        );
+    }
+}
 
 fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     // An empty path as a whole is ignored (glibc, elf/dl-load.c: decompose_rpath).
@@ -79,7 +168,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     let is_known = |entry: &str| entry.is_empty() && is_from_vendor(image);
     let mut entries: Vec<&str> = image
         .runpath()
-        .filter(|entry| place(image, entry) == Place::Current && !is_known(entry))
+        .filter(|entry| resolve_entry(image, entry) == SearchDir::Current && !is_known(entry))
         .collect();
     entries.sort_unstable();
     entries.dedup();
@@ -89,17 +178,17 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
             entry => format!("runpath entry `{entry}` is relative to the current directory"),
         };
         let help = "name directories of the package, from `$ORIGIN`";
-        findings.of(&RELATIVE_RUNPATH, image, message, help);
+        findings.on_image(&RELATIVE_RUNPATH, image, message, help);
     }
 }
 
 fn dangling_runpath(package: &Package, findings: &mut Findings) {
-    let layout = Layout::of(package);
-    let is_wheel = Wheel::of(package).is_some();
+    let layout = Layout::from_package(package);
+    let is_wheel = Wheel::from_package(package).is_some();
     for image in gpu_images(package) {
-        let leads_to_nothing = |entry: &&str| match place(&image, entry) {
-            Place::Inside(path) if layout.has_folder(&path) => false,
-            Place::Inside(path) => {
+        let leads_to_nothing = |entry: &&str| match resolve_entry(&image, entry) {
+            SearchDir::Inside(path) if layout.has_directory(&path) => false,
+            SearchDir::Inside(path) => {
                 // What is named like a library is a file, wherever it is.
                 let name = path.rsplit('/').next().unwrap_or_default();
                 split(name).is_some_and(|_| !path.is_empty())
@@ -119,7 +208,7 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
                 ),
             };
             let help = "remove the entry, or name a directory of the package";
-            findings.of(&DANGLING_RUNPATH, &image, message, help);
+            findings.on_image(&DANGLING_RUNPATH, &image, message, help);
         }
     }
 }
@@ -133,7 +222,7 @@ fn orphan_version_needs(image: &Image<'_>, findings: &mut Findings) {
                 need.file
             );
             let help = "rename libraries with a tool that renames them in both tables";
-            findings.of(&ORPHAN_VERSION_NEEDS, image, message, help);
+            findings.on_image(&ORPHAN_VERSION_NEEDS, image, message, help);
         }
     }
 }

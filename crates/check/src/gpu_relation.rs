@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::evidence::names;
-use crate::gpu::{is_vendors, taken_for};
-use crate::names::{is_gpu, is_support};
+use crate::evidence::image_names;
+use crate::gpu_file::{impersonated_library, is_vendor_file};
 use crate::package::{Image, Package};
+use crate::symbol_names::{is_gpu, is_support};
 
 /// Words in names of files and directories that are of GPUs: `libc10_cuda.so`, `/opt/rocm/lib`.
 const WORDS: &[&str] = &["cuda", "rocm", "hip", "nvidia", "opencl"];
@@ -26,11 +26,11 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
         }
     }
     let own = images.iter().enumerate();
-    let own = own.filter_map(|(index, image)| is_of_gpus(image).then_some(index));
+    let own = own.filter_map(|(index, image)| uses_gpu(image).then_some(index));
     let mut open: Vec<usize> = own.collect();
     let mut found: BTreeSet<usize> = open.iter().copied().collect();
     while let Some(index) = open.pop() {
-        for name in names(&images[index]) {
+        for name in image_names(&images[index]) {
             // Each name once, however many files have it.
             let users = users.remove(name).into_iter().flatten();
             open.extend(users.filter(|user| found.insert(*user)));
@@ -40,13 +40,13 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
 }
 
 /// Whether the image by itself has to do with GPUs.
-fn is_of_gpus(image: &Image<'_>) -> bool {
+fn uses_gpu(image: &Image<'_>) -> bool {
     let facts = image.facts;
-    let mut names = names(image).chain(image.needed().iter().map(String::as_str));
+    let mut names = image_names(image).chain(image.needed().iter().map(String::as_str));
     let functions = facts.exports.iter().chain(&facts.hidden);
     let mut functions = functions.chain(facts.imports.iter().map(|import| &import.name));
-    // Only texts and implib's names that are of GPUs were kept.
-    names.any(|name| is_vendors(name) || taken_for(name).is_some() || has_word(name))
+    // Only texts and Implib.so's names that are of GPUs were kept.
+    names.any(|name| is_vendor_file(name) || impersonated_library(name).is_some() || has_word(name))
         || image.runpath().any(has_word)
         || !facts.strings.is_empty()
         || facts
@@ -61,55 +61,65 @@ fn has_word(name: &str) -> bool {
         .any(|word| WORDS.iter().any(|w| word.eq_ignore_ascii_case(w)))
 }
 
-/// Which images of a package the loader brings in together.
-pub struct Together<'a> {
+/// Position of an image in its [`LoadGraph`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ImageId(usize);
+
+/// Images of a package and those that the loader loads with them.
+pub struct LoadGraph<'a> {
     images: Vec<Image<'a>>,
-    by_name: BTreeMap<&'a str, BTreeSet<usize>>,
+    by_name: BTreeMap<&'a str, BTreeSet<ImageId>>,
 }
 
 /// How many images are followed from one: more than any process has.
 const MOST: usize = 1000;
 
-impl<'a> Together<'a> {
+impl<'a> LoadGraph<'a> {
     /// Those of a package.
-    pub fn of(package: &'a Package) -> Self {
+    pub fn from_package(package: &'a Package) -> Self {
         let images: Vec<Image<'a>> = package.images().collect();
-        let mut by_name: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        let mut by_name: BTreeMap<&str, BTreeSet<ImageId>> = BTreeMap::new();
         for (index, image) in images.iter().enumerate() {
-            for name in names(image) {
-                by_name.entry(name).or_default().insert(index);
+            for name in image_names(image) {
+                by_name.entry(name).or_default().insert(ImageId(index));
             }
         }
         Self { images, by_name }
     }
 
-    /// All images of the package, sorted by path.
-    pub fn images(&self) -> &[Image<'a>] {
-        &self.images
+    /// All images of the package with their ids, sorted by path.
+    pub fn entries(&self) -> impl Iterator<Item = (ImageId, &Image<'a>)> {
+        let images = self.images.iter().enumerate();
+        images.map(|(index, image)| (ImageId(index), image))
+    }
+
+    /// The image of an id.
+    pub fn image(&self, id: ImageId) -> Image<'a> {
+        self.images[id.0]
     }
 
     /// The image that another needs by this name: of several with one name the one beside it; which of
     /// others the loader takes is not known.
-    pub fn find(&self, index: usize, name: &str) -> Option<usize> {
+    pub fn find(&self, id: ImageId, name: &str) -> Option<ImageId> {
         let all = self.by_name.get(name)?;
-        let folder = self.images[index].member.folder();
-        let mut beside = (all.iter()).filter(|&&i| self.images[i].member.folder() == folder);
+        let folder = self.image(id).member.folder();
+        let mut beside = (all.iter()).filter(|&&i| self.image(i).member.folder() == folder);
         match (all.len(), beside.next()) {
             (1, _) => all.first().copied(),
             (_, found) => found.copied(),
         }
     }
 
-    /// What an image needs of the package.
-    pub fn needed_by(&self, index: usize) -> impl Iterator<Item = usize> {
-        let needed = self.images[index].needed().iter();
-        needed.filter_map(move |name| self.find(index, name))
+    /// Images of the package that an image needs.
+    pub fn needed_by(&self, id: ImageId) -> impl Iterator<Item = ImageId> {
+        let needed = self.images[id.0].needed().iter();
+        needed.filter_map(move |name| self.find(id, name))
     }
 
-    /// An image and all that comes with it, in the loader's order.
-    pub fn with(&self, index: usize) -> Vec<usize> {
-        let mut seen = BTreeSet::from([index]);
-        let mut order = vec![index];
+    /// An image and all images that the loader loads with it, in its order.
+    pub fn loaded_with(&self, id: ImageId) -> Vec<ImageId> {
+        let mut seen = BTreeSet::from([id]);
+        let mut order = vec![id];
         let mut at = 0;
         while at < order.len() && order.len() < MOST {
             order.extend(self.needed_by(order[at]).filter(|next| seen.insert(*next)));

@@ -6,7 +6,7 @@ use crate::package::{Image, Member, Package};
 
 /// Where an entry of a search path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SearchDir {
     /// A folder of the package, or where one would be.
     Inside(String),
     /// Out of the package.
@@ -28,7 +28,7 @@ pub struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     /// The layout of a package.
-    pub fn of(package: &'a Package) -> Self {
+    pub fn from_package(package: &'a Package) -> Self {
         let mut layout = Self {
             files: BTreeMap::new(),
             folders: BTreeSet::from([""]),
@@ -53,7 +53,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Whether there is such a folder.
-    pub fn has_folder(&self, path: &str) -> bool {
+    pub fn has_directory(&self, path: &str) -> bool {
         self.folders.contains(path)
     }
 
@@ -62,7 +62,7 @@ impl<'a> Layout<'a> {
     /// that wheels share (`nvidia`); those hold no files.
     pub fn is_owned(&self, path: &str, is_wheel: bool) -> bool {
         let mut folder = path;
-        while !self.has_folder(folder) {
+        while !self.has_directory(folder) {
             folder = folder.rsplit_once('/').map_or("", |(parent, _)| parent);
         }
         if is_wheel && folder.is_empty() {
@@ -93,18 +93,19 @@ fn join(folder: &str, name: &str) -> String {
 }
 
 /// Where an entry leads.
-pub fn place(image: &Image<'_>, entry: &str) -> Place {
+pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
     let Some(rest) = ["$ORIGIN", "${ORIGIN}"]
         .iter()
         .find_map(|o| entry.strip_prefix(o))
     else {
-        return match entry.starts_with(['/', '$']) {
-            true => Place::Elsewhere,
-            false => Place::Current,
+        return if entry.starts_with(['/', '$']) {
+            SearchDir::Elsewhere
+        } else {
+            SearchDir::Current
         };
     };
     if rest.contains('$') || !(rest.is_empty() || rest.starts_with('/')) {
-        return Place::Elsewhere;
+        return SearchDir::Elsewhere;
     }
     let own = installed(&image.member.path);
     let mut parts: Vec<&str> = own.split('/').collect();
@@ -112,18 +113,18 @@ pub fn place(image: &Image<'_>, entry: &str) -> Place {
     for part in rest.split('/') {
         match part {
             "" | "." => {}
-            ".." if parts.pop().is_none() => return Place::Outside,
+            ".." if parts.pop().is_none() => return SearchDir::Outside,
             ".." => {}
             part => parts.push(part),
         }
     }
-    Place::Inside(parts.join("/"))
+    SearchDir::Inside(parts.join("/"))
 }
 
 /// Who loads whom inside a package: what a name means once somebody has loaded it.
 pub struct Loads<'a> {
     layout: Layout<'a>,
-    /// By image: the folders of the package that its search path leads to.
+    /// Directories of the package in the search path of each image.
     folders: BTreeMap<&'a str, Vec<String>>,
     /// By image, and what it needs.
     needs: BTreeSet<(&'a str, &'a str)>,
@@ -140,9 +141,9 @@ const ROUNDS: usize = 8;
 
 impl<'a> Loads<'a> {
     /// What the images of a package load.
-    pub fn of(package: &'a Package) -> Self {
+    pub fn from_package(package: &'a Package) -> Self {
         let mut loads = Self {
-            layout: Layout::of(package),
+            layout: Layout::from_package(package),
             folders: BTreeMap::new(),
             needs: BTreeSet::new(),
             loaders: BTreeMap::new(),
@@ -151,10 +152,10 @@ impl<'a> Loads<'a> {
             let path = image.member.path.as_str();
             let mut folders: Vec<String> = Vec::new();
             for entry in image.runpath() {
-                let Place::Inside(folder) = place(&image, entry) else {
+                let SearchDir::Inside(folder) = resolve_entry(&image, entry) else {
                     continue;
                 };
-                let known = loads.layout.has_folder(&folder);
+                let known = loads.layout.has_directory(&folder);
                 if known && folders.len() < FOLDERS && !folders.contains(&folder) {
                     folders.push(folder);
                 }
@@ -203,9 +204,10 @@ impl<'a> Loads<'a> {
                     continue;
                 }
                 let asks = self.needs.contains(&(path, name));
-                let found = match asks || (inherits && loader.facts.link.rpath) {
-                    true => self.in_path_of(loader, name),
-                    false => None,
+                let found = if asks || (inherits && loader.facts.link.rpath) {
+                    self.in_path_of(loader, name)
+                } else {
+                    None
                 };
                 if found.is_some() {
                     return found;

@@ -6,11 +6,11 @@ use gpustub_core::diag::{Code, listing};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
-use super::{Findings, Look, Rule};
 use crate::evidence::has_gpustub;
-use crate::gpu::{GpuFile, gpu_file, split};
+use crate::gpu_file::{GpuFile, gpu_file, split};
 use crate::package::{Image, Kind, Member, Package};
-use crate::places::{Loads, Place, place};
+use crate::rule::{Check, Findings, Rule};
+use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 use crate::wheel::Wheel;
 
 pub static BUNDLED_DRIVER: Rule = Rule {
@@ -28,7 +28,7 @@ name fails every call. A hash in the name changes nothing. Link the stubs of gpu
 A folder `stubs` may have them: it is for linkers.",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(bundled_driver),
+    check: Check::Package(bundled_driver),
 };
 
 pub static MISSING_NVRTC_BUILTINS: Rule = Rule {
@@ -44,7 +44,7 @@ so, and tools that bundle libraries forget it, or put a hash into its name
     x/libs/libnvrtc-builtins.so.12.6",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(missing_nvrtc_builtins),
+    check: Check::Package(missing_nvrtc_builtins),
 };
 
 pub static MISSING_REQUIRES_DIST: Rule = Rule {
@@ -59,7 +59,7 @@ libcublas into `nvidia/cublas/lib` beside them. The installer brings it only if 
     Requires-Dist: nvidia-cublas-cu12",
     },
     level: RuleLevel::Deny,
-    look: Look::Package(missing_requires_dist),
+    check: Check::Package(missing_requires_dist),
 };
 
 pub static OVERSIZED_FILE: Rule = Rule {
@@ -74,7 +74,7 @@ vendor's wheels, build for fewer architectures of GPUs, or compress device code.
     nvcc --compress-mode=size kernels.cu",
     },
     level: RuleLevel::Warn,
-    look: Look::Package(oversized_file),
+    check: Check::Package(oversized_file),
 };
 
 /// The library that an image is, by its file name or by the name that it gives itself.
@@ -88,7 +88,7 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
-    let may_be_system = package.kind == Kind::Directory && Wheel::of(package).is_none();
+    let may_be_system = package.kind == Kind::Directory && Wheel::from_package(package).is_none();
     for image in package.images() {
         let folders = image.member.folder();
         let is_stub = folders.split('/').any(|part| part == "stubs") || has_gpustub(&image);
@@ -99,7 +99,7 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
         if gpu.role == Role::Driver && !gpu.is_portable() && !is_stub && !is_installed {
             let message = format!("lib{} of the driver is bundled", gpu.stem);
             let help = "exclude the library: the machine's driver provides it";
-            findings.of(&BUNDLED_DRIVER, &image, message, help);
+            findings.on_image(&BUNDLED_DRIVER, &image, message, help);
         }
     }
 }
@@ -132,14 +132,14 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
                 let message =
                     format!("`{prefix}*`, opened at run time, is missing beside this library");
                 let help = "bundle the file under its own name, or require the vendor's wheel";
-                findings.of(&MISSING_NVRTC_BUILTINS, &image, message, help);
+                findings.on_image(&MISSING_NVRTC_BUILTINS, &image, message, help);
             }
         }
     }
 }
 
 fn missing_requires_dist(package: &Package, findings: &mut Findings) {
-    let Some(wheel) = Wheel::of(package).filter(|wheel| wheel.has_metadata) else {
+    let Some(wheel) = Wheel::from_package(package).filter(|wheel| wheel.has_metadata) else {
         return;
     };
     // Any of these may bring the vendor's wheels with it.
@@ -159,15 +159,17 @@ fn missing_requires_dist(package: &Package, findings: &mut Findings) {
     if wheel.requires.iter().any(brings) {
         return;
     }
-    let loads = Loads::of(package);
+    let loads = Loads::from_package(package);
     for image in package.images() {
         let wanted = |name: &&String| {
             gpu_file(name).is_some_and(|gpu| gpu.role == Role::Toolkit)
                 && loads.carried(&image, name).is_none()
         };
         let names: Vec<&String> = image.needed().iter().filter(wanted).collect();
-        let leads_there = |entry: &str| match place(&image, entry) {
-            Place::Inside(path) => path.starts_with("nvidia/") && !loads.layout().has_folder(&path),
+        let leads_there = |entry: &str| match resolve_entry(&image, entry) {
+            SearchDir::Inside(path) => {
+                path.starts_with("nvidia/") && !loads.layout().has_directory(&path)
+            }
             _ => false,
         };
         let Some(entry) = image.runpath().find(|entry| leads_there(entry)) else {
@@ -179,7 +181,7 @@ fn missing_requires_dist(package: &Package, findings: &mut Findings) {
                 listing(&names)
             );
             let help = "add Requires-Dist for the vendor's wheels";
-            findings.of(&MISSING_REQUIRES_DIST, &image, message, help);
+            findings.on_image(&MISSING_REQUIRES_DIST, &image, message, help);
         }
     }
 }
@@ -199,7 +201,7 @@ fn oversized_file(package: &Package, findings: &mut Findings) {
                 package.size >> 20
             );
             let help = "leave out what others ship, or ask the index for more";
-            findings.at(&OVERSIZED_FILE, package.name.clone(), message, help);
+            findings.at_path(&OVERSIZED_FILE, package.name.clone(), message, help);
         }
     }
 }

@@ -70,9 +70,10 @@ impl GpuFile {
 /// The GPU library that a file of this name (without folders) is, or is a copy of.
 pub fn gpu_file(name: &str) -> Option<GpuFile> {
     let (stem, version) = split(name)?;
-    let (stem, hashed) = match KNOWN.contains_key(stem) {
-        true => (stem, false),
-        false => (unhashed(stem)?, true),
+    let (stem, hashed) = if KNOWN.contains_key(stem) {
+        (stem, false)
+    } else {
+        (unhashed(stem)?, true)
     };
     let (role, library) = KNOWN.get(stem)?;
     Some(GpuFile {
@@ -103,13 +104,13 @@ pub fn names_gpu_file(text: &str) -> bool {
 
 /// Whether a file of this name (without folders) is one that a vendor of GPUs ships, variants
 /// included that are no library of their own: `libnvrtc.alt.so.12`.
-pub fn is_vendors(name: &str) -> bool {
+pub fn is_vendor_file(name: &str) -> bool {
     let stem = name.strip_prefix("lib").and_then(|n| n.split('.').next());
     gpu_file(name).is_some() || stem.is_some_and(|stem| KNOWN.contains_key(stem))
 }
 
 /// Whether the library of this stem needs no other GPU library.
-pub fn is_alone(stem: &str) -> bool {
+pub fn is_standalone(stem: &str) -> bool {
     OTHERS.alone.iter().any(|alone| alone == stem)
 }
 
@@ -121,7 +122,7 @@ pub fn is_system(name: &str) -> bool {
 
 /// The stem of the GPU library for whose file one is taken that has this name: `cudart` of
 /// `libcudart.so.12` and of `libcudart_stub.so`.
-pub fn taken_for(name: &str) -> Option<&str> {
+pub fn impersonated_library(name: &str) -> Option<&str> {
     let stem = name.strip_prefix("lib")?;
     let ends = stem.match_indices(|c: char| !c.is_ascii_alphanumeric());
     let mut stems = ends.map(|(end, _)| &stem[..end]);
@@ -218,15 +219,18 @@ mod tests {
         assert!(names_gpu_file("cannot load /usr/lib/libcuda.so.1: %s"));
         assert!(names_gpu_file("libm.so.6libnvidia-ml.so"));
         assert!(!names_gpu_file("libcudart_stub.so, libm.so, .so"));
-        assert!(is_vendors("libnvrtc.alt.so.12"));
-        assert!(is_vendors("libcudart-5ad2a8f1.so.12.4.99"));
-        assert!(!is_vendors("libcudart_stub.so"));
+        assert!(is_vendor_file("libnvrtc.alt.so.12"));
+        assert!(is_vendor_file("libcudart-5ad2a8f1.so.12.4.99"));
+        assert!(!is_vendor_file("libcudart_stub.so"));
         assert!(is_system("libc.so.6") && is_system("ld-linux-x86-64.so.2"));
         assert!(!is_system("libtorch.so"));
-        assert_eq!(taken_for("libcudart_stub.so"), Some("cudart"));
-        assert_eq!(taken_for("libcudnn_ops.so.9"), Some("cudnn_ops"));
-        assert_eq!(taken_for("libnvidia-ml-stub.so"), Some("nvidia-ml"));
-        assert_eq!(taken_for("libstub_cudart.so"), None);
-        assert_eq!(taken_for("libcudartx.so"), None);
+        assert_eq!(impersonated_library("libcudart_stub.so"), Some("cudart"));
+        assert_eq!(impersonated_library("libcudnn_ops.so.9"), Some("cudnn_ops"));
+        assert_eq!(
+            impersonated_library("libnvidia-ml-stub.so"),
+            Some("nvidia-ml")
+        );
+        assert_eq!(impersonated_library("libstub_cudart.so"), None);
+        assert_eq!(impersonated_library("libcudartx.so"), None);
     }
 }

@@ -1,0 +1,21 @@
+//! What readers of archives hand their members to.
+
+use std::io;
+
+use super::limits::Limits;
+use super::source::Source;
+use crate::package::Package;
+
+/// Reads the members of an archive, archives among them.
+pub(super) trait MemberReader {
+    /// Rest of the limits.
+    fn limits(&mut self) -> &mut Limits;
+
+    /// Reads a member and adds it to the package. An error is one of the source.
+    fn member(
+        &mut self,
+        package: &mut Package,
+        path: String,
+        source: &mut Source<'_>,
+    ) -> io::Result<()>;
+}

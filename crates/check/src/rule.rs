@@ -1,0 +1,71 @@
+//! Rules, and what they find.
+
+use gpustub_core::diag::{Code, Diagnostic};
+use gpustub_core::manifest::{Policy, RuleLevel};
+
+use crate::display_path::printable;
+use crate::package::{Image, Package};
+use crate::workspace::Workspace;
+
+/// A rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its id, what it means and why.
+    pub code: Code,
+    /// How seriously it is taken unless a policy says otherwise.
+    pub level: RuleLevel,
+    /// Function that applies it, by its scope.
+    pub check: Check,
+}
+
+/// Scope of a rule, and the function that checks it.
+#[derive(Debug, Clone, Copy)]
+pub enum Check {
+    /// Each program and library that uses GPUs.
+    Image(fn(&Image<'_>, &mut Findings)),
+    /// The package as a whole.
+    Package(fn(&Package, &mut Findings)),
+    /// The package as a whole, with the policy.
+    Policy(fn(&Package, &Policy, &mut Findings)),
+    /// A cargo workspace.
+    Workspace(fn(&Workspace<'_>, &mut Findings)),
+    /// Done by the subcommand itself.
+    Command,
+}
+
+/// Findings of the rules.
+#[derive(Debug, Default)]
+pub struct Findings(pub(crate) Vec<Diagnostic>);
+
+impl Findings {
+    /// Adds a finding with its own location, or without one.
+    pub(crate) fn push(&mut self, found: Diagnostic) {
+        self.0.push(found);
+    }
+
+    /// Adds a finding about an image.
+    pub(crate) fn on_image(
+        &mut self,
+        rule: &'static Rule,
+        image: &Image<'_>,
+        message: String,
+        help: &str,
+    ) {
+        self.at_path(rule, image.display_path(), message, help);
+    }
+
+    /// Adds a finding about the file at a display path. The message may contain text of the file.
+    pub(crate) fn at_path(
+        &mut self,
+        rule: &'static Rule,
+        path: String,
+        message: String,
+        help: &str,
+    ) {
+        let found = Diagnostic::error(&rule.code, printable(message.as_bytes())).at(path, 0..0);
+        self.0.push(match help {
+            "" => found,
+            help => found.help(help),
+        });
+    }
+}
