@@ -4,6 +4,7 @@ mod abi;
 mod fallbacks;
 mod manifests;
 mod recipes;
+mod reference;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,12 @@ const TASKS: &[Task] = &[
         about: "write fake libraries, and callers that see when they are misunderstood, as C",
         usage: "OUT [--components DIR] [LIBRARY...]",
         run: abi::programs::run,
+    },
+    Task {
+        name: "reference",
+        about: "regenerate the schema and the reference pages of docs/, or compare them",
+        usage: "[--check]",
+        run: reference::run,
     },
 ];
 
