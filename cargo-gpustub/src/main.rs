@@ -34,7 +34,7 @@ use crate::shell::Shell;
 
 fn main() -> ExitCode {
     let all: Vec<OsString> = std::env::args_os().collect();
-    match cli::complete_if_requested(&all) {
+    match cli::complete_if_requested(&all, cli::command) {
         Ok(false) => {}
         Ok(true) => return ExitCode::from(cli::CLEAN),
         Err(_) => return ExitCode::from(cli::COULD_NOT_RUN),

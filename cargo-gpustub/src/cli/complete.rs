@@ -24,10 +24,13 @@ const VARIABLE: &str = "COMPLETE";
 const NAME: &str = "cargo-gpustub";
 
 /// Answers a shell that asks for completions. Whether one did.
-pub fn complete_if_requested(arguments: &[OsString]) -> clap::error::Result<bool> {
+pub fn complete_if_requested(
+    arguments: &[OsString],
+    definition: impl Fn() -> Command,
+) -> clap::error::Result<bool> {
     // Scripts pass the words after `cargo` on, so that there is one form only.
     let here = std::env::current_dir().ok();
-    CompleteEnv::with_factory(super::command)
+    CompleteEnv::with_factory(definition)
         .var(VARIABLE)
         .bin(NAME)
         .try_complete(arguments, here.as_deref())
