@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use cargo_metadata::{DependencyKind, Package};
 
-use crate::cli;
 use crate::environment::variable;
 use crate::error::{Error, Result};
+use crate::selection::{Selection, add_features};
 use crate::workspace::Workspace;
 
 /// Which features are on, besides those that dependents ask for.
@@ -29,7 +29,7 @@ pub struct Query<'a> {
     /// The workspace.
     pub workspace: &'a Workspace,
     /// `--locked` and `--offline`.
-    pub options: &'a cli::Cargo,
+    pub options: &'a Selection,
     /// Which members.
     pub packages: &'a [&'a Package],
     /// As in `--edges`.
@@ -65,27 +65,12 @@ impl Query<'_> {
             Features::Just(name) => {
                 command.args(["--no-default-features", "--features", name]);
             }
-            Features::Given(given) => {
-                for (flag, on) in [
-                    ("--all-features", given.all_features),
-                    ("--no-default-features", given.no_default_features),
-                ] {
-                    command.args(on.then_some(flag));
-                }
-                for feature in &given.features {
-                    command.args(["--features", feature]);
-                }
-            }
+            Features::Given(given) => add_features(given, &mut command),
         }
         if let Some(target) = self.target {
             command.args(["--target", target]);
         }
-        for (flag, on) in [
-            ("--locked", self.options.locked),
-            ("--offline", self.options.offline),
-        ] {
-            command.args(on.then_some(flag));
-        }
+        command.args(self.options.cargo_arguments());
         command
             .output()
             .map_err(|e| Error::new(format!("could not run `cargo tree`: {e}")))

@@ -1,38 +1,42 @@
-//! The command line: what can be asked for, and nothing of how it is done.
+//! The command line: the commands and their options.
 
 mod archive;
+mod complete;
+mod examples;
+mod help;
 mod options;
+#[cfg(test)]
+mod quoted;
+mod values;
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::shell::Verbosity;
-pub use archive::*;
-pub use options::*;
+pub use crate::cli::archive::*;
+pub use crate::cli::complete::{complete_if_requested, registration};
+pub use crate::cli::options::*;
+pub use crate::cli::values::FamilyVersion;
+use crate::output::{Color, MessageFormat, Verbosity};
 
-/// Nothing to complain about.
+/// No findings.
 pub const CLEAN: u8 = 0;
-/// Something in the user's files is wrong, or `--check` found a difference.
+/// A file of the user has findings, or `--check` found a difference.
 pub const FINDINGS: u8 = 1;
-/// The command line itself is wrong (clap's own code).
+/// Error in the command line (clap's own code).
 pub const USAGE: u8 = 2;
-/// The command could not do its work (cargo's own code).
+/// Internal or system error (cargo's own code).
 pub const COULD_NOT_RUN: u8 = 101;
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 clean, 1 findings or a difference, 2 wrong usage, 101 could not run.
-See `cargo gpustub help <command>` for a command.";
-
-/// GPU libraries without needing them: link stubs now, find the real libraries at run time.
+/// Link GPU libraries lazily: build without them, load the real library at run time
 #[derive(Debug, Parser)]
 #[command(name = "cargo-gpustub", bin_name = "cargo gpustub", version)]
-#[command(styles = clap_cargo::style::CLAP_STYLING, after_help = EXIT_CODES)]
+#[command(styles = clap_cargo::style::CLAP_STYLING)]
 pub struct Cli {
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -40,44 +44,20 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Say what is looked at, too
-    #[arg(
-        short,
-        long,
-        global = true,
-        help_heading = "Output",
-        display_order = 900
-    )]
+    /// Use verbose output
+    #[arg(short, long, global = true, display_order = 900)]
     verbose: bool,
-    /// Say nothing but errors
-    #[arg(
-        short,
-        long,
-        global = true,
-        help_heading = "Output",
-        display_order = 901
-    )]
+    /// Print errors only
+    #[arg(short, long, global = true, display_order = 901)]
     #[arg(conflicts_with = "verbose")]
     quiet: bool,
-    /// When to use colours: auto, always, never
-    #[arg(
-        long,
-        global = true,
-        hide_possible_values = true,
-        value_name = "WHEN",
-        help_heading = "Output",
-        display_order = 902
-    )]
+    /// Coloring: auto, always, never
+    #[arg(long, global = true, hide_possible_values = true, value_name = "WHEN")]
+    #[arg(display_order = 902)]
     color: Option<Color>,
-    /// How findings are written: human, short (a line each), json (an object a line), github, sarif
-    #[arg(
-        long,
-        global = true,
-        hide_possible_values = true,
-        value_name = "FORMAT",
-        default_value = "human"
-    )]
-    #[arg(help_heading = "Output", display_order = 903)]
+    /// Error format: human, short, json, github, sarif
+    #[arg(long, global = true, hide_possible_values = true)]
+    #[arg(value_name = "FORMAT", default_value = "human", display_order = 903)]
     pub message_format: MessageFormat,
 }
 
@@ -92,91 +72,52 @@ impl Global {
     }
 }
 
-/// `--color`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal only
-    Auto,
-    /// Even in a pipe
-    Always,
-    /// Not at all
-    Never,
-}
-
-impl Color {
-    /// The choice for help and usage errors.
-    pub fn for_clap(self) -> clap::ColorChoice {
-        match self {
-            Self::Auto => clap::ColorChoice::Auto,
-            Self::Always => clap::ColorChoice::Always,
-            Self::Never => clap::ColorChoice::Never,
-        }
-    }
-
-    /// The choice for the streams.
-    pub fn for_streams(self) -> anstream::ColorChoice {
-        match self {
-            Self::Auto => anstream::ColorChoice::Auto,
-            Self::Always => anstream::ColorChoice::Always,
-            Self::Never => anstream::ColorChoice::Never,
-        }
-    }
-}
-
-/// `--message-format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MessageFormat {
-    /// With the place in the file, on standard error
-    Human,
-    /// A line each, on standard error
-    Short,
-    /// A JSON object a line, on standard output
-    Json,
-    /// Workflow commands of GitHub Actions, on standard output
-    Github,
-    /// One SARIF 2.1.0 document, on standard output
-    Sarif,
-}
-
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Write a first GpuStub.toml beside Cargo.toml
+    /// Create a GpuStub.toml
     Init(Init),
-    /// Declare a library in GpuStub.toml
+    /// Add a library or a toolkit to GpuStub.toml
     Add(Add),
-    /// Make the tree agree with GpuStub.toml
+    /// Remove a library from GpuStub.toml
+    Remove(Remove),
+    /// Update build scripts, symbol lists and lock file from GpuStub.toml
     Sync(Sync),
-    /// Check the workspace, or programs, libraries and wheels, against the rules of policy
-    Check(Check),
-    /// Lay out a folder that build scripts take for an installed toolkit
-    Toolkit(Toolkit),
-    /// Show what will be built, and check who provides stubs to whom
+    /// Show the stubs, device links and archives of a build
     Plan(Plan),
-    /// Print the symbols that a library exports
-    Symbols(Symbols),
-    /// Show what two versions of a library differ in
-    Diff(Diff),
-    /// Write stubs for a build without cargo: sources, header, libraries to link
-    Generate(Generate),
-    /// Build a package's libraries of relocatable CUDA code, and install them for C and C++
-    Install(Install),
-    /// Build and look into super-archives: static libraries for many GPU families in one file
-    Archive(Archive),
-    /// Show what is on this machine, and what each stub would bind to
+    /// Check the workspace, or binaries and wheels, against the policy
+    Check(Check),
+    /// Show the GPU libraries of this machine and which ones stubs bind
     Doctor(Doctor),
-    /// Explain a diagnostic
+    /// List the symbols that a library exports
+    Symbols(Symbols),
+    /// Compare two versions of a library
+    Diff(Diff),
+    /// Write stubs or device-linked libraries for CMake, Meson, Bazel, make
+    Export(Export),
+    /// Build and inspect super-archives
+    Archive(Archive),
+    /// Explain a diagnostic code
     Explain(Explain),
     /// Print the JSON schema of GpuStub.toml
     Schema,
-    /// Print a completion script
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-    /// Write the generated reference of this repository
-    #[command(hide = true)]
-    Reference(Reference),
+    /// Print a shell completion script
+    Completions(Completions),
+    /// Print the manual page
+    Man(Man),
+}
+
+/// The definition of the command line, with groups of commands and examples in its help.
+pub fn command() -> clap::Command {
+    let mut command = complete::with_values(examples::with_examples(Cli::command()));
+    let stubs = ["export", "stubs"];
+    let device_link = ["export", "device-link"];
+    for path in [&["init"][..], &["add"], &["remove"], &stubs, &device_link] {
+        command = help::without_several(command, path);
+    }
+    // The listing of commands is read from the built definition, which has `help`, too.
+    command.build();
+    help::with_groups(command)
 }
 
 /// The arguments without the name of the subcommand, which cargo passes on.
@@ -189,7 +130,7 @@ pub fn arguments(all: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// `--color` before anything is parsed, so that help and usage errors obey it, too; then
-/// `CARGO_TERM_COLOR`. What is misspelt is left for clap to complain about.
+/// `CARGO_TERM_COLOR`. A misspelt value is left for clap to report.
 pub fn early_color(arguments: &[OsString], variable: Option<OsString>) -> Color {
     let mut words = arguments.iter().take_while(|word| *word != "--");
     let mut given = variable;
@@ -208,8 +149,6 @@ pub fn early_color(arguments: &[OsString], variable: Option<OsString>) -> Color 
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -219,6 +158,7 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod images;
 mod libraries;
 mod names;
 mod runtime;
-mod sees;
+mod visibility;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ use gpustub_core::diag::{Diagnostic, Origin, has_errors};
 
 use crate::graph::Graph as Packages;
 use names::Names;
-use sees::Sight;
+use visibility::MetadataVisibility;
 
 /// The graph, and what its nodes are to cargo.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl DeviceGraph {
         }
         let mut builder = Builder {
             names: Names::new(packages, &reached),
-            sight: Sight::new(packages),
+            visibility: MetadataVisibility::new(packages),
             packages,
             made: Self::default(),
         };
@@ -156,7 +156,7 @@ fn reached(packages: &Packages, selected: &BTreeSet<usize>) -> Vec<usize> {
 struct Builder<'a> {
     packages: &'a Packages<'a>,
     names: Names,
-    sight: Sight<'a>,
+    visibility: MetadataVisibility<'a>,
     made: DeviceGraph,
 }
 

@@ -7,11 +7,11 @@ use gpustub_core::diag::Origin;
 use gpustub_core::manifest::DeviceLink;
 
 use crate::cargo_tree::{self, Features, Line, Query};
-use crate::cli;
-use crate::declared::{Declared, Members};
 use crate::error::Result;
 use crate::providers::{Image, Node};
 use crate::report::Sources;
+use crate::selection::Selection;
+use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, folder, library};
 
 /// What cargo resolved a package's dependency to.
@@ -58,7 +58,7 @@ impl<'a> Graph<'a> {
     pub fn of(
         workspace: &'a Workspace,
         selected: &[&Package],
-        options: &cli::Cargo,
+        options: &Selection,
         triple: &str,
     ) -> Result<Self> {
         let mut graph = Self::resolved(workspace)?;

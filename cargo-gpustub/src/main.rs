@@ -1,46 +1,54 @@
-//! The subcommand `cargo gpustub`: everything of gpustub that has a terminal, a workspace or a
-//! file of the user's in it. What it decides comes from `gpustub-core`.
+//! The subcommand `cargo gpustub`: commands, options and what they print.
 
 mod cargo_tree;
 mod cli;
 mod cmd;
-mod codes;
 mod compile;
-mod declared;
 mod device_graph;
+mod display_path;
 mod environment;
 mod error;
 mod finalizer;
 mod graph;
 mod imports;
 mod ops;
+mod output;
 mod providers;
 mod report;
+mod selection;
 mod shell;
 mod shipped;
+mod tables;
 mod templates;
 mod toolkit;
 mod tree;
 mod workspace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use crate::cli::Cli;
 use crate::shell::Shell;
 
 fn main() -> ExitCode {
-    let arguments = cli::arguments(std::env::args_os());
+    let all: Vec<OsString> = std::env::args_os().collect();
+    match cli::complete_if_requested(&all, cli::command) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::from(cli::CLEAN),
+        Err(_) => return ExitCode::from(cli::COULD_NOT_RUN),
+    }
+    let arguments = cli::arguments(all);
     let color = cli::early_color(&arguments, environment::variable("CARGO_TERM_COLOR"));
-    let command = Cli::command().color(color.for_clap());
+    let command = cli::command().color(color.for_clap());
     let parsed = command
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and usage errors both arrive here; that nobody reads them is no error.
+            // Help and usage errors both arrive here; a closed stream is no error.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() {
                 cli::USAGE

@@ -11,20 +11,9 @@ use clap_cargo::style;
 use gpustub_core::diag::Diagnostic;
 use serde::Serialize;
 
-use crate::cli::{Color, MessageFormat};
 use crate::error::{Error, Result};
+use crate::output::{Color, MessageFormat, Verbosity};
 use crate::report::{self, Sources};
-
-/// How much is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verbosity {
-    /// Errors only.
-    Quiet,
-    /// What was done.
-    Normal,
-    /// What was looked at, too.
-    Verbose,
-}
 
 /// Both streams and how to write on them.
 pub struct Shell {

@@ -7,7 +7,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
 
-use crate::declared::FILE;
+use crate::tables::FILE;
 
 /// The libraries of these names, and what is wrong with the names.
 pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
@@ -18,7 +18,7 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
             libraries.push(library);
             continue;
         }
-        let message = format!("`{name}` is not a library that gpustub knows");
+        let message = format!("unknown library `{name}`");
         let known: Vec<&str> = Library::builtin_ids().collect();
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -35,11 +35,10 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
 
 /// What a `GpuStub.toml` with these libraries would say.
 pub fn manifest<'a>(
-    ids: impl IntoIterator<Item = &'a str>,
-    header: Option<&str>,
+    libraries: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> (Manifest, Vec<Diagnostic>) {
     let mut text = String::from("schema = 1\n");
-    for id in ids {
+    for (id, header) in libraries {
         let _ = writeln!(text, "[stub.{id}]");
         if let Some(header) = header {
             let _ = writeln!(text, "header-version = \"{header}\"");

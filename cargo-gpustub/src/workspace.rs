@@ -1,4 +1,4 @@
-//! The workspace, as `cargo metadata` tells it.
+//! The workspace, as `cargo metadata` reports it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,9 +7,9 @@ use cargo_metadata::{Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
 
-use crate::cli;
 use crate::environment::variable;
 use crate::error::{Error, Result};
+use crate::selection::Selection;
 
 /// How much cargo is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -23,23 +23,18 @@ pub enum Depth<'a> {
 /// A workspace and what of it the command line selects.
 #[derive(Debug)]
 pub struct Workspace {
-    /// What cargo said.
+    /// Output of `cargo metadata`.
     pub metadata: Metadata,
     selection: clap_cargo::Workspace,
+    features: Vec<String>,
 }
 
 impl Workspace {
     /// Asks cargo.
-    pub fn load(options: &cli::Cargo, depth: Depth<'_>) -> Result<Self> {
+    pub fn load(options: &Selection, depth: Depth<'_>) -> Result<Self> {
         let mut command = options.manifest.metadata();
         options.features.forward_metadata(&mut command);
-        let mut other = Vec::new();
-        if options.locked {
-            other.push("--locked".to_owned());
-        }
-        if options.offline {
-            other.push("--offline".to_owned());
-        }
+        let mut other = options.cargo_arguments();
         match depth {
             Depth::Members => {
                 command.no_deps();
@@ -52,6 +47,7 @@ impl Workspace {
         Ok(Self {
             metadata,
             selection: options.workspace.clone(),
+            features: options.features.features.clone(),
         })
     }
 
@@ -90,7 +86,41 @@ impl Workspace {
                 Error::new("no package is selected").help("see `--package` and `--exclude`")
             );
         }
+        // Without dependencies cargo does not look at features.
+        let features = self.features.iter().flat_map(|list| list.split([' ', ',']));
+        for feature in features.filter(|feature| !feature.is_empty()) {
+            self.check_feature(feature, &selected)?;
+        }
         Ok(selected)
+    }
+
+    /// Refuses a feature of the command line that no selected package has: `name`, `package/name`.
+    fn check_feature(&self, feature: &str, selected: &[&Package]) -> Result<()> {
+        let members = self.members();
+        let (packages, name): (Vec<&Package>, _) = match feature.split_once('/') {
+            None => (selected.to_vec(), feature),
+            Some((package, name)) => {
+                let mut members = members.into_iter();
+                match members.find(|member| member.name.as_str() == package) {
+                    Some(member) => (vec![member], name),
+                    // A feature of a dependency, which cargo knows.
+                    None => return Ok(()),
+                }
+            }
+        };
+        let known = packages.iter().flat_map(|package| package.features.keys());
+        let known: Vec<&str> = known.map(String::as_str).collect();
+        if known.contains(&name) {
+            return Ok(());
+        }
+        let error = Error::new(format!(
+            "unknown feature `{feature}` of the selected packages"
+        ));
+        Err(match nearest(name, known.iter().copied()) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None if known.is_empty() => error.help("the packages have no features"),
+            None => error.help(format!("known features are {}", known.join(", "))),
+        })
     }
 
     /// The one member that the command line selects; of several, it is one of those that fit.
@@ -103,8 +133,8 @@ impl Workspace {
                 if names.is_empty() {
                     names.extend(several.iter().map(|package| package.name.as_str()));
                 }
-                let error = Error::new("this command works on one package at a time");
-                Err(error.help(format!("say which one with `-p`: {}", names.join(", "))))
+                let error = Error::new("several packages are selected, but this command takes one");
+                Err(error.help(format!("select one with `-p`: {}", names.join(", "))))
             }
         }
     }
@@ -135,21 +165,6 @@ pub fn library(package: &Package) -> Option<&cargo_metadata::Target> {
     })
 }
 
-/// A path as people name it: relative to the current folder where it lies below it.
-pub fn shown(path: &Path) -> String {
-    let current = std::env::current_dir().unwrap_or_default();
-    let text = path
-        .strip_prefix(current)
-        .unwrap_or(path)
-        .display()
-        .to_string();
-    if cfg!(windows) {
-        text.replace('\\', "/")
-    } else {
-        text
-    }
-}
-
 /// The target of `--target`, or the host's.
 pub fn target(given: Option<&str>) -> Result<Target> {
     let host;
@@ -161,15 +176,15 @@ pub fn target(given: Option<&str>) -> Result<Target> {
         }
     };
     Target::from_triple(triple).ok_or_else(|| {
-        Error::new(format!("`{triple}` is not a target that gpustub knows"))
-            .help(format!("stubs can be made for: {}", SUPPORTED.join("; ")))
+        Error::new(format!("unknown target `{triple}`"))
+            .help(format!("supported targets: {}", SUPPORTED.join("; ")))
     })
 }
 
 /// The triple that rustc builds for by itself.
 pub fn host_triple() -> Result<String> {
     let rustc = variable("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
-    let help = "install Rust, or name the target with `--target`";
+    let help = "install Rust, or set the target with `--target`";
     let output = Command::new(&rustc).arg("-vV").output().map_err(|e| {
         Error::new(format!("could not run `{} -vV`: {e}", rustc.display())).help(help)
     })?;
@@ -181,7 +196,7 @@ pub fn host_triple() -> Result<String> {
 
 fn no_such_package(name: &str, members: &[&Package]) -> Error {
     let names = members.iter().map(|package| package.name.as_str());
-    let error = Error::new(format!("no member of this workspace is called `{name}`"));
+    let error = Error::new(format!("unknown package `{name}` in this workspace"));
     match nearest(name, names.clone()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help(format!("members: {}", names.collect::<Vec<_>>().join(", "))),

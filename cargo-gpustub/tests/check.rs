@@ -3,6 +3,7 @@
 //! A case says which files there are; images are compiled from it, because rules are about what
 //! linkers really write. It is then checked as a user would, and what is printed is compared.
 
+#[path = "support/pack.rs"]
 mod pack;
 #[path = "check/workspace.rs"]
 mod workspace;

@@ -1,4 +1,4 @@
-//! What `cargo gpustub generate` writes for CMake, Meson, Bazel and pkg-config, with the real tools. Every
+//! What `cargo gpustub export stubs` writes for CMake, Meson, Bazel and pkg-config, with the real tools. Every
 //! folder is moved before it is used: what names a place of its own is not found.
 
 use std::fs;
@@ -13,16 +13,24 @@ use gpustub_tests::{Result, repository, scratch};
 
 /// The ways to generate stubs.
 const FORMS: [&[&str]; 4] = [
-    &["--form=static"],
-    &["--form=shared"],
+    &["--type=static"],
+    &["--type=shared"],
     &["--sources-only"],
-    &["--sources-only", "--form=shared"],
+    &["--sources-only", "--type=shared"],
 ];
 
 /// Stubs for three libraries in the folder `stubs` of `dir`.
 fn generate(dir: &Path, options: &[&str]) -> Result<PathBuf> {
     let first = dir.join("generated here");
-    let mut command = gpustub(&["generate", "cuda", "cudart", "nvrtc", "--quiet", "--out"])?;
+    let mut command = gpustub(&[
+        "export",
+        "stubs",
+        "cuda",
+        "cudart",
+        "nvrtc",
+        "--quiet",
+        "--out-dir",
+    ])?;
     succeed(command.arg(&first).args(options))?;
     let here = dir.to_string_lossy().into_owned();
     for file in succeed(Command::new("find").arg(&first).args(["-type", "f"]))?
@@ -167,7 +175,14 @@ fn cmake_finds_the_package() -> Result<()> {
 #[ignore = "needs CMake: ./tests/run"]
 fn cmake_says_which_libraries_have_no_stubs() -> Result<()> {
     let dir = scratch()?;
-    let mut command = gpustub(&["generate", "cuda", "--quiet", "--sources-only", "--out"])?;
+    let mut command = gpustub(&[
+        "export",
+        "stubs",
+        "cuda",
+        "--quiet",
+        "--sources-only",
+        "--out-dir",
+    ])?;
     succeed(command.arg(dir.path().join("stubs")))?;
     let prefix = define("CMAKE_PREFIX_PATH", &dir.path().join("stubs"));
     let told = configure(dir.path(), "gpustub", &[prefix])?;
@@ -212,7 +227,7 @@ fn cmake_finds_stubs_for_the_toolkit_where_there_is_none() -> Result<()> {
 #[ignore = "needs CMake, a CUDA toolkit and NVRTC: ./tests/run"]
 fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Result<()> {
     let dir = scratch()?;
-    let stubs = generate(dir.path(), &["--header", "13"])?;
+    let stubs = generate(dir.path(), &["--header-version", "13"])?;
     let root = define("CUDAToolkit_ROOT", &toolkit(dir.path())?);
 
     build(dir.path(), "toolkit", std::slice::from_ref(&root))?
@@ -230,7 +245,7 @@ fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Res
         let mut options = vec![injected(&stubs), root.clone()];
         options.extend(wanted.map(str::to_owned));
         let told = build(dir.path(), "toolkit", &options)?;
-        assert!(!told.stderr.contains("--header"), "{}", told.stderr);
+        assert!(!told.stderr.contains("--header-version"), "{}", told.stderr);
         told.expect_in_order(&["stubs for cuda, cudart, nvrtc", "version 13.5 of 13.5.37"])?;
         for program in ["build/program", "build/variables"] {
             works(&dir.path().join(program), "13")?;
@@ -257,11 +272,15 @@ fn cmake_takes_headers_of_wheels() -> Result<()> {
         (Some("12"), "generate them with"),
         (Some("13.5"), ""),
     ] {
-        let options = header.map_or(vec![], |version| vec!["--header", version]);
+        let options = header.map_or(vec![], |version| vec!["--header-version", version]);
         let stubs = generate(dir.path(), &options)?;
         let ran = build(dir.path(), "toolkit", &[injected(&stubs), root.clone()])?;
         let text = format!("{}{}", ran.stdout, ran.stderr);
-        assert_eq!(text.contains("--header"), !told.is_empty(), "{text}");
+        assert_eq!(
+            text.contains("--header-version"),
+            !told.is_empty(),
+            "{text}"
+        );
         assert!(text.contains(told), "{text}");
         ran.expect_in_order(&["version 13.5 of 13.5.0"])?;
         works(&dir.path().join("build/program"), "13")?;
@@ -275,7 +294,7 @@ fn cmake_takes_headers_of_wheels() -> Result<()> {
 #[ignore = "needs CMake, a CUDA toolkit and NVRTC: ./tests/run"]
 fn cmake_fills_the_variables_of_the_older_module() -> Result<()> {
     let dir = scratch()?;
-    let stubs = generate(dir.path(), &["--header", "13"])?;
+    let stubs = generate(dir.path(), &["--header-version", "13"])?;
     let root = define("CUDA_TOOLKIT_ROOT_DIR", &toolkit(dir.path())?);
     for (options, headers) in [(vec![], "0"), (vec![root], "13")] {
         build(
@@ -370,12 +389,16 @@ fn bazel_rules_name_all_that_they_need() -> Result<()> {
 
 // ---- the page ------------------------------------------------------------------------------------
 
-/// Each example of `docs/generate.md`, with the project that stands before it, builds a program that
+/// Each example of `docs/export.md`, with the project that stands before it, builds a program that
 /// works.
 #[test]
 #[ignore = "needs CMake, Meson, pkg-config and NVRTC: ./tests/run"]
 fn the_page_shows_commands_that_work() -> Result<()> {
-    let page = fs::read_to_string(repository().join("docs/generate.md"))?;
+    let page = fs::read_to_string(repository().join("docs/export.md"))?;
+    // Device-linked libraries have tests of their own, with nvcc.
+    let (page, _) = page
+        .split_once("\n## Device-linked libraries\n")
+        .ok_or("no second half")?;
     let subcommand = program("cargo-gpustub")?;
     let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
     let mut generate = None;

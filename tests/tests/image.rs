@@ -81,7 +81,7 @@ fn all_functions() -> Result<BTreeSet<String>> {
 fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
     for id in LIBRARIES {
         let dir = scratch()?;
-        let mut generate = gpustub(&["generate", id, "--form", "shared", "--out"])?;
+        let mut generate = gpustub(&["export", "stubs", id, "--type", "shared", "--out-dir"])?;
         succeed(generate.arg(dir.path()))?;
 
         let library = Library::builtin(id).ok_or("a shipped library")?;

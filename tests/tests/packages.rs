@@ -35,8 +35,17 @@ fn two_users_in_two_folders_generate_the_same_bytes() -> Result<()> {
             dir.path().join("another/folder/deeper"),
         );
         let words = [
-            "gpustub", "generate", "cuda", "cudart", "nvrtc", "opencl", "hip", "--form", form,
-            "--out",
+            "gpustub",
+            "export",
+            "stubs",
+            "cuda",
+            "cudart",
+            "nvrtc",
+            "opencl",
+            "hip",
+            "--type",
+            form,
+            "--out-dir",
         ];
         succeed(Command::new(&subcommand).args(words).arg(&one))?;
         std::fs::create_dir_all(&two)?;

@@ -207,7 +207,11 @@ fn files_that_are_no_library_for_the_machine_are_refused() -> Result<()> {
             Some("/nonexistent/libm.so"),
             "/nonexistent/libm.so",
         ),
-        (&["symbols", "--arch", "x86_64"], Some(foreign), "aarch64"),
+        (
+            &["symbols", "--machine", "x86_64"],
+            Some(foreign),
+            "aarch64",
+        ),
         (
             &["symbols", "--require", "cosinus"],
             Some(library),

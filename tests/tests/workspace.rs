@@ -59,6 +59,7 @@ fn arrows_go_down_only() -> Result<()> {
         vec!["gpustub-core", "gpustub-superarchive"],
     );
     allowed.insert("gpustub-build", vec!["gpustub-core", "gpustub-engine"]);
+    allowed.insert("gpustub-reference", vec!["gpustub-check", "gpustub-core"]);
     let below = [
         "gpustub-archive",
         "gpustub-check",
@@ -67,6 +68,7 @@ fn arrows_go_down_only() -> Result<()> {
         "gpustub-image",
         "gpustub-superarchive",
         "gpustub-core",
+        "gpustub-reference",
     ];
     allowed.insert("cargo-gpustub", [&below[..], &core].concat());
     allowed.insert("hello-gpu", vec!["gpustub", "gpustub-build"]);

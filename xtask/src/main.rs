@@ -5,6 +5,7 @@ mod fallbacks;
 mod manifests;
 mod messages;
 mod recipes;
+mod reference;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,12 @@ const TASKS: &[Task] = &[
         about: "regenerate docs/reference/messages.md, the list of all message texts, or compare it",
         usage: "[--check]",
         run: messages::run,
+    },
+    Task {
+        name: "reference",
+        about: "regenerate the schema and the reference pages of docs/, or compare them",
+        usage: "[--check]",
+        run: reference::run,
     },
 ];
 

@@ -1,15 +1,16 @@
-//! What `archive` takes.
+//! Options of `archive`.
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{Cargo, TextOrJson};
+use crate::cli::options::TextOrJson;
+use crate::selection::Selection;
 
 /// `archive`.
 #[derive(Debug, Args)]
 pub struct Archive {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: ArchiveCommand,
 }
@@ -17,54 +18,54 @@ pub struct Archive {
 /// The commands of `archive`.
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
-    /// Make one file of many archives, each member once
+    /// Build a super-archive
     Build(ArchiveBuild),
-    /// List the views, or the members of one
+    /// List views, or the members of a view
     List(ArchiveList),
-    /// Say which member of which layer defines a symbol
+    /// Find the member that defines a symbol
     Find(ArchiveFind),
-    /// List the symbols of the views, each with its member
+    /// List symbols with their members
     Nm(ArchiveList),
-    /// Write a view as an ordinary archive, or its members as files
+    /// Extract a view as an ordinary archive or as files
     Extract(ArchiveExtract),
-    /// Check all contents against what was written
+    /// Verify all contents against their hashes
     Verify(ArchiveVerify),
-    /// Show what the views have, and what sharing saves
+    /// Show sizes and sharing
     Stats(ArchiveStats),
 }
 
 /// `archive build`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("from").required(true).multiple(true).args(["inputs", "view", "table"]))]
+#[command(group = ArgGroup::new("from").required(true).multiple(true).args(["inputs", "view", "manifest_archive"]))]
 pub struct ArchiveBuild {
-    /// Archives, folders or object files, each a view that has the name of the file
+    /// Archives, directories or object files; each becomes a view named after the file
     #[arg(value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
-    /// The file to write
+    /// Write the super-archive to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// A view of several inputs: the first one that has a symbol wins; `gfx900=gfx9.a,common.a`
+    /// Add a view of several inputs, first match wins: `gfx900=gfx9.a,common.a`
     #[arg(long, value_name = "NAME=INPUT,…", value_parser = name_and_paths)]
     pub view: Vec<(String, Vec<PathBuf>)>,
-    /// The view that ordinary tools see [default: the first]
-    #[arg(long, value_name = "NAME", conflicts_with = "no_default")]
-    pub default: Option<String>,
-    /// Let ordinary tools see no view
+    /// View that ordinary tools see [default: the first]
+    #[arg(long, value_name = "NAME", conflicts_with = "no_default_view")]
+    pub default_view: Option<String>,
+    /// Hide all views from ordinary tools
     #[arg(long)]
-    pub no_default: bool,
-    /// Let views share LLVM bitcode: leave its processor out, which who compiles it gives (-mcpu, -mattr)
+    pub no_default_view: bool,
+    /// Strip the processor from LLVM bitcode so that views share it (compile it with -mcpu, -mattr)
     #[arg(long)]
-    pub canonical: bool,
-    /// Print the definitions that an earlier layer overrides
+    pub canonical_bitcode: bool,
+    /// Print definitions overridden by earlier layers
     #[arg(long)]
-    pub shadows: bool,
-    /// Build what `[archive.NAME]` in GpuStub.toml says
+    pub print_overrides: bool,
+    /// Build `[archive.NAME]` of GpuStub.toml
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default", "no_default", "canonical"])]
-    pub table: Option<String>,
-    /// Which package's GpuStub.toml.
+    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "canonical_bitcode"])]
+    pub manifest_archive: Option<String>,
+    /// Package of the GpuStub.toml.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `archive list` and `archive nm`.
@@ -72,10 +73,10 @@ pub struct ArchiveBuild {
 pub struct ArchiveList {
     /// A super-archive
     pub file: PathBuf,
-    /// Of this view alone
+    /// Only this view
     #[arg(long, value_name = "NAME")]
     pub view: Option<String>,
-    /// How the list is written: text, json
+    /// Output format: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: TextOrJson,
 }
@@ -85,13 +86,13 @@ pub struct ArchiveList {
 pub struct ArchiveFind {
     /// A super-archive
     pub file: PathBuf,
-    /// Symbols, as linkers know them
+    /// Symbol names as linkers see them
     #[arg(required = true, value_name = "SYMBOL")]
     pub symbols: Vec<String>,
-    /// In this view alone
+    /// Only this view
     #[arg(long, value_name = "NAME")]
     pub view: Option<String>,
-    /// How the list is written: text, json
+    /// Output format: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: TextOrJson,
 }
@@ -102,15 +103,18 @@ pub struct ArchiveFind {
 pub struct ArchiveExtract {
     /// A super-archive
     pub file: PathBuf,
-    /// The view
+    /// View to extract
     #[arg(long, value_name = "NAME")]
     pub view: String,
-    /// Write an ordinary archive
+    /// Write an ordinary archive to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write each member as a file into this folder
-    #[arg(long, value_name = "DIR")]
-    pub members: Option<PathBuf>,
+    /// Write each member as a file below --out-dir
+    #[arg(long, requires = "out_dir")]
+    pub members: bool,
+    /// Directory for --members
+    #[arg(long, value_name = "DIR", requires = "members")]
+    pub out_dir: Option<PathBuf>,
 }
 
 /// `archive verify`.
@@ -125,7 +129,7 @@ pub struct ArchiveVerify {
 pub struct ArchiveStats {
     /// A super-archive
     pub file: PathBuf,
-    /// How the figures are written: text, json
+    /// Output format: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: TextOrJson,
 }

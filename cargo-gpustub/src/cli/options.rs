@@ -1,169 +1,214 @@
-//! What each command takes.
+//! Options of each command.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use gpustub_check::RULES;
-use gpustub_check::policy::ALL;
+use clap::{Args, Subcommand, ValueEnum};
 use gpustub_core::date::Date;
-use gpustub_core::suggest::nearest;
-use gpustub_core::version::HeaderVersion;
 
-/// Which packages, as cargo's own commands take them.
-#[derive(Debug, Clone, Args)]
-pub struct Cargo {
-    /// `-p`, `--workspace`, `--exclude`.
-    #[command(flatten, next_help_heading = "Package selection")]
-    pub workspace: clap_cargo::Workspace,
-    /// `--features` and its kin.
-    #[command(flatten, next_help_heading = "Feature selection")]
-    pub features: clap_cargo::Features,
-    /// `--manifest-path`.
-    #[command(flatten, next_help_heading = "Manifest options")]
-    pub manifest: clap_cargo::Manifest,
-    /// Assert that Cargo.lock stays as it is
-    #[arg(long, help_heading = "Manifest options")]
-    pub locked: bool,
-    /// Do not use the network
-    #[arg(long, help_heading = "Manifest options")]
-    pub offline: bool,
-}
+use crate::cli::values::{
+    FamilyVersion, date, header_version, name_and_path, rule, toolkit_release,
+};
+use crate::selection::Selection;
 
 /// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Which package.
+    /// Selected packages.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// Libraries: cuda, cudart, nvrtc, …
+    /// Names of libraries: cuda, cudart, nvrtc
+    ///
+    /// `cargo gpustub doctor` outside of a package lists all of them.
+    #[arg(value_name = "LIBRARY", required_unless_present_any = TOOLKIT_OPTIONS)]
+    pub libraries: Vec<String>,
+    /// Version of the headers that the program is compiled against
+    ///
+    /// A major, `12`, or a release, `12.8`. With a family in front, `cuda=12.8` or `rocm=6.4`, it
+    /// holds for the libraries of that family.
+    #[arg(long, value_name = "[FAMILY=]VERSION", value_parser = header_version)]
+    pub header_version: Vec<FamilyVersion>,
+    /// Toolkit for build scripts.
+    #[command(flatten, next_help_heading = "Toolkit")]
+    pub toolkit: AddToolkit,
+    /// Selected package.
+    #[command(flatten)]
+    pub cargo: Selection,
+}
+
+const TOOLKIT_OPTIONS: [&str; 5] = [
+    "toolkit",
+    "toolkit_headers",
+    "toolkit_dir",
+    "toolkit_force",
+    "override_build_script",
+];
+
+/// The options of `add` about the `[toolkit]` table.
+#[derive(Debug, Args)]
+pub struct AddToolkit {
+    /// Lay out a directory that build scripts accept as an installed toolkit: cuda=12.8, hip=6.4
+    #[arg(id = "toolkit", long = "toolkit", value_name = "FAMILY=VERSION")]
+    #[arg(value_parser = toolkit_release)]
+    pub releases: Vec<FamilyVersion>,
+    /// Copy real headers from a toolkit, an include directory or a wheel
+    #[arg(id = "toolkit_headers", long = "toolkit-headers", value_name = "PATH")]
+    pub headers: Vec<PathBuf>,
+    /// Directory of the toolkit, relative to the workspace root [default: gpustub-toolkit]
+    #[arg(id = "toolkit_dir", long = "toolkit-dir", value_name = "DIR")]
+    pub dir: Option<String>,
+    /// Override toolkit variables that the environment sets
+    #[arg(id = "toolkit_force", long = "toolkit-force")]
+    pub force: bool,
+    /// Override the build script of this crate (`[target.<triple>.<links>]`)
+    #[arg(
+        id = "override_build_script",
+        long = "override-build-script",
+        value_name = "CRATE"
+    )]
+    pub override_build_scripts: Vec<String>,
+}
+
+impl AddToolkit {
+    /// Whether any of the options is given.
+    pub fn is_given(&self) -> bool {
+        let lists = [
+            self.releases.len(),
+            self.headers.len(),
+            self.override_build_scripts.len(),
+        ];
+        lists.iter().any(|count| *count > 0) || self.dir.is_some() || self.force
+    }
+
+    /// The release of a family; the last one, if it is given several times.
+    pub fn release(&self, family: &str) -> Option<&str> {
+        let all = self.releases.iter().rev();
+        let mut of_family = all.filter(|one| one.family.as_deref() == Some(family));
+        of_family.next().map(|one| one.version.as_str())
+    }
+}
+
+/// `remove`.
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// Names of libraries in GpuStub.toml
     #[arg(required = true, value_name = "LIBRARY")]
     pub libraries: Vec<String>,
-    /// The version of the headers that the program is compiled against: `12`, `12.8`
-    #[arg(long, value_name = "VERSION", value_parser = header_version)]
-    pub header: Option<String>,
-    /// Which package.
+    /// Print the changes without writing them
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Selected package.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `sync`.
 #[derive(Debug, Args)]
 pub struct Sync {
-    /// Write nothing; print the difference and exit with 1 if there is one
+    /// Exit with 1 if files are out of date; write nothing
     #[arg(long, conflicts_with = "dry_run")]
     pub check: bool,
-    /// Write nothing; print what would change
+    /// Print the changes without writing them
     #[arg(long)]
     pub dry_run: bool,
-    /// Take the symbol list of a library of your own from this file
+    /// Extract the symbol list of a user-defined library from FILE
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_path)]
     pub from: Vec<(String, PathBuf)>,
-    /// Which packages.
+    /// Check the declarations for this target triple [default: the host]
+    #[arg(long, value_name = "TRIPLE")]
+    pub target: Option<String>,
+    /// Selected packages.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Programs, libraries, wheels, crates, directories [default: the workspace's packages]
+    /// Programs, libraries, wheels, crates or directories [default: the packages of the workspace]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Mend what can be mended without a decision: `sync`, `header-version`, load names, allowances
+    /// Apply machine-applicable fixes
+    ///
+    /// Runs `sync`, sets `header-version`, corrects load names and removes unused `[[policy.allow]]`.
     #[arg(long, conflicts_with = "paths")]
     pub fix: bool,
-    /// Let --fix change files that have uncommitted changes
+    /// Fix files even if they have uncommitted changes
     #[arg(long, requires = "fix")]
     pub allow_dirty: bool,
-    /// Let --fix change files that are under no version control
+    /// Fix files even if they are under no version control
     #[arg(long, requires = "fix")]
     pub allow_no_vcs: bool,
     /// Levels of rules.
     #[command(flatten)]
     pub levels: Levels,
-    /// The day that allowances are judged by, for tests
+    /// Date that `until` of `[[policy.allow]]` is compared with, for tests
     #[arg(long, hide = true, value_name = "DATE", value_parser = date)]
     pub today: Option<Date>,
-    /// Which packages.
+    /// Check the packages for this target triple [default: the host]
+    #[arg(long, value_name = "TRIPLE", conflicts_with = "paths")]
+    pub target: Option<String>,
+    /// Selected packages.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// Levels of rules, before those of `[policy]`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rules")]
 pub struct Levels {
-    /// Turn a rule off; `all`: every one that no other option names
+    /// Set a rule to allow; `all` for every rule
+    ///
+    /// `all` is for every rule that no other option names.
     #[arg(short = 'A', long, value_name = "RULE", value_parser = rule)]
     pub allow: Vec<String>,
-    /// Make findings of a rule warnings
+    /// Set a rule to warn; `all` for every rule
+    ///
+    /// `all` is for every rule that no other option names.
     #[arg(short = 'W', long, value_name = "RULE", value_parser = rule)]
     pub warn: Vec<String>,
-    /// Make findings of a rule errors; `all`: of every one that no policy turns off
+    /// Set a rule to deny; `all` for every rule
+    ///
+    /// `all` is for every rule that no policy allows.
     #[arg(short = 'D', long, value_name = "RULE", value_parser = rule)]
     pub deny: Vec<String>,
-}
-
-/// `toolkit`.
-#[derive(Debug, Args)]
-pub struct Toolkit {
-    /// The CUDA release to stand in for: `12.8`
-    #[arg(long, value_name = "VERSION")]
-    pub cuda: Option<String>,
-    /// The HIP release to stand in for: `6.4`
-    #[arg(long, value_name = "VERSION")]
-    pub hip: Option<String>,
-    /// Real headers to put into it: of a toolkit's folder, an `include`, or a wheel (*.whl)
-    #[arg(long, value_name = "PATH")]
-    pub headers: Vec<PathBuf>,
-    /// The folder, relative to the root of the workspace [default: gpustub-toolkit]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<String>,
-    /// Go before a toolkit that the environment names
-    #[arg(long)]
-    pub force: bool,
-    /// A crate whose build script cargo shall not run, because it only prints link lines
-    #[arg(long, value_name = "CRATE")]
-    pub links: Vec<String>,
-    /// Which workspace.
-    #[command(flatten)]
-    pub cargo: Cargo,
 }
 
 /// `plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// How the plan is written: text, json, dot (device links, for Graphviz)
+    /// Output format: text, json, dot (device links for Graphviz)
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: PlanFormat,
-    /// Say by which rule a library or program with CUDA device code is linked, and why
+    /// Explain how a target is linked
+    ///
+    /// NODE is the name of a target with CUDA device code in the plan, such as `physics` or `app/bin/app`.
     #[arg(long, value_name = "NODE", conflicts_with = "format")]
-    pub explain: Option<String>,
-    /// Plan the device links of a graph in a file, or `-`, and look at no package
-    #[arg(long, value_name = "FILE")]
+    pub why: Option<String>,
+    /// Plan the device links of a graph in FILE (or `-`) instead of those of packages
+    #[arg(long, value_name = "FILE", hide = true)]
     #[arg(conflicts_with_all = ["target", "package", "workspace", "all", "exclude", "features"])]
     #[arg(conflicts_with_all = ["all_features", "no_default_features", "PATH"])]
-    #[arg(conflicts_with_all = ["locked", "offline"])]
+    #[arg(conflicts_with_all = ["locked", "offline", "frozen", "config"])]
     pub graph: Option<PathBuf>,
-    /// The target triple [default: the host]
+    /// Plan for this target triple [default: the host]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// Which packages.
+    /// Selected packages.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `plan --format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
-    /// For people
+    /// Human-readable
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
     /// Device links alone, in Graphviz' language
     Dot,
@@ -172,24 +217,24 @@ pub enum PlanFormat {
 /// `--format` of several commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TextOrJson {
-    /// For people
+    /// Human-readable
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
 }
 
 /// `symbols`.
 #[derive(Debug, Args)]
 pub struct Symbols {
-    /// A shared library
+    /// Shared library
     pub file: PathBuf,
-    /// How the list is written: list (as *.symbols files), json, ifs (as llvm-ifs)
+    /// Output format: list (as in *.symbols files), json, ifs (as of llvm-ifs)
     #[arg(long, hide_possible_values = true, default_value = "list")]
     pub format: SymbolsFormat,
-    /// Fail unless the library is for this architecture: `x86_64`, `aarch64`
+    /// Fail unless the library is for this machine: x86_64, aarch64
     #[arg(long)]
-    pub arch: Option<String>,
-    /// Fail unless the library has this symbol
+    pub machine: Option<String>,
+    /// Fail unless this symbol is exported
     #[arg(long, value_name = "NAME")]
     pub require: Vec<String>,
 }
@@ -208,11 +253,11 @@ pub enum SymbolsFormat {
 /// `diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// A shared library, a *.symbols file, or a version that gpustub knows: `cudart@12.9`
+    /// Shared library, *.symbols file, or known release: cudart@12.9
     pub old: String,
-    /// The other one
+    /// Shared library, *.symbols file, or known release to compare with
     pub new: String,
-    /// How the differences are written: text, json
+    /// Output format: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: TextOrJson,
     /// What the headers are compared with.
@@ -223,17 +268,18 @@ pub struct Diff {
 /// The headers of `diff`.
 #[derive(Debug, Args)]
 pub struct DiffHeaders {
-    /// Headers of the old version: a folder to include from, or a header; compares what both declare,
-    /// with clang (`CLANG` names another)
+    /// Headers of the old version: a header, or a directory to include from
+    ///
+    /// Declarations that both versions have are compared with clang; `CLANG` names another one.
     #[arg(long, value_name = "PATH", requires = "new_headers")]
     pub old_headers: Vec<PathBuf>,
     /// Headers of the new version
     #[arg(long, value_name = "PATH", requires = "old_headers")]
     pub new_headers: Vec<PathBuf>,
-    /// What to include from the folders; known for the libraries that gpustub knows
+    /// Header to include from the directories [default: that of the library]
     #[arg(long, value_name = "HEADER", requires = "old_headers")]
     pub include: Vec<String>,
-    /// One more argument for clang: `-DNAME`, `-Ifolder`
+    /// Argument for clang: -DNAME, -Idirectory
     #[arg(
         long,
         value_name = "ARG",
@@ -243,51 +289,71 @@ pub struct DiffHeaders {
     pub clang_arg: Vec<String>,
 }
 
-/// `generate`.
+/// `export`.
 #[derive(Debug, Args)]
-pub struct Generate {
-    /// Libraries [default: those in GpuStub.toml]
+pub struct Export {
+    /// The command.
+    #[command(subcommand)]
+    pub command: ExportCommand,
+}
+
+/// The commands of `export`.
+#[derive(Debug, Subcommand)]
+pub enum ExportCommand {
+    /// Write stubs for other build systems
+    Stubs(ExportStubs),
+    /// Build and install libraries of relocatable CUDA code
+    DeviceLink(ExportDeviceLink),
+}
+
+/// `export stubs`.
+#[derive(Debug, Args)]
+pub struct ExportStubs {
+    /// Names of libraries [default: those in GpuStub.toml]
     #[arg(value_name = "LIBRARY")]
     pub libraries: Vec<String>,
-    /// Where to write
+    /// Directory to write
     #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// static (an archive to link in) or shared (a library to ship) [default: as in GpuStub.toml]
-    #[arg(long, hide_possible_values = true)]
-    pub form: Option<Form>,
-    /// The target triple [default: the host]
+    pub out_dir: PathBuf,
+    /// Library type: static (to link in), shared (to ship) [default: as in GpuStub.toml]
+    #[arg(long = "type", id = "type", hide_possible_values = true)]
+    pub library_type: Option<StubType>,
+    /// Build for this target triple [default: the host]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// Name of the shared library, without `lib` and `.so`; by default `gpustub_` and the libraries
+    /// Name of the shared library, without `lib` and `.so` [default: gpustub_<LIBRARIES>]
     #[arg(long)]
     pub name: Option<String>,
-    /// The version of the headers that the program is compiled against: `12`, `12.8`
-    #[arg(long, value_name = "VERSION", value_parser = header_version)]
-    pub header: Option<String>,
+    /// Version of the headers that the program is compiled against
+    ///
+    /// A major, `12`, or a release, `12.8`. With a family in front, `cuda=12.8` or `rocm=6.4`, it
+    /// holds for the libraries of that family.
+    #[arg(long, value_name = "[FAMILY=]VERSION", value_parser = header_version)]
+    pub header_version: Vec<FamilyVersion>,
     /// Write the sources only, compile nothing
     #[arg(long)]
     pub sources_only: bool,
-    /// Which package's GpuStub.toml.
+    /// Package of the GpuStub.toml.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
-/// `generate --form`.
+/// `export stubs --type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum StubType {
     /// An archive whose stubs are hidden in what links it
     Static,
     /// A shared library that exports the stubs
     Shared,
 }
 
-/// `install`.
+/// `export device-link`.
 #[derive(Debug, Args)]
-pub struct Install {
-    /// Where to install: DIR/lib, DIR/include
+pub struct ExportDeviceLink {
+    /// Installation prefix
     #[arg(long, value_name = "DIR", required_unless_present = "list")]
     pub prefix: Option<PathBuf>,
-    /// Install nothing; print the files, a line each
+    /// Print the installed files without installing
     #[arg(long)]
     pub list: bool,
     /// Build in release mode, with optimizations
@@ -296,87 +362,45 @@ pub struct Install {
     /// Build with this profile of Cargo.toml
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
-    /// The target triple [default: cargo's]
+    /// Build for this target triple [default: that of cargo]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// Which package.
+    /// Selected package.
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Which packages' GpuStub.toml [default: every library that gpustub knows, if there is none].
+    /// Packages of the GpuStub.toml [default: every known library, if there is none].
     #[command(flatten)]
-    pub cargo: Cargo,
+    pub cargo: Selection,
 }
 
 /// `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The code in brackets, as in `error[unknown-key]`
+    /// Diagnostic code, as in `error[unknown-key]`
     #[arg(required_unless_present = "list")]
     pub code: Option<String>,
     /// List all codes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "code")]
     pub list: bool,
 }
 
-/// `reference`.
+/// `completions`.
 #[derive(Debug, Args)]
-pub struct Reference {
-    /// The folder for the documentation
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Write nothing; print the difference and exit with 1 if there is one
-    #[arg(long)]
-    pub check: bool,
+pub struct Completions {
+    /// Shell: bash, elvish, fish, powershell, zsh
+    #[arg(hide_possible_values = true)]
+    pub shell: clap_complete::Shell,
 }
 
-fn header_version(text: &str) -> Result<String, String> {
-    match HeaderVersion::parse(text) {
-        Some(_) => Ok(text.to_owned()),
-        None => Err("write the major, `12`, or one release, `12.8`".into()),
-    }
-}
-
-fn date(text: &str) -> Result<Date, String> {
-    Date::parse(text).ok_or_else(|| "write it as 2027-01-31".into())
-}
-
-fn rule(text: &str) -> Result<String, String> {
-    let ids = || std::iter::once(ALL).chain(RULES.iter().map(|rule| rule.code.id));
-    if ids().any(|id| id == text) {
-        return Ok(text.to_owned());
-    }
-    Err(match nearest(text, ids()) {
-        Some(near) => format!("there is no such rule; did you mean `{near}`?"),
-        None => "there is no such rule; `cargo gpustub explain --list` lists them".into(),
-    })
-}
-
-fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-            Ok((name.to_owned(), PathBuf::from(path)))
-        }
-        _ => Err("write it as NAME=FILE, for example acme=/opt/acme/lib/libacme.so".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::name_and_path;
-
-    #[test]
-    fn from_needs_a_name_and_a_file() {
-        assert_eq!(
-            name_and_path("acme=a=b").unwrap(),
-            ("acme".into(), "a=b".into())
-        );
-        for bad in ["acme", "=x", "acme="] {
-            assert!(name_and_path(bad).is_err(), "{bad}");
-        }
-    }
+/// `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Command, such as `export stubs` [default: the tool itself]
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
 }

@@ -1,4 +1,6 @@
-//! `cargo gpustub add`: a `[stub.<library>]` table in `GpuStub.toml`.
+//! `cargo gpustub add`: `[stub.<library>]` and `[toolkit]` tables in `GpuStub.toml`.
+
+mod toolkit;
 
 use std::collections::BTreeSet;
 
@@ -7,19 +9,30 @@ use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use toml_edit::{DocumentMut, Item, Table};
 
-use crate::cli;
-use crate::declared::{Declared, FILE};
+use crate::cli::{self, FamilyVersion};
 use crate::error::{Error, Result};
 use crate::ops::{self, Operation};
 use crate::report::Sources;
+use crate::selection::Selection;
 use crate::shell::Shell;
 use crate::shipped;
+use crate::tables::{Declared, FILE};
 use crate::toolkit::installed::{self, Found};
 use crate::tree::as_before;
 use crate::workspace::{Depth, Workspace, folder, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
+    if !options.libraries.is_empty() && !add_libraries(options, shell)? {
+        return Ok(false);
+    }
+    if options.toolkit.is_given() {
+        return toolkit::add(&options.toolkit, &options.cargo, shell);
+    }
+    Ok(true)
+}
+
+fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
     let (libraries, unknown) = shipped::look_up(&options.libraries);
@@ -41,21 +54,22 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
             .stubs
             .iter()
             .find(|stub| stub.id.value == library.id);
-        let header = match (&options.header, stub) {
-            (Some(header), _) => Some(header.clone()),
+        let given = FamilyVersion::for_family(&options.header_version, &library.family);
+        let header = match (given, stub) {
+            (Some(header), _) => Some(header.to_owned()),
             (None, Some(_)) => None,
             (None, None) => propose(library, &options.cargo, shell),
         };
         if stub.is_some() && header.is_none() {
             shell.status(
                 "Fresh",
-                format!("{} is declared in {} already", library.id, declared.shown),
+                format!("{} is already declared in {}", library.id, declared.shown),
             );
             continue;
         }
         text = insert(&text, &library.id, header.as_deref())
             .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
-        let with = header.map_or_else(String::new, |header| format!(", header {header}"));
+        let with = header.map_or_else(String::new, |header| format!(", header version {header}"));
         shell.status(
             if stub.is_some() { "Changing" } else { "Adding" },
             format!("{} ({}){with}", library.id, library.title),
@@ -70,7 +84,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 }
 
 /// The header version that both the workspace and this machine agree on.
-fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option<String> {
+fn propose(library: &Library, options: &Selection, shell: &mut Shell) -> Option<String> {
     let family = toolkit_of(library);
     let mut graph = None;
     if family == "cuda" {
@@ -86,9 +100,9 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     let Some(first) = found.first() else {
         if !library.abi.is_empty() {
             shell.note(format!(
-                "no `header-version` for {id}: functions whose meaning changed between versions return \
-                 \"not supported\" until `cargo gpustub add {id} --header VERSION` says which \
-                 headers or bindings the program is compiled against",
+                "no `header-version` for {id}: functions whose ABI changed between versions return \
+                 \"not supported\" until `cargo gpustub add {id} --header-version VERSION` sets \
+                 the version of the headers or bindings that the program is compiled against",
                 id = library.id
             ));
         }
@@ -101,7 +115,7 @@ fn propose(library: &Library, options: &cli::Cargo, shell: &mut Shell) -> Option
     };
     if found.iter().any(|other| other.version != first.version) {
         shell.note(format!(
-            "no `header-version` for {}: there is more than one to choose from: {}; say which with `--header`",
+            "no `header-version` for {}: found several versions: {}; choose one with `--header-version`",
             library.id,
             versions().collect::<Vec<_>>().join(", ")
         ));

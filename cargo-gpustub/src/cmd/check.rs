@@ -15,8 +15,9 @@ use gpustub_check::{UNUSED_ALLOW, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
 
-use crate::cli::{self, MessageFormat};
+use crate::cli;
 use crate::error::{Error, Result};
+use crate::output::MessageFormat;
 use crate::report::Sources;
 use crate::shell::Shell;
 use crate::workspace::NO_PACKAGE;

@@ -1,4 +1,4 @@
-//! `cargo gpustub diff`: what two versions of a library differ in.
+//! `cargo gpustub diff`: differences between two versions of a library.
 
 mod headers;
 mod show;
@@ -35,13 +35,13 @@ struct Side {
 enum Change {
     Removed(String),
     Added(String),
-    /// The name, and what it is in the old and in the new.
-    Version(String, String, String),
-    /// The name, what means in the new what it meant in the old, and what the headers differ in.
+    /// Name, and symbol version in the old and in the new.
+    SymbolVersion(String, String, String),
+    /// Name, function of the new version with the old ABI, and difference of the headers.
     Abi(String, Option<AbiEntry>, Option<String>),
-    /// The name in sources, the function that it means with the old headers and with the new ones, and
-    /// what these two differ in.
-    Source(String, String, String, Option<String>),
+    /// Name in sources, function that a macro of the old and of the new headers makes of it, and
+    /// difference of the two.
+    Macro(String, String, String, Option<String>),
     /// The name of a function that both have, and whether it is the old headers that declare it.
     Declared(String, bool),
 }
@@ -51,9 +51,9 @@ impl Change {
         match self {
             Self::Removed(name)
             | Self::Added(name)
-            | Self::Version(name, ..)
+            | Self::SymbolVersion(name, ..)
             | Self::Abi(name, ..)
-            | Self::Source(name, ..)
+            | Self::Macro(name, ..)
             | Self::Declared(name, _) => name,
         }
     }
@@ -93,7 +93,7 @@ fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
             let versions = &library.symbols.releases;
             let Some(version) = Version::parse(version).filter(|v| versions.contains(v)) else {
                 let known: Vec<String> = versions.iter().map(ToString::to_string).collect();
-                let message = format!("gpustub has no list of {id} {version}");
+                let message = format!("unknown release {version} of {id}");
                 let help = format!("known releases are {}", known.join(", "));
                 found.push(Diagnostic::error(&IO_ERROR, message).help(help));
                 return None;
@@ -214,7 +214,7 @@ fn difference(
             .any(|w| version(&w[0]) != version(&w[1]))
     };
     let moved = shown(symbol) != shown(same) && (named_apart(old) || named_apart(new));
-    moved.then(|| Change::Version(name, shown(symbol), shown(same)))
+    moved.then(|| Change::SymbolVersion(name, shown(symbol), shown(same)))
 }
 
 #[cfg(test)]
@@ -242,7 +242,7 @@ mod tests {
             [
                 Change::Removed("a".into()),
                 Change::Added("b".into()),
-                Change::Version("d".into(), "V1".into(), "V2".into()),
+                Change::SymbolVersion("d".into(), "V1".into(), "V2".into()),
                 Change::Added("f".into()),
             ]
         );
@@ -256,17 +256,17 @@ mod tests {
         let none = BTreeMap::new();
         let shown = show::text(&old, &new, &changes(&old, &new, &none), None);
         for line in [
-            "!cudaChooseDevice: means something else\n",
-            "!cudaGraphAddDependencies: means something else; what it meant is \
+            "!cudaChooseDevice: ABI changed\n",
+            "!cudaGraphAddDependencies: ABI changed; the old ABI is \
              cudaGraphAddDependencies with NULL as argument 3\n",
         ] {
             assert!(shown.contains(line), "{shown}");
         }
         let shown = show::json(&old, &new, &changes(&old, &new, &none), None);
-        let row = r#"{"change":"meaning","instead":"cudaGraphGetEdges","name":"cudaGraphGetEdges","null_argument":3,"reason":null}"#;
+        let row = r#"{"change":"abi","name":"cudaGraphGetEdges","null_argument":3,"reason":null,"replacement":"cudaGraphGetEdges"}"#;
         assert!(shown.contains(row), "{shown}");
         let back = show::text(&new, &old, &changes(&new, &old, &none), None);
-        let line = "!cudaGraphAddDependencies: means something else; what it meant is \
+        let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \
                     cudaGraphAddDependencies_v2\n";
         assert!(back.contains(line), "{back}");
     }

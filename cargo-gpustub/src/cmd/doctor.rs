@@ -14,14 +14,15 @@ use gpustub_core::sources::render;
 use gpustub_core::target::Target;
 use serde_json::{Value, json};
 
-use crate::cli::{self, MessageFormat};
+use crate::cli;
 use crate::compile;
-use crate::declared::Declared;
 use crate::environment::variable;
 use crate::error::{Error, Result};
+use crate::output::MessageFormat;
 use crate::report::{Sources, json::FORMAT_VERSION};
 use crate::shell::Shell;
 use crate::shipped;
+use crate::tables::Declared;
 use crate::templates;
 use crate::workspace::{Depth, Workspace, target};
 
@@ -66,7 +67,7 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
         let output = compile::run_with_stubs(&main, &render(&plan), &host, &[])?;
         if !output.status.success() {
             let what = format!(
-                "a program that only loads the libraries ended with {}",
+                "the probe program, which only loads the libraries, ended with {}",
                 output.status
             );
             let last = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -75,7 +76,9 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
             } else {
                 format!("{what}\n{last}")
             })
-            .help("one of them breaks while it is loaded; try each with `LD_DEBUG=files`"));
+            .help(
+                "one of the libraries fails while it is loaded; try each with `LD_DEBUG=files`",
+            ));
         }
         print_reports(
             &subject.title,
@@ -113,9 +116,10 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
         }
     }
     if subjects.is_empty() {
-        let (manifest, diagnostics) = shipped::manifest(Library::builtin_ids(), None);
+        let (manifest, diagnostics) =
+            shipped::manifest(Library::builtin_ids().map(|id| (id, None)));
         subjects.push(Subject {
-            title: "all libraries that gpustub knows".into(),
+            title: "all known libraries".into(),
             manifest,
             inputs: Inputs::default(),
             diagnostics,
@@ -178,9 +182,7 @@ fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
     for record in output.split_terminator('\u{1e}') {
         let fields: Vec<&str> = record.split('\u{1f}').collect();
         let [id, available, path, version, reason, report] = fields[..] else {
-            return Err(Error::new(
-                "the program with the stubs printed something else than reports",
-            ));
+            return Err(Error::new("unexpected output from the probe program"));
         };
         if shell.format() == MessageFormat::Json {
             shell.json(&json!({
@@ -191,7 +193,7 @@ fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
                 "available": available == "1",
                 "path": Some(path).filter(|path| !path.is_empty()),
                 "version": version.parse::<u32>().ok().filter(|v| *v > 0),
-                "why": Some(reason).filter(|reason| !reason.is_empty()),
+                "unavailable_reason": Some(reason).filter(|reason| !reason.is_empty()),
                 "report": report,
             }))?;
         } else {

@@ -1,38 +1,58 @@
-//! `cargo gpustub explain`: what a code means and how to mend it.
+//! `cargo gpustub explain`: meaning of a diagnostic code, and its fix.
 
+use gpustub_core::diag::Code;
 use gpustub_core::suggest::nearest;
+use gpustub_reference::codes;
+use serde_json::json;
 
 use crate::cli;
-use crate::codes;
 use crate::error::{Error, Result};
+use crate::output::MessageFormat;
+use crate::report::json::FORMAT_VERSION;
 use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(options: &cli::Explain, shell: &mut Shell) -> Result<bool> {
     let all = codes::all();
-    let Some(id) = &options.code else {
-        let width = all.iter().map(|code| code.id.len()).max().unwrap_or(0);
-        for code in &all {
+    let chosen: Vec<&Code> = match &options.code {
+        None => all,
+        Some(id) => {
+            let code = all.iter().find(|code| code.id == id).copied();
+            vec![code.ok_or_else(|| unknown(id, &all))?]
+        }
+    };
+    if shell.format() == MessageFormat::Json {
+        for code in chosen {
+            shell.json(&json!({
+                "reason": "code",
+                "format_version": FORMAT_VERSION,
+                "code": code.id,
+                "summary": code.summary,
+                "explanation": code.explanation,
+            }))?;
+        }
+    } else if options.list {
+        let width = chosen.iter().map(|code| code.id.len()).max().unwrap_or(0);
+        for code in chosen {
             shell.data(format!("{:width$}  {}\n", code.id, code.summary))?;
         }
-        return Ok(true);
-    };
-    match all.iter().find(|code| code.id == id) {
-        Some(code) => {
-            shell.data(format!(
-                "{}: {}\n\n{}\n",
-                code.id, code.summary, code.explanation
-            ))?;
-            Ok(true)
-        }
-        None => {
-            let error = Error::new(format!("there is no code `{id}`"));
-            Err(
-                error.help(match nearest(id, all.iter().map(|code| code.id)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "`cargo gpustub explain --list` lists them".to_owned(),
-                }),
-            )
+    } else {
+        for code in chosen {
+            let Code {
+                id,
+                summary,
+                explanation,
+            } = code;
+            shell.data(format!("{id}: {summary}\n\n{explanation}\n"))?;
         }
     }
+    Ok(true)
+}
+
+fn unknown(id: &str, all: &[&Code]) -> Error {
+    let error = Error::new(format!("unknown code `{id}`"));
+    error.help(match nearest(id, all.iter().map(|code| code.id)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`cargo gpustub explain --list` lists all codes".to_owned(),
+    })
 }

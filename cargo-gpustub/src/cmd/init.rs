@@ -4,22 +4,23 @@ use gpustub_core::library::Library;
 use serde_json::json;
 
 use crate::cli;
-use crate::declared::FILE;
+use crate::display_path::display_path;
 use crate::error::{Error, Result};
 use crate::ops::{self, Operation};
 use crate::shell::Shell;
+use crate::tables::FILE;
 use crate::templates;
-use crate::workspace::{Depth, Workspace, folder, shown};
+use crate::workspace::{Depth, Workspace, folder};
 
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
     let path = folder(package).join(FILE);
-    let shown = shown(&path);
+    let shown = display_path(&path);
     if path.exists() {
-        return Err(Error::new(format!("`{shown}` exists already"))
-            .help("declare libraries in it with `cargo gpustub add <library>`"));
+        return Err(Error::new(format!("`{shown}` already exists"))
+            .help("add libraries to it with `cargo gpustub add <library>`"));
     }
     let operation = Operation::write(path, shown, text())?;
     ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;

@@ -17,14 +17,15 @@ use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use serde::Serialize;
 
-use crate::cli::{self, MessageFormat, PlanFormat};
-use crate::declared::{Declared, FILE};
+use crate::cli::{self, PlanFormat};
 use crate::device_graph::DeviceGraph;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::output::MessageFormat;
 use crate::providers::analyse;
 use crate::report::json::FORMAT_VERSION;
 use crate::shell::Shell;
+use crate::tables::{Declared, FILE};
 use crate::workspace::{Depth, Workspace, target};
 
 /// Runs the command.
@@ -59,7 +60,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         clean &= !has_errors(&root.diagnostics);
     }
     if packages.is_empty() && clean {
-        let message = "no selected package has a GpuStub.toml, nor has any that it depends on";
+        let message = "no GpuStub.toml in the selected packages and their dependencies";
         return Err(Error::new(message).help("write one with `cargo gpustub init`"));
     }
 
@@ -75,7 +76,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     }
 
-    if let Some(node) = &options.explain {
+    if let Some(node) = &options.why {
         shell.data(device_link::explain(&links, node)?)?;
         return Ok(clean);
     }
@@ -91,7 +92,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         PlanFormat::Json => shell.json(&Document {
             reason: "plan",
             format_version: FORMAT_VERSION,
-            refused: !clean,
+            has_errors: !clean,
             target: &target.triple,
             packages: packages
                 .iter()
@@ -125,7 +126,7 @@ fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> 
 /// Says that errors leave no whole plan. Programs see that there is none.
 fn not_shown(shell: &mut Shell) {
     if [MessageFormat::Human, MessageFormat::Short].contains(&shell.format()) {
-        shell.note("no plan is shown: because of the errors it would not be whole");
+        shell.note("plan not shown: incomplete because of the errors above");
     }
 }
 
@@ -152,14 +153,18 @@ fn describe(
         package.name, package.version, declared.shown
     );
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        let form = match library.library_type {
+        let library_type = match library.library_type {
             LibraryType::Static => "static",
             LibraryType::Shared => "shared",
         };
         let header = library
             .header_version
-            .map_or_else(String::new, |h| format!(", header {}", header(h)));
-        let _ = writeln!(text, "  {}: {}, {form}{header}", library.id, library.title);
+            .map_or_else(String::new, |h| format!(", header version {}", header(h)));
+        let _ = writeln!(
+            text,
+            "  {}: {}, {library_type}{header}",
+            library.id, library.title
+        );
         let changing = library
             .functions
             .iter()
@@ -172,7 +177,7 @@ fn describe(
             .count();
         let note = match changing {
             0 => String::new(),
-            n => format!(", {n} of them with another meaning in some versions"),
+            n => format!(", {n} of them with another ABI in some releases"),
         };
         let _ = writeln!(text, "    functions   {}{note}", library.functions.len());
         let names = library.load_names.iter().map(|load| load.name.clone());
@@ -182,8 +187,8 @@ fn describe(
             "link names",
             library.link_names.iter().map(|name| format!("-l{name}")),
         );
-        for (title, places) in places(library) {
-            row(text, title, places.iter().cloned());
+        for (title, dirs) in search_order(library) {
+            row(text, title, dirs.iter().cloned());
         }
     }
     if !plan.required.is_empty() {
@@ -199,20 +204,20 @@ fn describe(
 }
 
 /// Where a library is looked for, in this order.
-fn places(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
+fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
     let loader: &[String] = &[];
-    let mut places: Vec<(&str, &[String])> = vec![
+    let mut dirs: Vec<(&str, &[String])> = vec![
         ("search", &library.search_dirs),
         ("first in", &library.dirs_before_loader),
         ("packages", &library.wheel_dirs),
     ];
-    places.push(("loader", loader));
-    places.extend([
+    dirs.push(("loader", loader));
+    dirs.extend([
         ("variables", &library.root_env[..]),
         ("toolkits", &library.roots),
         ("then in", &library.dirs_after_loader),
     ]);
-    places
+    dirs
 }
 
 fn row(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
@@ -237,8 +242,8 @@ fn header(header: HeaderVersion) -> String {
 struct Document<'a> {
     reason: &'static str,
     format_version: u32,
-    /// Whether errors stand beside it: nothing is built so.
-    refused: bool,
+    /// Whether errors were reported: such a plan is not built.
+    has_errors: bool,
     target: &'a str,
     packages: Vec<PackageJson<'a>>,
     device_link: device_link::Json<'a>,
@@ -249,7 +254,7 @@ struct PackageJson<'a> {
     name: &'a str,
     version: String,
     manifest: &'a str,
-    required: &'a [String],
+    external_stubs: &'a [String],
     libraries: Vec<LibraryJson<'a>>,
     archives: Vec<archive::Json<'a>>,
 }
@@ -259,14 +264,14 @@ struct LibraryJson<'a> {
     id: &'a str,
     title: &'a str,
     role: &'static str,
-    form: &'static str,
-    header: Option<String>,
+    r#type: &'static str,
+    header_version: Option<String>,
     min_version: Option<String>,
     link_names: &'a [String],
     load_names: Vec<&'a str>,
     functions: usize,
-    require: &'a [String],
-    places: BTreeMap<&'static str, &'a [String]>,
+    required_functions: &'a [String],
+    search: BTreeMap<&'static str, &'a [String]>,
 }
 
 impl<'a> PackageJson<'a> {
@@ -280,7 +285,7 @@ impl<'a> PackageJson<'a> {
             name: package.name.as_str(),
             version: package.version.to_string(),
             manifest: &declared.shown,
-            required: &plan.required,
+            external_stubs: &plan.required,
             libraries: plan
                 .libraries
                 .iter()
@@ -302,11 +307,11 @@ impl<'a> LibraryJson<'a> {
                 Role::Toolkit => "toolkit",
                 Role::Loader => "loader",
             },
-            form: match library.library_type {
+            r#type: match library.library_type {
                 LibraryType::Static => "static",
                 LibraryType::Shared => "shared",
             },
-            header: library.header_version.map(header),
+            header_version: library.header_version.map(header),
             min_version: library.min_version.map(|version| version.to_string()),
             link_names: &library.link_names,
             load_names: library
@@ -315,15 +320,15 @@ impl<'a> LibraryJson<'a> {
                 .map(|load| load.name.as_str())
                 .collect(),
             functions: library.functions.len(),
-            require: &library.required_functions,
-            places: BTreeMap::from([
-                ("search-dirs", &library.search_dirs[..]),
-                ("wheels", &library.wheel_dirs),
-                ("root-variables", &library.root_env),
+            required_functions: &library.required_functions,
+            search: BTreeMap::from([
+                ("search_dirs", &library.search_dirs[..]),
+                ("wheel_dirs", &library.wheel_dirs),
+                ("root_env", &library.root_env),
                 ("roots", &library.roots),
-                ("root-dirs", &library.root_subdirs),
-                ("dirs-first", &library.dirs_before_loader),
-                ("dirs", &library.dirs_after_loader),
+                ("root_subdirs", &library.root_subdirs),
+                ("dirs_before_loader", &library.dirs_before_loader),
+                ("dirs_after_loader", &library.dirs_after_loader),
             ]),
         }
     }

@@ -12,7 +12,7 @@ use crate::shell::Shell;
 /// Runs the command.
 pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
     let wanted = Options {
-        expect_machine: options.arch.as_deref(),
+        expect_machine: options.machine.as_deref(),
         require: &options.require,
     };
     match read_symbols_file(&options.file, wanted) {

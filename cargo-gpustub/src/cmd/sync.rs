@@ -10,19 +10,22 @@ use gpustub_core::diag::{
 };
 use gpustub_core::suggest::nearest;
 
-use crate::cli::{self, MessageFormat};
+use crate::cli;
 use crate::cmd::plan;
-use crate::declared::{self, Declared, Members};
+use crate::display_path::display_path;
 use crate::error::{Error, Result};
 use crate::finalizer;
 use crate::graph::Graph;
 use crate::ops::{self, Operation, Pending};
+use crate::output::MessageFormat;
 use crate::report::{self, Sources};
+use crate::selection::Selection;
 use crate::shell::Shell;
+use crate::tables::{self, Declared, Members};
 use crate::toolkit::headers::Headers;
-use crate::toolkit::{self, Told};
+use crate::toolkit::{self, SyncProgress};
 use crate::tree::lock;
-use crate::workspace::{Depth, Workspace, shown, target};
+use crate::workspace::{Depth, Workspace, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
@@ -51,10 +54,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         operations.extend(written);
     }
 
-    let host = target(None)?;
+    let target = target(options.target.as_deref())?;
     let mut clean = true;
     for one in declared.iter().map(|(_, one)| one).chain(&root) {
-        let (_, found) = one.plan(&host, &one.inputs);
+        let (_, found) = one.plan(&target, &one.inputs);
         shell.diagnostics(&found, &one.sources())?;
         clean &= !has_errors(&found);
     }
@@ -84,15 +87,15 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let only_look = options.check || options.dry_run;
     if !only_look {
         refuse_locked(&options.cargo, &operations)?;
-        let mut told = Told::new(&workspace, shared.as_ref(), shell);
-        ops::apply(&operations, |operation| told.tell(operation))?;
-        told.end();
+        let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
+        ops::apply(&operations, |operation| progress.report(operation))?;
+        progress.finish();
     }
     let mut clean = !has_errors(&found);
     if has_links {
         // What is not written yet, or cannot be, is not told of the device link.
         let is_stale = !clean || only_look && !operations.is_empty();
-        clean &= refused(&options.cargo, &host.triple, is_stale, &found, shell)?;
+        clean &= refused(&options.cargo, &target.triple, is_stale, &found, shell)?;
     }
     let left_over = found.iter().any(|one| one.code.id == OUT_OF_SYNC.id);
     if operations.is_empty() && clean && !left_over {
@@ -107,10 +110,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
 }
 
 /// Refuses to write, under `--locked`, what cargo would change `Cargo.lock` for.
-pub fn refuse_locked(options: &cli::Cargo, operations: &[Operation]) -> Result<()> {
+pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()> {
     let is_manifest = |one: &&Operation| one.path.ends_with("Cargo.toml");
     match operations.iter().find(is_manifest) {
-        Some(one) if options.locked => {
+        Some(one) if options.is_locked() => {
             let message = format!(
                 "`{}` has to be written, and Cargo.lock with it, but `--locked` was given",
                 one.shown
@@ -125,7 +128,7 @@ pub fn refuse_locked(options: &cli::Cargo, operations: &[Operation]) -> Result<(
 /// Tells what `plan`, `check` and the build refuse of the workspace as it stands, if it has device links:
 /// cargo then resolves all of it anyway. Whether that is nothing.
 fn refused(
-    options: &cli::Cargo,
+    options: &Selection,
     triple: &str,
     is_stale: bool,
     told: &[Diagnostic],
@@ -148,7 +151,7 @@ fn refused(
 /// it. `has_links`: finalizers may be needed.
 pub fn pending(
     workspace: &Workspace,
-    options: &cli::Cargo,
+    options: &Selection,
     members: &Members,
     has_links: bool,
 ) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
@@ -183,11 +186,7 @@ pub fn pending(
 
 /// That a file is not as `sync` would leave it.
 pub fn drift(operation: &Operation) -> Diagnostic {
-    let what = format!(
-        "`{}` does not agree with {}",
-        operation.shown,
-        declared::FILE
-    );
+    let what = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
     let one = Diagnostic::error(&OUT_OF_SYNC, what).at(&operation.shown, 0..0);
     one.help("run `cargo gpustub sync`")
 }
@@ -208,12 +207,12 @@ fn extract(
         let why = if stubs().any(|stub| stub.id.value == name) {
             format!("`stub.{name}` names no file with `symbols` to write its list to")
         } else {
-            format!("there is no `[stub.{name}]` to take symbols for")
+            format!("no `[stub.{name}]` for the symbol list of `--from`")
         };
         return Err(Error::new(why).help(match nearest(name, own) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
-                "a library of your own is declared with `load-names` and \
+                "a user-defined library is declared with `load-names` and \
                  `symbols = \"symbols/{name}.symbols\"`"
             ),
         }));
@@ -247,7 +246,11 @@ fn extract(
         };
         let path = one.folder.join(&symbols.value);
         one.inputs.symbol_files.insert(&symbols.value, text.clone());
-        operations.push(Operation::write(path.clone(), shown(&path), text.clone())?);
+        operations.push(Operation::write(
+            path.clone(),
+            display_path(&path),
+            text.clone(),
+        )?);
     }
     Ok((operations, found))
 }
@@ -267,8 +270,8 @@ fn show(operations: &[Operation], check: bool, shell: &mut Shell) -> Result<()> 
         [] => {}
         _ if check => {
             let what = match operations {
-                [one] => format!("`{}` does not agree with {}", one.shown, declared::FILE),
-                many => format!("{} files do not agree with {}", many.len(), declared::FILE),
+                [one] => format!("`{}` does not agree with {}", one.shown, tables::FILE),
+                many => format!("{} files do not agree with {}", many.len(), tables::FILE),
             };
             let one = Diagnostic::error(&OUT_OF_SYNC, what).help("run `cargo gpustub sync`");
             if ![MessageFormat::Github, MessageFormat::Sarif].contains(&shell.format()) {

@@ -5,8 +5,9 @@ use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
 use gpustub_core::diag::Origin;
 
 use super::{Builder, Of, link};
+use crate::display_path::display_path;
 use crate::finalizer;
-use crate::workspace::{library, shown};
+use crate::workspace::library;
 
 impl Builder<'_> {
     /// A package's library, as its dependents link it.
@@ -38,7 +39,7 @@ impl Builder<'_> {
         let name = of.name(self.names.package(of.package));
         let mut node = Node::new(name, Kind::Plain, form);
         node.origin = Some(Origin {
-            file: shown(package.manifest_path.as_std_path()),
+            file: display_path(package.manifest_path.as_std_path()),
             span: 0..0,
         });
         node.links = links;
@@ -93,7 +94,7 @@ impl Builder<'_> {
 
     /// The names of the libraries that a package's device link is told of.
     fn seen(&mut self, at: usize, tests: bool) -> Vec<String> {
-        let seen = self.sight.of_programs(at, tests);
+        let seen = self.visibility.of_programs(at, tests);
         let names = &self.names;
         seen.into_iter()
             .map(|(at, id)| names.library(at, &id))
@@ -110,7 +111,7 @@ impl Builder<'_> {
             for (what, form, tests) in parts(package, target) {
                 let host = what == "build-script";
                 // The tests of a crate without programs are left to those who have some.
-                let left = what == "lib-tests" && !self.sight.has_link(at, true);
+                let left = what == "lib-tests" && !self.visibility.has_link(at, true);
                 if left || !(selected || host) {
                     continue;
                 }

@@ -50,7 +50,7 @@ impl Builder<'_> {
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
         for name in &declared.requires {
-            let found = self.sight.required(at, &name.value);
+            let found = self.visibility.required(at, &name.value);
             if found.is_empty() {
                 let mut error = self.unknown(at, id, &name.value);
                 error.origin = self.place(at, name.span.clone());
@@ -100,7 +100,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A `requires` that names no library in sight of its package.
+    /// A `requires` that names no library in visibility of its package.
     fn unknown(&self, at: usize, id: &str, name: &str) -> Diagnostic {
         let message = format!(
             "`device-link.{id}` requires `{name}`, which neither its package nor a direct \

@@ -6,9 +6,9 @@ use cargo_metadata::{DependencyKind, Package};
 
 use super::{Programs, platform};
 use crate::cargo_tree::{self, Features, Query};
-use crate::cli;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::selection::Selection;
 use crate::workspace::Workspace;
 
 /// The packages with RDC code that a package's programs are linked with.
@@ -35,7 +35,7 @@ pub struct When {
 pub fn of(
     workspace: &Workspace,
     graph: &Graph,
-    options: &cli::Cargo,
+    options: &Selection,
     package: &Package,
     programs: &Programs,
 ) -> Result<Option<Closure>> {
@@ -117,7 +117,7 @@ fn may_have(graph: &Graph, package: &Package) -> bool {
 struct Tree<'a> {
     workspace: &'a Workspace,
     graph: &'a Graph<'a>,
-    options: &'a cli::Cargo,
+    options: &'a Selection,
     package: &'a Package,
 }
 

@@ -11,13 +11,14 @@ use toml_edit::InlineTable;
 
 use super::closure::When;
 use super::{Closure, name, place, renamed};
-use crate::declared::FILE;
+use crate::display_path::display_path;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ops::Pending;
+use crate::tables::FILE;
 use crate::templates;
 use crate::tree::cargo_toml;
-use crate::workspace::{Workspace, folder, library, shown};
+use crate::workspace::{Workspace, folder, library};
 
 /// The feature of the helper that RDC libraries need.
 pub const FEATURE: &str = "device-link";
@@ -181,7 +182,8 @@ fn manifest(
         text = cargo_toml::pass_features(&text, &name, wanted)?;
         Ok::<_, toml_edit::TomlError>(text)
     };
-    let new = edit().map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(path))))?;
+    let new =
+        edit().map_err(|e| Error::new(format!("could not edit `{}`: {e}", display_path(path))))?;
     pending.write(path, new)
 }
 

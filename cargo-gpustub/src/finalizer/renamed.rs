@@ -6,8 +6,9 @@ use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
 use super::{PREFIX, name, place};
+use crate::display_path::display_path;
 use crate::graph::Graph;
-use crate::workspace::{folder, shown};
+use crate::workspace::folder;
 
 /// The names besides its own under which a package depends on its finalizer, as `sync` has written them.
 pub fn former(package: &Package) -> BTreeSet<&str> {
@@ -34,7 +35,7 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
         "take `{}` out of that Cargo.toml, run `cargo gpustub sync`, and name `{new}` there",
         old.name
     );
-    let file = shown(user.manifest_path.as_std_path());
+    let file = display_path(user.manifest_path.as_std_path());
     Some(
         Diagnostic::error(&OUT_OF_SYNC, message)
             .at(&file, 0..0)

@@ -58,7 +58,7 @@ pub struct Change<'a> {
     format_version: u32,
     state: &'static str,
     path: &'a str,
-    kind: &'static str,
+    change: &'static str,
     diff: String,
 }
 
@@ -69,7 +69,7 @@ pub fn change<'a>(operation: &'a Operation, state: &'static str) -> Change<'a> {
         format_version: FORMAT_VERSION,
         state,
         path: &operation.shown,
-        kind: if operation.removes() {
+        change: if operation.removes() {
             "remove"
         } else if operation.creates() {
             "create"

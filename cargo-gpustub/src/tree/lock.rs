@@ -6,7 +6,7 @@ use gpustub_manifests::LIBRARIES;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::declared::Declared;
+use crate::tables::Declared;
 use crate::templates;
 
 /// The name of the file.

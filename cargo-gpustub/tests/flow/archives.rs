@@ -54,7 +54,7 @@ fn a_view_has_the_first_definition_of_each_symbol() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     objects(folder);
-    let (out, err) = ends(0, folder, &[&BUILD[..], &["--shadows"]].concat());
+    let (out, err) = ends(0, folder, &[&BUILD[..], &["--print-overrides"]].concat());
     assert_eq!(
         out,
         "gfx900: `cos1` of `cos1.o` (gfx9) overrides that of `cos1.o` (common)\n\
@@ -106,6 +106,7 @@ fn a_view_has_the_first_definition_of_each_symbol() {
         "--view",
         "gfx1100",
         "--members",
+        "--out-dir",
         "files",
     ]);
     for (name, of) in [
@@ -126,6 +127,7 @@ fn a_view_has_the_first_definition_of_each_symbol() {
             "--view",
             "gfx900",
             "--members",
+            "--out-dir",
             "files",
         ],
     );
@@ -137,7 +139,11 @@ fn json_says_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     objects(folder);
-    ends(0, folder, &[&BUILD[..], &["--default", "gfx1100"]].concat());
+    ends(
+        0,
+        folder,
+        &[&BUILD[..], &["--default-view", "gfx1100"]].concat(),
+    );
     let json = |words: &[&str]| {
         let (out, _) = ends(
             0,
@@ -153,11 +159,11 @@ fn json_says_the_same() {
     assert_eq!(list["views"][1]["layers"][0], "gfx11");
     assert_eq!(list["views"][1]["members"][0]["layer"], "gfx11");
     let found = json(&["find", "all.a", "kind", "--view", "gfx1100"]);
-    assert_eq!(found["found"][0]["member"], "kind.o");
+    assert_eq!(found["matches"][0]["member"], "kind.o");
     let names = json(&["nm", "all.a"]);
     assert_eq!(names["views"][0]["symbols"].as_array().unwrap().len(), 4);
     let stats = json(&["stats", "all.a"]);
-    assert_eq!(stats["sum"]["members"], 7);
+    assert_eq!(stats["total"]["members"], 7);
     // Both families override the common `cos1`, so that it is in no view.
     assert_eq!(stats["unique"]["members"], 5);
     let size = fs::metadata(folder.join("all.a")).unwrap().len();
@@ -195,7 +201,7 @@ fn each_input_is_a_view_as_ranlib_would_have_it() {
         folder,
         &["archive", "build", "-o", "gfx9/all.a", "gfx9"],
     );
-    assert!(err.contains("the output lies in `gfx9`"), "{err}");
+    assert!(err.contains("the output is in `gfx9`"), "{err}");
     let (_, err) = ends(
         101,
         folder,
@@ -205,7 +211,14 @@ fn each_input_is_a_view_as_ranlib_would_have_it() {
     ends(
         0,
         folder,
-        &["archive", "build", "-o", "none.a", "gfx9.a", "--no-default"],
+        &[
+            "archive",
+            "build",
+            "-o",
+            "none.a",
+            "gfx9.a",
+            "--no-default-view",
+        ],
     );
     let (out, _) = ends(0, folder, &["archive", "list", "none.a"]);
     assert!(!out.contains("default"), "{out}");
@@ -316,7 +329,14 @@ embeds 0.1.0 (GpuStub.toml)
     ends(
         0,
         folder,
-        &["archive", "build", "--table", "builtins", "-o", "t.a"],
+        &[
+            "archive",
+            "build",
+            "--manifest-archive",
+            "builtins",
+            "-o",
+            "t.a",
+        ],
     );
     let (out, _) = ends(0, folder, &["archive", "list", "t.a"]);
     assert!(
@@ -326,7 +346,14 @@ embeds 0.1.0 (GpuStub.toml)
     let (_, err) = ends(
         101,
         folder,
-        &["archive", "build", "--table", "builtin", "-o", "t.a"],
+        &[
+            "archive",
+            "build",
+            "--manifest-archive",
+            "builtin",
+            "-o",
+            "t.a",
+        ],
     );
     assert!(err.contains("did you mean `builtins`?"), "{err}");
     write(
@@ -337,7 +364,14 @@ embeds 0.1.0 (GpuStub.toml)
     let (_, err) = ends(
         1,
         folder,
-        &["archive", "build", "--table", "builtins", "-o", "t.a"],
+        &[
+            "archive",
+            "build",
+            "--manifest-archive",
+            "builtins",
+            "-o",
+            "t.a",
+        ],
     );
     assert!(err.contains("error[unknown-feature]"), "{err}");
     write(
@@ -350,7 +384,14 @@ embeds 0.1.0 (GpuStub.toml)
     let (_, err) = ends(
         1,
         folder,
-        &["archive", "build", "--table", "builtins", "-o", "t.a"],
+        &[
+            "archive",
+            "build",
+            "--manifest-archive",
+            "builtins",
+            "-o",
+            "t.a",
+        ],
     );
     assert!(err.contains("`gfx12/*.o` matches no file"), "{err}");
     assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
@@ -430,10 +471,9 @@ fn canonical_bitcode_is_shared() {
     let build = ["archive", "build", "-o", "all.a", "gfx900", "gfx906"];
     let (_, err) = ends(0, folder, &build);
     assert!(err.contains("all.a: 2 views, 2 members"), "{err}");
-    let (_, err) = ends(0, folder, &[&build[..], &["--canonical"]].concat());
+    let (_, err) = ends(0, folder, &[&build[..], &["--canonical-bitcode"]].concat());
     assert!(err.contains("all.a: 2 views, 1 members"), "{err}");
-    let told =
-        "note: 2 modules of bitcode name no processor now: compile them with -mcpu and -mattr";
+    let told = "note: 2 bitcode modules name no processor: compile them with -mcpu and -mattr";
     assert!(err.contains(told), "{err}");
 
     // In a wrapper: its magic, its version, where the module is, its size, and a processor.
@@ -444,8 +484,8 @@ fn canonical_bitcode_is_shared() {
         [&head.concat()[..], &module].concat(),
     )
     .unwrap();
-    let (_, err) = ends(0, folder, &[&build[..], &["--canonical"]].concat());
+    let (_, err) = ends(0, folder, &[&build[..], &["--canonical-bitcode"]].concat());
     let told = "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: module is in a wrapper";
     assert!(err.contains(told), "{err}");
-    assert!(err.contains("note: 1 modules"), "{err}");
+    assert!(err.contains("note: 1 bitcode modules"), "{err}");
 }

@@ -27,7 +27,7 @@ fn a_diamond_has_one_link_over_all() {
     let (out, err) = ends(0, folder, &["plan"]);
     assert!(err.is_empty(), "{err}");
     let link = |over: &str, why: &str, archives: &str| {
-        format!("OWN-DLINK[{over}] ({why}); links {archives}; for sm_80")
+        format!("device link: {over} ({why}); links {archives}; for sm_80")
     };
     let both = link(
         "left right base",
@@ -46,9 +46,9 @@ fn a_diamond_has_one_link_over_all() {
             "base: artifacts objects+static",
             "left: artifacts objects+static",
             "right: artifacts objects+static",
-            "base/rlib: absorbed, carries base",
-            "left/rlib: absorbed, carries left base",
-            "right/rlib: absorbed, carries right base",
+            "base/rlib: passed on to dependents: base",
+            "left/rlib: passed on to dependents: left base",
+            "right/rlib: passed on to dependents: right base",
             &format!("app/bin/app: {both}"),
             &format!("app/bin-tests/app: {both}"),
             &own("base", "", "base.a"),
@@ -77,8 +77,11 @@ fn code_is_reached_through_crates_without_any() {
     ends(0, folder, &["sync", "--workspace"]);
     let (out, _) = ends(0, folder, &["plan"]);
     assert!(!out.contains("aside"), "{out}");
-    assert_eq!(lines(&out, "outer"), ["outer/rlib: absorbed, carries base"]);
-    let link = |why: &str| format!("OWN-DLINK[base] ({why}); links base.a; for sm_80");
+    assert_eq!(
+        lines(&out, "outer"),
+        ["outer/rlib: passed on to dependents: base"]
+    );
+    let link = |why: &str| format!("device link: base ({why}); links base.a; for sm_80");
     assert_eq!(
         lines(&out, "app/bin/"),
         [format!("app/bin/app: {}", link("static RDC below"))]
@@ -92,11 +95,11 @@ fn code_is_reached_through_crates_without_any() {
         ]
     );
 
-    let (out, _) = ends(0, folder, &["plan", "--explain", "app/bin/app"]);
+    let (out, _) = ends(0, folder, &["plan", "--why", "app/bin/app"]);
     assert!(out.contains("base (static), through base/rlib\n"), "{out}");
-    let (_, err) = ends(101, folder, &["plan", "--explain", "app"]);
+    let (_, err) = ends(101, folder, &["plan", "--why", "app"]);
     assert!(err.contains("app/bin/app, app/bin-tests/app"), "{err}");
-    let (_, err) = ends(101, folder, &["plan", "--explain", "app/bin/ap"]);
+    let (_, err) = ends(101, folder, &["plan", "--why", "app/bin/ap"]);
     assert!(err.contains("did you mean `app/bin/app`?"), "{err}");
     let (out, _) = ends(0, folder, &["plan", "--format", "dot"]);
     assert!(
@@ -214,12 +217,13 @@ fn features_decide_what_is_there() {
     let link = |features: &[&'static str]| {
         let (out, _) = ends(0, folder, &[&["plan", "-p", "app"][..], features].concat());
         let line = lines(&out, "app/bin/").concat();
-        line[line.find('[').unwrap()..=line.find(']').unwrap()].to_owned()
+        let (_, over) = line.split_once("device link: ").unwrap();
+        over.split_once(" (").unwrap().0.to_owned()
     };
-    assert_eq!(link(&[]), "[base]");
-    assert_eq!(link(&["--features", "more"]), "[more base]");
-    assert_eq!(link(&["--features", "extra"]), "[base extra]");
-    assert_eq!(link(&["--all-features"]), "[more base extra]");
+    assert_eq!(link(&[]), "base");
+    assert_eq!(link(&["--features", "more"]), "more base");
+    assert_eq!(link(&["--features", "extra"]), "base extra");
+    assert_eq!(link(&["--all-features"]), "more base extra");
 }
 
 #[test]
@@ -242,7 +246,7 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
     ends(0, folder, &["sync", "--workspace"]);
     let (out, _) = ends(0, folder, &["plan"]);
     assert!(
-        lines(&out, "app/bin/")[0].contains("OWN-DLINK[one/same]"),
+        lines(&out, "app/bin/")[0].contains("device link: one/same"),
         "{out}"
     );
     program(folder, "app", &on(&["one", "two"]));

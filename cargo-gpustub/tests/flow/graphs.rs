@@ -70,7 +70,7 @@ fn every_graph_gives_the_plan_of_core() {
             let (more, found_again, code_again) =
                 if let Some(node) = line.strip_prefix("# explain ") {
                     explained += 1;
-                    planned(folder.path(), graph, &["--explain", node])
+                    planned(folder.path(), graph, &["--why", node])
                 } else if line == "# dot" {
                     drawn += 1;
                     planned(folder.path(), graph, &["--format", "dot"])
@@ -103,11 +103,11 @@ fn a_graph_as_json() {
     for node in nodes {
         assert_eq!(
             keys(node),
-            "artifacts device_link final_host_link form host_link kind links name opens rule \
+            "artifacts device_link final_host_link host_link kind links name opens rule type \
              uses_final"
         );
     }
-    let archive = serde_json::json!({"item": "archive", "of": "A"});
+    let archive = serde_json::json!({"item": "archive", "node": "A"});
     assert_eq!(
         nodes[3]["device_link"],
         serde_json::json!({"inputs": ["A", "B"], "archs": ["sm_80"], "lto": false})
@@ -115,7 +115,7 @@ fn a_graph_as_json() {
     assert_eq!(nodes[3]["host_link"][1], archive);
     assert_eq!(nodes[3]["opens"], serde_json::json!(["p"]));
     assert_eq!(nodes[2]["uses_final"], "B");
-    assert_eq!(nodes[0]["rule"], "K2");
+    assert_eq!(nodes[0]["rule"], "split-library");
     assert!(found.contains("error[duplicate-device-link]"), "{found}");
 }
 
@@ -127,17 +127,17 @@ fn bad_graphs_say_what_is_wrong() {
     let plan = |more: &[&'static str]| [&["plan", "--graph", "g.txt"][..], more].concat();
     let (out, _) = ends(0, folder, &plan(&[]));
     assert!(
-        out.ends_with("app: USE-FINAL B_final, then middles B\n"),
+        out.ends_with("app: uses B_final, then middles B\n"),
         "{out}"
     );
 
-    let (out, err) = ends(101, folder, &plan(&["--explain", "ap"]));
+    let (out, err) = ends(101, folder, &plan(&["--why", "ap"]));
     assert!(
         out.is_empty() && err.contains("did you mean `app`?"),
         "{err}"
     );
-    let (_, err) = ends(101, folder, &plan(&["--explain", "nothing-like-it"]));
-    assert!(err.contains("no node `nothing-like-it`"), "{err}");
+    let (_, err) = ends(101, folder, &plan(&["--why", "nothing-like-it"]));
+    assert!(err.contains("unknown target `nothing-like-it`"), "{err}");
     for more in [
         &["-p", "x"][..],
         &["--target", "x"],
@@ -148,7 +148,7 @@ fn bad_graphs_say_what_is_wrong() {
         let (_, err) = ends(2, folder, &plan(more));
         assert!(err.contains("cannot be used with"), "{err}");
     }
-    let (_, err) = ends(2, folder, &plan(&["--explain", "B", "--format", "dot"]));
+    let (_, err) = ends(2, folder, &plan(&["--why", "B", "--format", "dot"]));
     assert!(err.contains("cannot be used with"), "{err}");
     let (_, err) = ends(101, folder, &["plan", "--graph", "none.txt"]);
     assert!(err.contains("could not read `none.txt`"), "{err}");

@@ -1,23 +1,25 @@
 //! Whole ways through the subcommand that need a compiler, a real library or a killed process.
 
 mod archives;
+mod completions;
 mod cuda;
 mod device_links;
 mod documents;
+mod examples;
 mod finalizers;
 mod formats;
 mod graphs;
 mod headers;
-mod left_over;
 mod libraries;
 mod refusals;
 mod renames;
+mod stale;
 mod sync;
 mod terminal;
 mod toolkit;
 mod workspaces;
 
-#[path = "../pack/mod.rs"]
+#[path = "../support/pack.rs"]
 mod pack;
 
 use std::fs;

@@ -85,7 +85,7 @@ fn a_fresh_project_builds_and_runs() {
          fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\"); }\n",
     );
     ends(0, folder, &["init"]);
-    ends(0, folder, &["add", "cudart", "--header", "12"]);
+    ends(0, folder, &["add", "cudart", "--header-version", "12"]);
     ends(0, folder, &["sync"]);
     let output = Command::new(env!("CARGO"))
         .current_dir(folder)
@@ -130,7 +130,7 @@ fn a_check_shows_and_writes_nothing() {
         ["operation", "operation", "operation", "diagnostic"]
     );
     assert_eq!(of("path"), ["Cargo.toml", "build.rs", "GpuStub.lock", ""]);
-    assert_eq!(of("kind"), ["update", "create", "create", ""]);
+    assert_eq!(of("change"), ["update", "create", "create", ""]);
     assert_eq!(of("state"), ["planned", "planned", "planned", ""]);
     assert!(
         of("diff")[0].ends_with("+gpustub-build = \"0.1\"\n"),
@@ -203,7 +203,7 @@ fn a_header_is_proposed_where_one_is_known() {
     let (text, err) = add("cuda-11080");
     assert!(text.ends_with("[stub.cudart]\n"), "{text}");
     assert!(
-        err.contains("more than one to choose from") && err.contains("--header"),
+        err.contains("found several versions") && err.contains("--header-version"),
         "{err}"
     );
 }

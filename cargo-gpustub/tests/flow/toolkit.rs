@@ -1,4 +1,4 @@
-//! `toolkit`, and what `sync` makes of `[toolkit]`.
+//! `add --toolkit`, and `sync` of a `[toolkit]` table.
 
 use std::fs;
 use std::path::Path;
@@ -25,9 +25,9 @@ fn a_tree_is_laid_out_once_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     user(folder);
-    let (_, err) = ends(101, folder, &["toolkit"]);
-    assert!(err.contains("--cuda 12.8"), "{err}");
-    let (_, err) = ends(0, folder, &["toolkit", "--cuda", "12.8"]);
+    let (_, err) = ends(101, folder, &["add", "--toolkit-dir", "sdk"]);
+    assert!(err.contains("--toolkit cuda=12.8"), "{err}");
+    let (_, err) = ends(0, folder, &["add", "--toolkit", "cuda=12.8"]);
     assert!(err.contains("Wrote gpustub-toolkit (files: "), "{err}");
     assert_eq!(
         read(folder, "GpuStub.toml"),
@@ -35,7 +35,11 @@ fn a_tree_is_laid_out_once_and_kept() {
     );
     let variable = "CUDA_PATH = { value = \"gpustub-toolkit\", relative = true }\n";
     assert!(read(folder, CONFIG).contains(variable));
-    for again in [&["toolkit"][..], &["sync"], &["sync", "--check"]] {
+    for again in [
+        &["add", "--toolkit", "cuda=12.8"][..],
+        &["sync"],
+        &["sync", "--check"],
+    ] {
         let (out, err) = ends(0, folder, again);
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
@@ -59,17 +63,17 @@ fn a_tree_is_laid_out_once_and_kept() {
 
     // The command line goes into the table, whose rest stays.
     let words = [
-        "toolkit",
-        "--cuda",
-        "13.0",
-        "--out",
+        "add",
+        "--toolkit",
+        "cuda=13.0",
+        "--toolkit-dir",
         "third-party/sdk",
-        "--force",
+        "--toolkit-force",
     ];
     ends(
         0,
         folder,
-        &[&words[..], &["--links", "cuda-driver-sys"]].concat(),
+        &[&words[..], &["--override-build-script", "cuda-driver-sys"]].concat(),
     );
     assert!(read(folder, "GpuStub.toml").ends_with(
         "[toolkit]\ncuda = \"13.0\"\npath = \"third-party/sdk\"\nforce = true\n\
@@ -96,7 +100,11 @@ fn shims_say_their_version_and_compile_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     user(folder);
-    ends(0, folder, &["toolkit", "--cuda", "12.8", "--hip", "6.4"]);
+    ends(
+        0,
+        folder,
+        &["add", "--toolkit", "cuda=12.8", "--toolkit", "hip=6.4"],
+    );
     let run = |program: &str, argument: &str| {
         let program = folder.join("gpustub-toolkit/bin").join(program);
         let output = Command::new(program).arg(argument).output().unwrap();
@@ -122,7 +130,7 @@ fn shims_say_their_version_and_compile_nothing() {
         let (code, out, err) = run(program, argument);
         assert!(code == Some(1) && out.is_empty(), "{out}");
         assert!(
-            err.contains("cargo gpustub toolkit") && err.contains("install"),
+            err.contains("cargo gpustub add --toolkit") && err.contains("install"),
             "{err}"
         );
     }
@@ -135,7 +143,11 @@ fn a_tree_can_be_committed() {
     let folder = folder.path();
     user(folder);
     write(folder, ".gitignore", "lib/\nlib64/\n*.a\nbin\n");
-    ends(0, folder, &["toolkit", "--cuda", "12.8", "--hip", "6.4"]);
+    ends(
+        0,
+        folder,
+        &["add", "--toolkit", "cuda=12.8", "--toolkit", "hip=6.4"],
+    );
     let git = |words: &[&str]| {
         let output = Command::new("git").current_dir(folder).args(words).output();
         let output = output.expect("this test needs git");
@@ -181,7 +193,7 @@ fn real_headers_come_from_where_the_user_says() {
     );
     write(folder, "sdk/include/crt/host.h", "/* inner */\n");
     write(folder, "sdk/include/blob.h", "\0");
-    let (_, err) = ends(0, folder, &["toolkit", "--headers", "sdk"]);
+    let (_, err) = ends(0, folder, &["add", "--toolkit-headers", "sdk"]);
     assert!(err.contains("Wrote"), "{err}");
     let tree = folder.join("gpustub-toolkit");
     assert!(read(folder, "GpuStub.toml").ends_with("[toolkit]\ncuda = \"12.6\"\n"));
@@ -191,8 +203,11 @@ fn real_headers_come_from_where_the_user_says() {
     assert!(!tree.join("include/blob.h").exists());
     // They stay, and must agree with what the tree says it is.
     ends(0, folder, &["sync", "--check"]);
-    let (_, err) = ends(1, folder, &["toolkit", "--cuda", "12.8"]);
-    assert!(err.contains("`include/cuda.h` is of 12.6"), "{err}");
+    let (_, err) = ends(1, folder, &["add", "--toolkit", "cuda=12.8"]);
+    assert!(
+        err.contains("`include/cuda.h` is from CUDA 12.6, but `[toolkit] cuda` is 12.8"),
+        "{err}"
+    );
     assert!(
         read(folder, "GpuStub.toml").contains("12.6"),
         "nothing is written"
@@ -209,7 +224,13 @@ fn real_headers_come_from_where_the_user_says() {
     let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     let wheel = folder.join("headers.whl");
     pack(&folder.join("no-more-files"), &members, &wheel).unwrap();
-    let from_wheel = ["toolkit", "--cuda", "12.8", "--headers", "headers.whl"];
+    let from_wheel = [
+        "add",
+        "--toolkit",
+        "cuda=12.8",
+        "--toolkit-headers",
+        "headers.whl",
+    ];
     ends(0, folder, &from_wheel);
     assert_eq!(
         read(&tree, "include/cuda.h"),
@@ -224,7 +245,7 @@ fn real_headers_come_from_where_the_user_says() {
         ("empty", "has no headers"),
         ("nothing", "could not read `nothing`"),
     ] {
-        let (_, err) = ends(101, folder, &["toolkit", "--headers", wrong]);
+        let (_, err) = ends(101, folder, &["add", "--toolkit-headers", wrong]);
         assert!(err.contains(why) && !err.contains("panic"), "{err}");
     }
 }
@@ -235,36 +256,43 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
     let folder = folder.path();
     user(folder);
     for (words, why) in [
-        (&["--cuda", "12"][..], "takes a release such as \"12.8\""),
         (
-            &["--cuda", "12.8", "--out", "../sdk"],
+            &["--toolkit", "cuda=12"][..],
+            "takes a release such as \"12.8\"",
+        ),
+        (
+            &["--toolkit", "cuda=12.8", "--toolkit-dir", "../sdk"],
             "below this file's folder",
         ),
         (
-            &["--links", "cuda-drivr-sys"],
+            &["--override-build-script", "cuda-drivr-sys"],
             "did you mean `cuda-driver-sys`?",
         ),
         (
-            &["--links", "candle-kernels"],
-            "it is not known what its build script prints",
+            &["--override-build-script", "candle-kernels"],
+            "unknown crate `candle-kernels` in `toolkit.override-build-scripts`",
         ),
     ] {
-        let (_, err) = ends(1, folder, &[&["toolkit"], words].concat());
+        let (_, err) = ends(1, folder, &[&["add"], words].concat());
         assert!(err.contains(why), "{err}");
         assert!(!folder.join("gpustub-toolkit").exists() && !folder.join(".cargo").exists());
         assert!(!read(folder, "GpuStub.toml").contains("toolkit"));
     }
     // A folder of somebody else, with a file of a name that is in the tree.
     write(folder, "docs/README.md", "ours\n");
-    let (_, err) = ends(101, folder, &["toolkit", "--cuda", "12.8", "--out", "docs"]);
+    let (_, err) = ends(
+        101,
+        folder,
+        &["add", "--toolkit", "cuda=12.8", "--toolkit-dir", "docs"],
+    );
     assert!(
-        err.contains("`docs/README.md` is there already, and not of gpustub"),
+        err.contains("`docs/README.md` already exists and was not generated by gpustub"),
         "{err}"
     );
     assert_eq!(read(folder, "docs/README.md"), "ours\n");
     assert!(!folder.join("docs/lib").exists() && !read(folder, "GpuStub.toml").contains("toolkit"));
     write(folder, CONFIG, "[env]\nCUDA_PATH = \"/opt/cuda\"\n");
-    let (_, err) = ends(1, folder, &["toolkit", "--cuda", "12.8"]);
+    let (_, err) = ends(1, folder, &["add", "--toolkit", "cuda=12.8"]);
     assert!(err.contains("remove `env.CUDA_PATH` there"), "{err}");
     assert_eq!(read(folder, CONFIG), "[env]\nCUDA_PATH = \"/opt/cuda\"\n");
 }

@@ -121,7 +121,7 @@ fields! {
              root, and wins where both speak of a rule.";
         "toolkit": Type::Table("toolkit"), false, "{ cuda = \"12.8\" }",
             "The folder that build scripts of dependencies are shown as an installed toolkit. \
-             `cargo gpustub toolkit` writes it, `sync` keeps it. Stands in the file at the workspace \
+             `cargo gpustub add --toolkit cuda=12.8` writes it, `sync` keeps it. Stands in the file at the workspace \
              root.";
     }
     "stub" {

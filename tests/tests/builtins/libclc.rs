@@ -26,7 +26,7 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
     assert!(compared >= least, "{compared} symbols");
 
     let canonical = folder.join("canonical.a");
-    build_with(folder, &views, &canonical, &["--canonical"])?;
+    build_with(folder, &views, &canonical, &["--canonical-bitcode"])?;
     let defined = |file: &Path| -> Result<Vec<usize>> {
         let bytes = fs::read(file)?;
         let failed = |e: gpustub_archive::Error| e.to_string();

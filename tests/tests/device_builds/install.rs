@@ -1,4 +1,4 @@
-//! `cargo gpustub install`, of headers alone: they need no compiler.
+//! `cargo gpustub export device-link`, of headers alone: they need no compiler.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use gpustub_tests::rdc::{Library, Project};
 const PREFIX: &str = "extra/out put";
 
 fn install(project: &Project) -> Result<Ran> {
-    succeed(&mut project.gpustub(&["install", "-p", "b", "--prefix", PREFIX])?)
+    succeed(&mut project.gpustub(&["export", "device-link", "-p", "b", "--prefix", PREFIX])?)
 }
 
 /// The next step is for a shell in whatever folder. A header that is gone would still be found by those who
@@ -33,7 +33,7 @@ fn it_says_the_whole_path_and_what_is_left_of_an_earlier_one() -> Result<()> {
     assert!(!first.contains("earlier"), "{first}");
     fs::remove_file(project.root().join("b/include/old.cuh"))?;
     let second = install(&project)?.stderr;
-    let said = "of an earlier install, and no part of it any more: include/b/old.cuh\n";
+    let said = "stale files from an earlier export: include/b/old.cuh\n";
     assert!(second.contains(said), "{second}");
     Ok(())
 }

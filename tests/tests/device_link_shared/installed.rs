@@ -1,4 +1,4 @@
-//! What `cargo gpustub install` lays out, for C++ and for another workspace.
+//! What `cargo gpustub export device-link` lays out, for C++ and for another workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -81,7 +81,15 @@ impl Project {
 
     /// Installs what a package has built for C++ users.
     fn install(&self, package: &str, prefix: &Path) -> Result<Ran> {
-        let words = ["install", "--offline", "-p", package, "--target", TRIPLE];
+        let words = [
+            "export",
+            "device-link",
+            "--offline",
+            "-p",
+            package,
+            "--target",
+            TRIPLE,
+        ];
         let mut install = self.gpustub(&words)?;
         succeed(install.arg("--prefix").arg(prefix))
     }

@@ -1,5 +1,5 @@
 //! Real programs of crates that insist on a toolkit, below `fixtures/third-party/toolkit`: built
-//! with nothing but the folder of `cargo gpustub toolkit`, they start, report what is absent as the
+//! with nothing but the folder of `cargo gpustub add --toolkit`, they start, report what is absent as the
 //! crate's own error value, and work with the real libraries.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn laid_out() -> Result<(Project, BTreeMap<String, Printed>)> {
             fs::remove_dir_all(folder.join(made))?;
         }
     }
-    succeed(gpustub(&["toolkit"])?.current_dir(&folder))?;
+    succeed(gpustub(&["add", "--toolkit", "cuda=12.8"])?.current_dir(&folder))?;
     let programs = toml::from_str(&fs::read_to_string(folder.join("programs.toml"))?)?;
     Ok((project, programs))
 }

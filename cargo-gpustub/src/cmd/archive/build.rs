@@ -12,29 +12,29 @@ use gpustub_engine::archive::{self, Inputs, LayerPaths};
 use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
 
 use crate::cli::ArchiveBuild;
-use crate::declared::{Declared, FILE};
 use crate::error::{Error, Result};
 use crate::report::Sources;
 use crate::shell::Shell;
+use crate::tables::{Declared, FILE};
 use crate::workspace::{Depth, Workspace};
 
 /// Runs the command.
 pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
-    let wanted = match &options.table {
-        Some(name) => of_table(name, options, shell)?,
-        None => Some(of_paths(options)?),
+    let wanted = match &options.manifest_archive {
+        Some(name) => from_manifest(name, options, shell)?,
+        None => Some(from_paths(options)?),
     };
     let Some(wanted) = wanted else {
         return Ok(false);
     };
     let inputs = match Inputs::open(&wanted.layers) {
         Ok(inputs) => inputs,
-        Err(one) => return wanted.tell(None, *one, shell),
+        Err(one) => return wanted.report(None, *one, shell),
     };
     refuse_input(&options.output, &inputs)?;
     let layers = match inputs.layers() {
         Ok(layers) => layers,
-        Err(one) => return wanted.tell(None, *one, shell),
+        Err(one) => return wanted.report(None, *one, shell),
     };
     let canonical = if wanted.canonical {
         CanonicalBitcode::from_layers(&layers)
@@ -42,7 +42,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         CanonicalBitcode::default()
     };
     for one in archive::not_canonical(&layers, &canonical) {
-        wanted.tell(None, one, shell)?;
+        wanted.report(None, one, shell)?;
     }
     let request = Request {
         layers: canonical.apply(layers),
@@ -53,12 +53,12 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         Ok(plan) => plan,
         Err(error) => {
             for (view, one) in archive::refused(&request, &error) {
-                wanted.tell(view, one, shell)?;
+                wanted.report(view, one, shell)?;
             }
             return Ok(false);
         }
     };
-    if options.shadows {
+    if options.print_overrides {
         shell.data(overrides(&request, &plan))?;
     }
     let content = |mut out: &mut dyn Write| plan.write(&mut out);
@@ -75,7 +75,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     if wanted.canonical {
         let count = canonical.count();
         shell.note(format!(
-            "{count} modules of bitcode name no processor now: compile them with -mcpu and -mattr"
+            "{count} bitcode modules name no processor: compile them with -mcpu and -mattr"
         ));
     }
     Ok(true)
@@ -92,8 +92,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Says what is wrong with it, where it stands.
-    fn tell(&self, view: Option<ViewId>, one: Diagnostic, shell: &mut Shell) -> Result<bool> {
+    /// Reports a diagnostic at its table.
+    fn report(&self, view: Option<ViewId>, one: Diagnostic, shell: &mut Shell) -> Result<bool> {
         let (one, sources) = match &self.table {
             None => (one, Sources::new()),
             Some((declared, archive)) => {
@@ -110,8 +110,8 @@ impl Wanted {
     }
 }
 
-/// `None`: what is wrong has been told.
-fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Option<Wanted>> {
+/// The tables of `--manifest-archive`; `None`: errors were reported.
+fn from_manifest(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Option<Wanted>> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let all = Declared::read_all(&workspace, &workspace.selected()?)?;
     let names = |one: &Declared| one.manifest.archive_names.clone();
@@ -119,7 +119,7 @@ fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Opt
     let all = all.into_iter().map(|(_, one)| one);
     let mut having = all.filter(|one| names(one).iter().any(|other| other == name));
     let Some(declared) = having.next() else {
-        let error = Error::new(format!("there is no [archive.{name}] in {FILE}"));
+        let error = Error::new(format!("unknown archive `{name}` in {FILE}"));
         return Err(match nearest(name, known.iter().map(String::as_str)) {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error.help("see `-p` for another package"),
@@ -154,7 +154,7 @@ fn of_table(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Result<Opt
     }
 }
 
-fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
+fn from_paths(options: &ArchiveBuild) -> Result<Wanted> {
     let mut paths: Vec<&Path> = Vec::new();
     let mut layer = |path| {
         let at = paths.iter().position(|other| *other == path);
@@ -189,21 +189,17 @@ fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
     for (at, view) in views.iter().enumerate() {
         let name = &view.name;
         if !is_part_name(name) {
-            let error = Error::new(format!(
-                "a view cannot have the name `{}`",
-                name.escape_debug()
-            ));
-            return Err(error.help(
-                "give it another with `--view NAME=INPUT`, without spaces, `/`, `,` and `=`",
-            ));
+            let error = Error::new(format!("invalid view name `{}`", name.escape_debug()));
+            return Err(error
+                .help("name the view with `--view NAME=INPUT`, without spaces, `/`, `,` and `=`"));
         }
         if views[..at].iter().any(|other| other.name == *name) {
             let error = Error::new(format!("two views have the name `{name}`"));
             return Err(error.help("give them other names with `--view NAME=INPUT`"));
         }
     }
-    let default = match &options.default {
-        _ if options.no_default => None,
+    let default = match &options.default_view {
+        _ if options.no_default_view => None,
         None => Some(ViewId(0)),
         Some(wanted) => {
             let at = views.iter().position(|view| view.name == *wanted);
@@ -223,15 +219,13 @@ fn of_paths(options: &ArchiveBuild) -> Result<Wanted> {
         layers: layers.collect(),
         views,
         default,
-        canonical: options.canonical,
+        canonical: options.canonical_bitcode,
         table: None,
     })
 }
 
 fn no_view(name: &str, views: &[View]) -> Error {
-    let error = Error::new(format!(
-        "there is no view `{name}` that could be the default"
-    ));
+    let error = Error::new(format!("unknown view `{name}` in `--default-view`"));
     let names: Vec<&str> = views.iter().map(|view| view.name.as_str()).collect();
     match nearest(name, names.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
@@ -262,7 +256,7 @@ fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
         Some(path) => {
             let message = match path.is_dir() {
                 true => format!(
-                    "the output lies in `{}`, which is one of the inputs",
+                    "the output is in `{}`, which is one of the inputs",
                     path.display()
                 ),
                 false => format!("`{}` is one of the inputs", path.display()),

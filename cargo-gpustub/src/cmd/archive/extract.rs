@@ -28,7 +28,7 @@ pub fn run(
             let written = as_archive(&members, path, &options.file)?;
             let verb = if written { "Extracted" } else { "Fresh" };
             shell.status(verb, format!("{}: {count} members", path.display()));
-        } else if let Some(folder) = &options.members {
+        } else if let Some(folder) = &options.out_dir {
             as_files(&members, folder)?;
             shell.status("Extracted", format!("{}: {count} files", folder.display()));
         }
@@ -83,8 +83,11 @@ fn as_files(members: &[Input<'_>], folder: &Path) -> Result<()> {
         let name = String::from_utf8_lossy(&member.name);
         let plain = !name.is_empty() && name != "." && name != "..";
         if !plain || name.contains(['/', '\\', '\0']) {
-            let error = Error::new(format!("a member has the name `{}`", text(&member.name)));
-            return Err(error.help("no file can have it; extract an archive with `-o`"));
+            let error = Error::new(format!(
+                "member name `{}` is no file name",
+                text(&member.name)
+            ));
+            return Err(error.help("extract an archive with `-o`"));
         }
         // Archives may have several members of one name.
         let mut own = name.to_string();

@@ -37,7 +37,7 @@ pub fn run(archive: &SuperArchive<'_>, options: &ArchiveFind, shell: &mut Shell)
     match options.format {
         TextOrJson::Text => shell.data(columns(&rows))?,
         TextOrJson::Json => {
-            shell.json(&json!({ "format_version": FORMAT_VERSION, "found": all }))?
+            shell.json(&json!({ "format_version": FORMAT_VERSION, "matches": all }))?
         }
     }
     if missing.is_empty() {

@@ -50,9 +50,9 @@ pub fn run(archive: &SuperArchive<'_>, options: &ArchiveStats, shell: &mut Shell
             "format_version": FORMAT_VERSION,
             "file_bytes": file.len(),
             "views": all,
-            "sum": { "members": sum.0, "bytes": sum.1 },
+            "total": { "members": sum.0, "bytes": sum.1 },
             "unique": { "members": unique.0, "bytes": unique.1 },
-            "ratio": ratio,
+            "sharing_ratio": ratio,
         }))?;
         return Ok(true);
     }

@@ -12,10 +12,11 @@ use gpustub_core::diag::Origin;
 use toml_edit::{Document, Item, TableLike};
 
 use super::slashes;
+use crate::display_path::display_path;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::report::Sources;
-use crate::workspace::{Workspace, shown};
+use crate::workspace::Workspace;
 
 /// The files that rules look at, beside `GpuStub.toml`.
 pub struct Texts {
@@ -49,7 +50,7 @@ impl Texts {
 fn text(path: &Path) -> Result<Option<Text>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(Text {
-            shown: shown(path),
+            shown: display_path(path),
             text,
         })),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

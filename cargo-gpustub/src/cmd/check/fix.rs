@@ -16,12 +16,12 @@ use super::policies::Policies;
 use super::{judged, workspace};
 use crate::cli;
 use crate::cmd::{add, sync};
-use crate::declared::{Declared, FILE};
 use crate::error::{Error, Result};
 use crate::finalizer;
 use crate::graph::Graph;
 use crate::ops::{self, Operation};
 use crate::shell::Shell;
+use crate::tables::{Declared, FILE};
 use crate::tree::as_before;
 use crate::workspace::{Depth, Workspace, target};
 

@@ -13,12 +13,12 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderVersion;
 
 use super::slashes;
-use crate::cli;
-use crate::codes::UNKNOWN_RULE;
-use crate::declared::Declared;
 use crate::error::{Error, Result};
 use crate::report::Sources;
+use crate::selection::Selection;
+use crate::tables::Declared;
 use crate::workspace::{Depth, Workspace};
+use gpustub_reference::codes::UNKNOWN_RULE;
 
 /// The policies of a workspace, its own first.
 #[derive(Default)]
@@ -35,7 +35,7 @@ struct File {
 
 impl Policies {
     /// Those of the workspace here; none, if there is none.
-    pub fn nearby(options: &cli::Cargo) -> Result<Self> {
+    pub fn nearby(options: &Selection) -> Result<Self> {
         // Without a package around, cargo does not even have to be installed.
         let here = std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?;
         let inside = here

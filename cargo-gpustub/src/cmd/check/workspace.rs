@@ -14,7 +14,7 @@ use crate::workspace::{Depth, Workspace, target};
 
 /// Looks at the packages that are selected.
 pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
-    let target = target(None)?;
+    let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;

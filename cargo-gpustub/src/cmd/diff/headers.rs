@@ -169,7 +169,7 @@ fn judge<'a>(versions: &[Version; 2], both: impl Iterator<Item = &'a String>) ->
             let declared = old.functions.get(was).zip(new.functions.get(is));
             let reason = declared.and_then(|(a, b)| same(a, b).err());
             let [name, was, is] = [name, was, is].map(str::to_owned);
-            found.changes.push(Change::Source(name, was, is, reason));
+            found.changes.push(Change::Macro(name, was, is, reason));
         }
     }
     for name in both {

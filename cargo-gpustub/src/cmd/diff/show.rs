@@ -1,4 +1,4 @@
-//! How differences are written.
+//! Output of differences.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::headers::Compared;
 use super::{Change, Side};
 use crate::report::json::FORMAT_VERSION;
 
-/// For people.
+/// Human-readable.
 pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
     let mut text = if changes.is_empty() {
         format!("{} and {} have the same functions\n", old.name, new.name)
@@ -32,20 +32,20 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
         text += &match change {
             Change::Removed(name) => format!("-{name}"),
             Change::Added(name) => format!("+{name}"),
-            Change::Version(name, from, to) => format!("~{name}: {from} -> {to}"),
+            Change::SymbolVersion(name, from, to) => format!("~{name}: {from} -> {to}"),
             Change::Abi(name, entry, reason) => {
-                let reason = reason.as_deref().unwrap_or("means something else");
+                let reason = reason.as_deref().unwrap_or("ABI changed");
                 let other = entry.as_ref().and_then(|entry| entry.name.as_ref());
-                let other = other.map_or(String::new(), |o| format!("; what it meant is {o}"));
+                let other = other.map_or(String::new(), |o| format!("; the old ABI is {o}"));
                 let null = entry.as_ref().and_then(|entry| entry.null_argument);
                 let null = null.map_or(String::new(), |at| format!(" with NULL as argument {at}"));
                 format!("!{name}: {reason}{other}{null}")
             }
-            Change::Source(name, from, to, None) => {
-                format!(">{name}: in sources {from} -> {to}")
+            Change::Macro(name, from, to, None) => {
+                format!(">{name}: macro for {from}, now {to}")
             }
-            Change::Source(name, from, to, Some(reason)) => {
-                format!(">{name}: in sources {from} -> {to}: {reason}")
+            Change::Macro(name, from, to, Some(reason)) => {
+                format!(">{name}: macro for {from}, now {to}: {reason}")
             }
             Change::Declared(name, true) => format!("?{name}: not declared by the new headers"),
             Change::Declared(name, false) => format!("?{name}: not declared by the old headers"),
@@ -55,16 +55,16 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
     let _ = write!(
         text,
-        "{} removed, {} added, {} with another symbol version, {} that mean something else",
+        "{} removed, {} added, {} with another symbol version, {} with another ABI",
         count(|c| matches!(c, Change::Removed(_))),
         count(|c| matches!(c, Change::Added(_))),
-        count(|c| matches!(c, Change::Version(..))),
+        count(|c| matches!(c, Change::SymbolVersion(..))),
         count(|c| matches!(c, Change::Abi(..))),
     );
     for (number, what) in [
         (
-            count(|c| matches!(c, Change::Source(..))),
-            "that sources get by another name",
+            count(|c| matches!(c, Change::Macro(..))),
+            "renamed by a macro",
         ),
         (
             count(|c| matches!(c, Change::Declared(..))),
@@ -79,30 +79,30 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     text
 }
 
-/// For programs.
+/// Machine-readable.
 pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
     let rows: Vec<_> = changes
         .iter()
         .map(|change| match change {
             Change::Removed(name) => json!({ "change": "removed", "name": name }),
             Change::Added(name) => json!({ "change": "added", "name": name }),
-            Change::Version(name, from, to) => {
-                json!({ "change": "node", "name": name, "old": from, "new": to })
+            Change::SymbolVersion(name, from, to) => {
+                json!({ "change": "symbol-version", "name": name, "old": from, "new": to })
             }
             Change::Abi(name, entry, reason) => {
-                let instead = entry.as_ref().and_then(|entry| entry.name.as_ref());
+                let replacement = entry.as_ref().and_then(|entry| entry.name.as_ref());
                 let argument = entry.as_ref().and_then(|entry| entry.null_argument);
                 json!({
-                    "change": "meaning", "name": name, "instead": instead,
+                    "change": "abi", "name": name, "replacement": replacement,
                     "null_argument": argument, "reason": reason,
                 })
             }
-            Change::Source(name, from, to, reason) => {
-                json!({ "change": "source", "name": name, "old": from, "new": to, "reason": reason })
+            Change::Macro(name, from, to, reason) => {
+                json!({ "change": "macro", "name": name, "old": from, "new": to, "reason": reason })
             }
             Change::Declared(name, in_old) => {
-                let by = if *in_old { "old" } else { "new" };
-                json!({ "change": "declared", "name": name, "by": by })
+                let declared_by = if *in_old { "old" } else { "new" };
+                json!({ "change": "declared", "name": name, "declared_by": declared_by })
             }
         })
         .collect();

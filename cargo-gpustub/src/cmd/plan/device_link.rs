@@ -13,12 +13,12 @@ use serde::Serialize;
 use super::not_shown;
 use crate::cli::{self, PlanFormat};
 use crate::device_graph::Of;
+use crate::display_path::display_path;
 use crate::error::{Error, Result};
 use crate::graph::Graph as Packages;
 use crate::report::Sources;
 use crate::report::json::FORMAT_VERSION;
 use crate::shell::Shell;
-use crate::workspace::shown;
 
 /// The longest graph that is read.
 const LONGEST: u64 = 16 << 20;
@@ -37,14 +37,14 @@ pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bo
     if !readable || plan.nodes().len() < graph.nodes.len() {
         not_shown(shell);
     } else {
-        match (&options.explain, options.format) {
+        match (&options.why, options.format) {
             (Some(node), _) => shell.data(explain(&plan, node)?)?,
             (None, PlanFormat::Text) => shell.data(plan.to_text())?,
             (None, PlanFormat::Dot) => shell.data(plan.to_dot())?,
             (None, PlanFormat::Json) => shell.json(&Document {
                 reason: "plan",
                 format_version: FORMAT_VERSION,
-                refused: has_errors(&found),
+                has_errors: has_errors(&found),
                 device_link: Json::new(&plan, None),
             })?,
         }
@@ -58,7 +58,7 @@ fn read(file: &Path) -> Result<(String, String)> {
     let (name, mut input): (String, Box<dyn Read>) = match file.to_str() {
         Some("-") => ("<stdin>".to_owned(), Box::new(io::stdin())),
         _ => (
-            shown(file),
+            display_path(file),
             Box::new(File::open(file).map_err(|e| wrong(&e))?),
         ),
     };
@@ -78,7 +78,7 @@ pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
     if let Some(node) = plan.find(name) {
         return Ok(plan.explain(node));
     }
-    let error = Error::new(format!("there is no node `{name}`"));
+    let error = Error::new(format!("unknown target `{name}` in the plan"));
     let parts: Vec<&str> = nodes
         .iter()
         .map(|node| node.name.as_str())
@@ -86,10 +86,10 @@ pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
         .collect();
     let all = || nodes.iter().map(|node| node.name.as_str());
     Err(match (parts.as_slice(), nearest(name, all())) {
-        ([_, ..], _) => error.help(format!("of that name are: {}", parts.join(", "))),
+        ([_, ..], _) => error.help(format!("targets of that name: {}", parts.join(", "))),
         ([], Some(near)) => error.help(format!("did you mean `{near}`?")),
-        ([], None) if nodes.is_empty() => error.help("no relocatable CUDA code is in the graph"),
-        ([], None) => error.help("`cargo gpustub plan` shows all"),
+        ([], None) if nodes.is_empty() => error.help("the plan has no relocatable CUDA code"),
+        ([], None) => error.help("`cargo gpustub plan` lists all targets"),
     })
 }
 
@@ -97,7 +97,7 @@ pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
 struct Document<'a> {
     reason: &'static str,
     format_version: u32,
-    refused: bool,
+    has_errors: bool,
     device_link: Json<'a>,
 }
 
@@ -135,7 +135,7 @@ struct NodeJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cargo: Option<Place<'a>>,
     kind: &'static str,
-    form: &'static str,
+    r#type: &'static str,
     links: Vec<&'a str>,
     opens: Vec<&'a str>,
     rule: &'static str,
@@ -167,7 +167,7 @@ struct DeviceLinkJson<'a> {
 struct Item<'a> {
     item: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    of: Option<&'a str>,
+    node: Option<&'a str>,
 }
 
 impl<'a> NodeJson<'a> {
@@ -183,7 +183,7 @@ impl<'a> NodeJson<'a> {
                 Kind::Plain => "plain",
                 Kind::Interface => "interface",
             },
-            form: node.form.word(),
+            r#type: node.form.word(),
             links: node.links.iter().map(|link| link.to.as_str()).collect(),
             opens: node.opens.iter().map(|open| open.to.as_str()).collect(),
             rule: planned.role.rule(),
@@ -214,10 +214,13 @@ impl<'a> Item<'a> {
             LinkItem::Middle(of) => ("middle", Some(*of)),
             LinkItem::Cudart(kind) => {
                 let of = Some(kind.word());
-                return Self { item: "cudart", of };
+                return Self {
+                    item: "cudart",
+                    node: of,
+                };
             }
         };
         let of = of.map(|node| plan.node(node).name.as_str());
-        Self { item, of }
+        Self { item, node: of }
     }
 }

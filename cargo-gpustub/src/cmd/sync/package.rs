@@ -8,13 +8,14 @@ use std::path::Path;
 use cargo_metadata::{Dependency, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
-use crate::codes::{MISSING_RLIB, UNEDITABLE_BUILD_SCRIPT};
-use crate::declared::{Declared, FILE, Members};
+use crate::display_path::display_path;
 use crate::error::{Error, Result};
 use crate::finalizer;
 use crate::ops::Pending;
+use crate::tables::{Declared, FILE, Members};
 use crate::tree::{Edit, build_rs, cargo_toml, use_line};
-use crate::workspace::{Workspace, folder, library, shown};
+use crate::workspace::{Workspace, folder, library};
+use gpustub_reference::codes::{MISSING_RLIB, UNEDITABLE_BUILD_SCRIPT};
 
 /// The changes to one package, in an order in which each state on the way still builds.
 pub(super) fn edits(
@@ -55,8 +56,12 @@ pub(super) fn edits(
         }
         Ok::<_, toml_edit::TomlError>(text)
     };
-    let text = edit()
-        .map_err(|e| Error::new(format!("could not edit `{}`: {e}", shown(manifest_path))))?;
+    let text = edit().map_err(|e| {
+        Error::new(format!(
+            "could not edit `{}`: {e}",
+            display_path(manifest_path)
+        ))
+    })?;
     pending.write(manifest_path, text)?;
     let name = name.replace('-', "_");
     build_script(package, declared, &manifest, &name, pending, found)?;
@@ -144,7 +149,7 @@ pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
         all.join(", ")
     );
     let help = "remove that; or write the file, with `cargo gpustub init`";
-    let file = shown(package.manifest_path.as_std_path());
+    let file = display_path(package.manifest_path.as_std_path());
     Some(
         Diagnostic::warning(&OUT_OF_SYNC, message)
             .at(&file, 0..0)
@@ -276,7 +281,7 @@ fn name_crate(
 }
 
 fn no_place(path: &Path, why: &str, name: &str) -> Diagnostic {
-    let message = format!("`{}` cannot be edited: {why}", shown(path));
+    let message = format!("`{}` cannot be edited: {why}", display_path(path));
     let help = format!("add this line before its first item: `use {name} as _;`");
     Diagnostic::error(&OUT_OF_SYNC, message).help(help)
 }
@@ -318,7 +323,7 @@ fn build_script(
             Edit::Same => return Ok(()),
             Edit::Changed(text) => text,
             Edit::Impossible(why) => {
-                let message = format!("`{}` cannot be edited: {why}", shown(&path));
+                let message = format!("`{}` cannot be edited: {why}", display_path(&path));
                 let help = format!("add this line where the build script begins: `{line}`");
                 found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(help));
                 return Ok(());

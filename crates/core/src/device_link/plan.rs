@@ -31,14 +31,14 @@ impl Role {
     /// The rule that gives it.
     pub fn rule(&self) -> &'static str {
         match self {
-            Self::Archive => "K1",
-            Self::Split => "K2",
-            Self::Passes => "K3",
-            Self::Absorbed => "K4",
-            Self::Plain => "K5",
-            Self::UseFinal(_) => "K6",
-            Self::OwnLink(_) => "K7",
-            Self::Prelinked => "prelinked",
+            Self::Archive => "archive-library",
+            Self::Split => "split-library",
+            Self::Passes => "incomplete-library",
+            Self::Absorbed => "part-of-dependents",
+            Self::Plain => "no-device-code",
+            Self::UseFinal(_) => "uses-final",
+            Self::OwnLink(_) => "own-device-link",
+            Self::Prelinked => "already-device-linked",
         }
     }
 }

@@ -32,7 +32,7 @@ impl LinkPlan<'_> {
                 words.extend(planned.artifacts.iter().map(|artifact| artifact.word()));
                 let mut text = format!("artifacts {}", words.join("+"));
                 if planned.role == Role::Split {
-                    let _ = write!(text, "; final dlink[{inputs}]");
+                    let _ = write!(text, "; final device link: {inputs}");
                 }
                 text
             }
@@ -45,23 +45,23 @@ impl LinkPlan<'_> {
                 text
             }
             Role::Absorbed => match names(&self.walk.unlinked_below(planned.node)) {
-                below if below.is_empty() => "absorbed".to_owned(),
-                below => format!("absorbed, carries {below}"),
+                below if below.is_empty() => "passed on to dependents".to_owned(),
+                below => format!("passed on to dependents: {below}"),
             },
             Role::Plain => "no RDC".to_owned(),
             Role::UseFinal(top) => {
                 let middles = names(&shared());
                 format!(
-                    "USE-FINAL {}_final, then middles {middles}",
+                    "uses {}_final, then middles {middles}",
                     self.walk.graph.name(*top)
                 )
             }
             Role::OwnLink(why) => {
                 let line = self.line_words(&planned.line);
                 let line = if line.is_empty() { "nothing" } else { &line };
-                format!("OWN-DLINK[{inputs}] ({}); links {line}", self.why(why))
+                format!("device link: {inputs} ({}); links {line}", self.why(why))
             }
-            Role::Prelinked => format!("linked elsewhere[{inputs}]"),
+            Role::Prelinked => format!("already device-linked: {inputs}"),
         };
         let held = |item: &LinkItem| matches!(item, LinkItem::WholeArchive(_));
         let held: Vec<LinkItem> = planned.line.iter().copied().filter(held).collect();
@@ -120,7 +120,7 @@ impl LinkPlan<'_> {
             let mut label = format!("{}\n{}", node.name, planned.role.rule());
             if !planned.inputs.is_empty() {
                 let names = self.walk.graph.names(&planned.inputs).join(" ");
-                let _ = write!(label, "\ndlink[{names}]");
+                let _ = write!(label, "\ndevice link: {names}");
             }
             let own = matches!(
                 planned.role,

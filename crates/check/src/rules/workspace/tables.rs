@@ -142,7 +142,7 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
         );
         let help = format!(
             "say which headers or bindings the program is compiled against: \
-             `cargo gpustub add {id} --header VERSION`"
+             `cargo gpustub add {id} --header-version VERSION`"
         );
         findings.push(
             Diagnostic::error(&MISSING_HEADER_VERSION.code, message)

@@ -1,0 +1,88 @@
+//! The help of the tool: its commands in groups, which clap has no headings for
+//! (clap-rs/clap#1553).
+
+use std::fmt::Write;
+
+use clap::Command;
+
+/// Each group of commands: its heading and its commands, in order.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Project", &["init", "add", "remove", "sync", "plan"]),
+    ("Checks", &["check", "doctor"]),
+    ("Libraries", &["symbols", "diff"]),
+    ("Build outputs", &["export", "archive"]),
+    ("Help", &["explain", "schema", "completions", "man", "help"]),
+];
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 success, 1 findings, 2 usage error, 101 internal or system error.";
+
+/// The same definition, whose help lists its commands in groups.
+pub fn with_groups(command: Command) -> Command {
+    let styles = command.get_styles().clone();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+    let width = names.map(|name| name.len()).max().unwrap_or(0);
+    let mut listing = String::new();
+    for (title, names) in GROUPS {
+        let _ = writeln!(listing, "{header}{title}:{header:#}");
+        for name in names {
+            let about = about(&command, name);
+            let _ = writeln!(listing, "  {literal}{name:width$}{literal:#}  {about}");
+        }
+        listing.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listing}\
+         {header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    let examples = command.get_after_long_help();
+    let examples = examples.map_or_else(String::new, |text| text.ansi().to_string());
+    command
+        .help_template(template)
+        .after_help(EXIT_CODES)
+        .after_long_help(format!("{examples}\n\n{EXIT_CODES}"))
+}
+
+/// The same definition; commands about one package show no options that select several.
+pub fn without_several(command: Command, path: &[&str]) -> Command {
+    match path.split_first() {
+        Some((name, rest)) => command.mut_subcommand(name, |inner| without_several(inner, rest)),
+        None => ["workspace", "exclude"]
+            .iter()
+            .fold(command, |command, id| {
+                command.mut_arg(id, |arg| arg.hide(true))
+            }),
+    }
+}
+
+/// The line of help of a subcommand.
+fn about(command: &Command, name: &str) -> String {
+    let mut all = command.get_subcommands();
+    let named = all.find(|subcommand| subcommand.get_name() == name);
+    match (name, named.and_then(Command::get_about)) {
+        ("help", _) => "Print help for a command".to_owned(),
+        (_, about) => about.map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let command = cli::command();
+        let visible = command.get_subcommands().filter(|one| !one.is_hide_set());
+        let mut commands: Vec<&str> = visible.map(Command::get_name).collect();
+        let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+        let mut grouped: Vec<&str> = names.copied().collect();
+        commands.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(commands, grouped);
+        for name in grouped {
+            assert!(!about(&command, name).is_empty(), "{name}");
+        }
+    }
+}

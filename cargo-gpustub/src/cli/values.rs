@@ -1,0 +1,112 @@
+//! Values of options: parsers whose errors say how to write them.
+
+use std::path::PathBuf;
+
+use gpustub_check::RULES;
+use gpustub_check::policy::ALL;
+use gpustub_core::date::Date;
+use gpustub_core::library::Library;
+use gpustub_core::suggest::nearest;
+use gpustub_core::version::HeaderVersion;
+
+/// A version, perhaps of one family of libraries only: `12.8`, `cuda=12.8`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FamilyVersion {
+    /// The family, as in library manifests.
+    pub family: Option<String>,
+    /// The version as it was written.
+    pub version: String,
+}
+
+impl FamilyVersion {
+    /// The version for a family: one given for this family, else one given for all.
+    pub fn for_family<'a>(all: &'a [Self], family: &str) -> Option<&'a str> {
+        let of = |wanted: Option<&str>| {
+            let mut all = all.iter().rev();
+            all.find(|one| one.family.as_deref() == wanted)
+        };
+        of(Some(family))
+            .or_else(|| of(None))
+            .map(|one| one.version.as_str())
+    }
+}
+
+/// `12`, `12.8`, `cuda=12.8`.
+pub fn header_version(text: &str) -> Result<FamilyVersion, String> {
+    let (family, version) = match text.split_once('=') {
+        Some((family, version)) => (Some(family), version),
+        None => (None, text),
+    };
+    if HeaderVersion::parse(version).is_none() {
+        return Err("write the major, `12`, or one release, `12.8`".into());
+    }
+    let families = || {
+        let all = Library::builtin_ids().filter_map(Library::builtin);
+        all.map(|library| library.family.as_str())
+    };
+    if let Some(family) = family.filter(|family| !families().any(|known| known == *family)) {
+        let near = nearest(family, families()).map(|near| format!("; did you mean `{near}`?"));
+        return Err(format!(
+            "unknown family `{family}`{}",
+            near.unwrap_or_default()
+        ));
+    }
+    Ok(FamilyVersion {
+        family: family.map(str::to_owned),
+        version: version.to_owned(),
+    })
+}
+
+/// `cuda=12.8`, `hip=6.4`.
+pub fn toolkit_release(text: &str) -> Result<FamilyVersion, String> {
+    match text.split_once('=') {
+        Some((family @ ("cuda" | "hip"), version)) if !version.is_empty() => Ok(FamilyVersion {
+            family: Some(family.to_owned()),
+            version: version.to_owned(),
+        }),
+        _ => Err("write it as cuda=12.8 or hip=6.4".into()),
+    }
+}
+
+/// `2027-01-31`.
+pub fn date(text: &str) -> Result<Date, String> {
+    Date::parse(text).ok_or_else(|| "write it as 2027-01-31".into())
+}
+
+/// The id of a rule, or `all`.
+pub fn rule(text: &str) -> Result<String, String> {
+    let ids = || std::iter::once(ALL).chain(RULES.iter().map(|rule| rule.code.id));
+    if ids().any(|id| id == text) {
+        return Ok(text.to_owned());
+    }
+    Err(match nearest(text, ids()) {
+        Some(near) => format!("unknown rule; did you mean `{near}`?"),
+        None => "unknown rule; `cargo gpustub explain --list` lists them".into(),
+    })
+}
+
+/// `acme=/opt/acme/lib/libacme.so`.
+pub fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(path)))
+        }
+        _ => Err("write it as NAME=FILE, for example acme=/opt/acme/lib/libacme.so".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_and_path;
+
+    #[test]
+    fn from_needs_a_name_and_a_file() {
+        assert_eq!(
+            name_and_path("acme=a=b").unwrap(),
+            ("acme".into(), "a=b".into())
+        );
+        for bad in ["acme", "=x", "acme="] {
+            assert!(name_and_path(bad).is_err(), "{bad}");
+        }
+    }
+}

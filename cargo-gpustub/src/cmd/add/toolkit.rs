@@ -1,0 +1,119 @@
+//! The toolkit options of `cargo gpustub add`: the `[toolkit]` table, and the directory that `sync`
+//! keeps.
+
+use gpustub_core::diag::has_errors;
+use gpustub_core::version::Version;
+use toml_edit::{Array, DocumentMut, Item, Table};
+
+use crate::cli::AddToolkit;
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::selection::Selection;
+use crate::shell::Shell;
+use crate::tables::{Declared, FILE};
+use crate::toolkit::{self, SyncProgress, headers, installed};
+use crate::tree::{as_before, separate};
+use crate::workspace::{Depth, Workspace};
+
+/// Writes the table, and lays the directory out: only now is it known where real headers are.
+pub fn add(options: &AddToolkit, selection: &Selection, shell: &mut Shell) -> Result<bool> {
+    let workspace = Workspace::load(selection, Depth::Members)?;
+    let before = match Declared::read_shared(&workspace)? {
+        Some(declared) => declared,
+        None => Declared::from_text(workspace.root(), "schema = 1\n".to_owned())?,
+    };
+    shell.diagnostics(&before.diagnostics, &before.sources())?;
+    if has_errors(&before.diagnostics) {
+        return Ok(false);
+    }
+    let mut headers = headers::Headers::new();
+    for path in &options.headers {
+        headers.extend(headers::read(path)?);
+    }
+    let text = declare(options, &headers, &before)
+        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", before.shown)))?;
+    let declared = Declared::from_text(workspace.root(), text)?;
+    let mut found = declared.diagnostics.clone();
+    let mut operations = vec![Operation::write(
+        workspace.root().join(FILE),
+        declared.shown.clone(),
+        declared.text.clone(),
+    )?];
+    if !has_errors(&found) {
+        let of_table = toolkit::operations(&workspace, &declared, &headers, &mut found)?;
+        operations.extend(of_table);
+    }
+    shell.diagnostics(&found, &declared.sources())?;
+    if has_errors(&found) {
+        return Ok(false);
+    }
+    let nothing = declared.manifest.toolkit.as_ref().is_none_or(|table| {
+        let table = &table.value;
+        table.cuda.is_none() && table.hip.is_none() && table.override_build_scripts.is_empty()
+    });
+    if nothing {
+        return Err(Error::new("no toolkit release given").help(
+            "add `--toolkit cuda=12.8` or `--toolkit hip=6.4`; or name real headers with \
+             `--toolkit-headers`",
+        ));
+    }
+    operations.retain(|operation| !operation.is_done());
+    let mut progress = SyncProgress::new(&workspace, Some(&declared), shell);
+    ops::apply(&operations, |operation| progress.report(operation))?;
+    progress.finish();
+    if operations.is_empty() {
+        shell.status("Fresh", format!("everything agrees with {FILE}"));
+    }
+    Ok(true)
+}
+
+/// The text with the command line's values in its `[toolkit]`.
+fn declare(
+    options: &AddToolkit,
+    headers: &headers::Headers,
+    before: &Declared,
+) -> std::result::Result<String, String> {
+    let of_headers = |family: &str| -> Option<String> {
+        let header = headers.get(installed::header(family)?)?;
+        installed::version_in(family, header).map(|version: Version| version.to_string())
+    };
+    let mut document: DocumentMut = before.text.parse().map_err(|e| format!("{e}"))?;
+    if !document.contains_key("toolkit") {
+        document.insert("toolkit", Item::Table(Table::new()));
+        separate(&mut document, "toolkit");
+    }
+    let table = document["toolkit"]
+        .as_table_like_mut()
+        .ok_or("`toolkit` is not a table")?;
+    let mut set = |key: &str, value: Option<toml_edit::Value>| {
+        let Some(mut value) = value else { return };
+        match table.get_mut(key).and_then(Item::as_value_mut) {
+            Some(old) => {
+                *value.decor_mut() = old.decor().clone();
+                *old = value;
+            }
+            None => drop(table.insert(key, Item::Value(value))),
+        }
+    };
+    set("path", options.dir.as_deref().map(Into::into));
+    for (key, family) in [("cuda", "cuda"), ("hip", "rocm")] {
+        let given = options.release(key).map(str::to_owned);
+        set(key, given.or_else(|| of_headers(family)).map(Into::into));
+    }
+    set("force", options.force.then(|| true.into()));
+    let mut crates: Vec<String> = Vec::new();
+    let declared = before
+        .manifest
+        .toolkit
+        .iter()
+        .flat_map(|table| &table.value.override_build_scripts);
+    let given = &options.override_build_scripts;
+    for name in declared.map(|name| &name.value).chain(given) {
+        if !crates.contains(name) {
+            crates.push(name.clone());
+        }
+    }
+    let crates: Option<Array> = (!given.is_empty()).then(|| crates.into_iter().collect());
+    set("override-build-scripts", crates.map(Into::into));
+    Ok(as_before(&before.text, &document.to_string()))
+}

@@ -1,0 +1,209 @@
+//! `cargo gpustub archive`: super-archives.
+
+mod build;
+mod extract;
+mod find;
+mod list;
+mod stats;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Deref;
+use std::path::Path;
+
+use gpustub_archive::{SuperArchive, View};
+use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
+use gpustub_core::suggest::nearest;
+use memmap2::Mmap;
+
+use crate::cli::{Archive, ArchiveCommand};
+use crate::error::{Error, Result};
+use crate::report::Sources;
+use crate::shell::Shell;
+
+/// Runs the command.
+pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
+    match &options.command {
+        ArchiveCommand::Build(options) => build::run(options, shell),
+        ArchiveCommand::List(options) => of_file(&options.file, shell, |all, shell| {
+            list::run(all, options, shell)
+        }),
+        ArchiveCommand::Nm(options) => of_file(&options.file, shell, |all, shell| {
+            list::symbols(all, options, shell)
+        }),
+        ArchiveCommand::Find(options) => of_file(&options.file, shell, |all, shell| {
+            find::run(all, options, shell)
+        }),
+        ArchiveCommand::Extract(options) => of_file(&options.file, shell, |all, shell| {
+            extract::run(all, options, shell)
+        }),
+        ArchiveCommand::Stats(options) => of_file(&options.file, shell, |all, shell| {
+            stats::run(all, options, shell)
+        }),
+        ArchiveCommand::Verify(options) => of_file(&options.file, shell, |all, shell| {
+            all.verify()?;
+            let (views, members) = (all.view_count(), all.member_count());
+            let shown = options.file.display();
+            shell.status(
+                "Verified",
+                format!("{shown}: {views} views, {members} members"),
+            );
+            Ok(true)
+        }),
+    }
+}
+
+/// What ends a look into a super-archive.
+enum Failure {
+    /// The file is wrong: a finding.
+    File(gpustub_archive::Error),
+    /// The command cannot run.
+    Command(Error),
+}
+
+impl From<gpustub_archive::Error> for Failure {
+    fn from(error: gpustub_archive::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Command(error)
+    }
+}
+
+type Looked<T> = std::result::Result<T, Failure>;
+
+/// Opens a super-archive, and does something with it.
+fn of_file(
+    path: &Path,
+    shell: &mut Shell,
+    look: impl FnOnce(&SuperArchive<'_>, &mut Shell) -> Looked<bool>,
+) -> Result<bool> {
+    let bytes = bytes_of(path).map_err(|e| Error::io("read", path, &e))?;
+    let looked = SuperArchive::parse(&bytes).map_err(Failure::File);
+    match looked.and_then(|archive| look(&archive, shell)) {
+        Ok(clean) => Ok(clean),
+        Err(Failure::Command(error)) => Err(error),
+        Err(Failure::File(error)) => {
+            use gpustub_archive::Error as Wrong;
+            let help = match error {
+                Wrong::NotAnArchive => "give the file that `archive build` has written",
+                Wrong::NoViews => {
+                    "`ar t` lists an ordinary archive; if another tool has dropped its views, build it again"
+                }
+                Wrong::UnsupportedVersion { .. } => "use a newer gpustub",
+                _ => "build it again; change its inputs with other tools, not the file",
+            };
+            let message = format!("`{}`: {error}", path.display());
+            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message).help(help);
+            shell.diagnostics(&[one], &Sources::new())?;
+            Ok(false)
+        }
+    }
+}
+
+/// What a file has. Of one that lies on a disk only those pages are read that are looked at.
+fn bytes_of(path: &Path) -> io::Result<Box<dyn Deref<Target = [u8]>>> {
+    let mut file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        return Ok(Box::new(bytes));
+    }
+    // SAFETY: the map is private and read-only. Should another process shorten the file while it is
+    // read, this one gets SIGBUS, as every linker does that maps its inputs; other changes give other
+    // bytes, and the reader trusts none. `extract` writes no file over its own input.
+    let map = unsafe { Mmap::map(&file) }?;
+    Ok(Box::new(map))
+}
+
+/// The view of that name, or all views.
+fn views<'a>(archive: &SuperArchive<'a>, name: Option<&str>) -> Looked<Vec<View<'a>>> {
+    let all: Vec<View<'a>> = archive.views().collect::<std::result::Result<_, _>>()?;
+    let Some(name) = name else {
+        return Ok(all);
+    };
+    if let Some(view) = archive.view(name)? {
+        return Ok(vec![view]);
+    }
+    let names: Vec<String> = all.iter().map(|view| text(view.name())).collect();
+    let error = Error::new(format!("unknown view `{name}`"));
+    Err(Failure::Command(
+        match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help(format!("views are: {}", names.join(", "))),
+        },
+    ))
+}
+
+/// The names of a view's layers.
+fn layers(view: &View<'_>) -> Looked<Vec<String>> {
+    let mut names = Vec::new();
+    for layer in view.layers() {
+        names.push(text(layer?.name));
+    }
+    Ok(names)
+}
+
+/// The layer that a view has each of its members from, by the member's number.
+fn layer_of(view: &View<'_>) -> Looked<HashMap<usize, String>> {
+    let names = layers(view)?;
+    let mut found = HashMap::new();
+    for member in view.members() {
+        let (member, layer) = member?;
+        found.insert(
+            member.index(),
+            names.get(layer).cloned().unwrap_or_default(),
+        );
+    }
+    Ok(found)
+}
+
+/// A name for people, whatever bytes it has.
+fn text(name: &[u8]) -> String {
+    let mut shown = String::new();
+    for letter in String::from_utf8_lossy(name).chars() {
+        match letter.is_control() {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// Rows in columns, as wide as they must be; the last one is not filled up.
+fn columns(rows: &[Vec<String>]) -> String {
+    let width = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let mut shown = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (at, cell) in row.iter().enumerate() {
+            let number = cell.starts_with(|c: char| c.is_ascii_digit()) && at > 0;
+            let gap = if at == 0 { "" } else { "  " };
+            let width = width(at);
+            line += &match number {
+                true => format!("{gap}{cell:>width$}"),
+                false => format!("{gap}{cell:<width$}"),
+            };
+        }
+        shown += line.trim_end();
+        shown.push('\n');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_without_control_characters() {
+        assert_eq!(text(b"a\x1b[1m\xff\n"), "a\\u{1b}[1m\u{fffd}\\n");
+    }
+}

@@ -1,0 +1,386 @@
+//! `cargo gpustub export device-link`: RDC libraries of a package, for builds without cargo.
+//!
+//! ```text
+//! DIR/lib                      shared libraries, which find each other by $ORIGIN, and archives
+//! DIR/include/<library>        headers
+//! DIR/lib/cmake/<package>      what find_package(<package>) reads, and a list of all files
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cargo_metadata::{Message, Package};
+use gpustub_core::manifest::Cudart;
+use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
+use serde_json::{Value, json};
+
+use crate::cli;
+use crate::environment::variable;
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::shell::Shell;
+use crate::tables::Declared;
+use crate::templates;
+use crate::workspace::{Depth, Workspace};
+
+/// More headers than a library has: `include-dirs` names a folder of the system.
+const MOST_HEADERS: usize = 5000;
+
+/// Files below the prefix, and where each comes from or what it holds.
+type Files = BTreeMap<String, Content>;
+
+enum Content {
+    Copy(PathBuf),
+    Text(String),
+}
+
+/// Runs the command.
+pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let has_libraries = |package: &Package| {
+        Declared::read(&workspace, package).is_ok_and(|one| one.is_some_and(|one| one.has_rdc()))
+    };
+    let package = workspace.selected_one(has_libraries)?;
+    let libraries = built(options, package)?;
+    let files = files(package, &libraries)?;
+    let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
+        let lines = files.keys().map(|path| format!("{path}\n"));
+        shell.data(lines.collect::<String>())?;
+        return Ok(true);
+    };
+    // CMake takes a relative folder for one below the project that asks.
+    let root = std::path::absolute(prefix).map_err(|e| Error::io("find", prefix, &e))?;
+    let stale = stale(&root, package, &files);
+    let mut operations = Vec::new();
+    for (path, content) in files {
+        let path = root.join(path);
+        let shown = path.display().to_string();
+        operations.push(match content {
+            Content::Copy(from) => {
+                let bytes = fs::read(&from).map_err(|e| Error::io("read", &from, &e))?;
+                Operation::write(path, shown, bytes)?
+            }
+            Content::Text(text) => Operation::write(path, shown, text)?,
+        });
+    }
+    operations.retain(|operation| !operation.is_done());
+    ops::apply(&operations, |o| shell.detail(o.verb(), &o.shown))?;
+    let prefix = root.display();
+    match operations.len() {
+        0 => shell.status("Fresh", prefix.to_string()),
+        1 => shell.status("Installed", format!("1 file in {prefix}")),
+        n => shell.status("Installed", format!("{n} files in {prefix}")),
+    }
+    if !stale.is_empty() {
+        shell.note(format!(
+            "stale files from an earlier export: {}",
+            stale.join(", ")
+        ));
+    }
+    shell.note(format!(
+        "next: `find_package({})` with -DCMAKE_PREFIX_PATH=\"{prefix}\"",
+        package.name
+    ));
+    Ok(true)
+}
+
+/// What the list of an earlier install has and `files` has not, where it is still there. It is not removed:
+/// other packages may have put the same file into the folder.
+fn stale(root: &Path, package: &Package, files: &Files) -> Vec<String> {
+    let list = root.join(list_name(package));
+    let old = fs::read_to_string(list).unwrap_or_default();
+    old.lines()
+        .filter(|name| !files.contains_key(*name) && root.join(name).is_file())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The list of all files, below the prefix.
+fn list_name(package: &Package) -> String {
+    format!("lib/cmake/{0}/{0}-files.txt", package.name)
+}
+
+/// Lets cargo run the build scripts, and reads what that of the package has made.
+fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Library>> {
+    let mut cargo = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Enough: nothing of Rust is installed.
+    cargo.args([
+        "check",
+        "--quiet",
+        "--message-format=json-render-diagnostics",
+    ]);
+    cargo.arg("--manifest-path").arg(&package.manifest_path);
+    options.cargo.add_features(&mut cargo);
+    cargo.args(options.cargo.cargo_arguments());
+    cargo.args(options.release.then_some("--release"));
+    for (flag, value) in [
+        ("--profile", &options.profile),
+        ("--target", &options.target),
+    ] {
+        if let Some(value) = value {
+            cargo.args([flag, value]);
+        }
+    }
+    let output = cargo
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| Error::new(format!("could not run `cargo check`: {e}")))?;
+    if !output.status.success() {
+        return Err(Error::new(format!("could not build `{}`", package.name))
+            .help("see the errors of cargo above"));
+    }
+    let messages = Message::parse_stream(output.stdout.as_slice()).filter_map(|m| m.ok());
+    let list = messages.filter_map(|message| match message {
+        Message::BuildScriptExecuted(ran) if ran.package_id == package.id => {
+            let dir = ran.out_dir.into_std_path_buf();
+            Some(dir.join("gpustub/device-link/libraries")).filter(|list| list.is_file())
+        }
+        _ => None,
+    });
+    let Some(list) = list.last() else {
+        return Err(Error::new(format!(
+            "the build script of `{}` has built no [device-link.*] library",
+            package.name
+        ))
+        .help("name a package that declares some with `-p`"));
+    };
+    let text = fs::read_to_string(&list).map_err(|e| Error::io("read", &list, &e))?;
+    let libraries = parse(&list, &text)?;
+    if let Some(left_out) = libraries.iter().find(|library| !library.built) {
+        return Err(Error::new(format!(
+            "device-link.{} was left out, as there is no nvcc",
+            left_out.name
+        ))
+        .help("install the CUDA toolkit, or set CUDA_HOME"));
+    }
+    Ok(libraries)
+}
+
+fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
+    let mut files = Files::new();
+    for library in libraries {
+        if !library.archive.as_os_str().is_empty() {
+            add(&mut files, static_name(library), &library.archive)?;
+        }
+        let mut shared: Vec<&Path> = Vec::new();
+        shared.extend(library.middle.as_deref());
+        shared.extend(library.r#final.as_deref());
+        if let Stubs::Shared(stubs) = &library.stubs {
+            shared.push(stubs);
+        }
+        for path in shared {
+            add(&mut files, format!("lib/{}", file_name(path)), path)?;
+        }
+        for dir in &library.include_dirs {
+            headers(&mut files, &library.name, dir)?;
+        }
+    }
+    let cmake = format!("lib/cmake/{0}/{0}", package.name);
+    let config = templates::render("export/device-link/config.cmake", &data(package, libraries));
+    files.insert(format!("{cmake}-config.cmake"), Content::Text(config));
+    let version = &package.version;
+    let compatible = match (version.major, version.minor) {
+        (0, 0) => version.to_string(),
+        (0, minor) => format!("0.{minor}"),
+        (major, _) => major.to_string(),
+    };
+    let version = json!({ "version": version.to_string(), "compatible": compatible });
+    let version = templates::render("export/device-link/config-version.cmake", &version);
+    let name = format!("{cmake}-config-version.cmake");
+    files.insert(name, Content::Text(version));
+    let list = list_name(package);
+    let names = files.keys().chain([&list]);
+    let mut names: Vec<String> = names.map(|name| format!("{name}\n")).collect();
+    names.sort();
+    files.insert(list, Content::Text(names.concat()));
+    Ok(files)
+}
+
+/// Two files of one name are an error, unless they are the same.
+fn add(files: &mut Files, name: String, from: &Path) -> Result<()> {
+    let old = files.insert(name.clone(), Content::Copy(from.to_owned()));
+    let Some(Content::Copy(old)) =
+        old.filter(|old| !matches!(old, Content::Copy(old) if old == from))
+    else {
+        return Ok(());
+    };
+    let read = |path: &Path| fs::read(path).map_err(|e| Error::io("read", path, &e));
+    if read(&old)? == read(from)? {
+        return Ok(());
+    }
+    Err(Error::new(format!(
+        "`{name}` would be two files: {} and {}",
+        old.display(),
+        from.display()
+    ))
+    .help("give one of them another name"))
+}
+
+/// All files below `dir`, without following links to folders.
+fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
+    let mut waiting = vec![dir.to_owned()];
+    let mut count = 0;
+    while let Some(folder) = waiting.pop() {
+        let entries = fs::read_dir(&folder).map_err(|e| Error::io("read", &folder, &e))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| Error::io("read", &folder, &e))?;
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                waiting.push(path);
+                continue;
+            }
+            count += 1;
+            if count > MOST_HEADERS {
+                return Err(Error::new(format!(
+                    "device-link.{library}: there are more than {MOST_HEADERS} files in {}",
+                    dir.display()
+                ))
+                .help("`include-dirs` names the library's own headers alone"));
+            }
+            if path.is_file() {
+                let below = path
+                    .strip_prefix(dir)
+                    .unwrap_or(&path)
+                    .display()
+                    .to_string();
+                add(files, format!("include/{library}/{below}"), &path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the CMake file is filled with.
+fn data(package: &Package, libraries: &[Library]) -> Value {
+    let all: Vec<Value> = libraries
+        .iter()
+        .map(|library| {
+            let include = match library.include_dirs.is_empty() {
+                true => String::new(),
+                false => format!("${{_gpustub_prefix}}/include/{}", library.name),
+            };
+            let flag = |flag: &String| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(flag));
+            json!({
+                "name": library.name,
+                "include": include,
+                "defines": list(library.defines.iter().map(|define| escaped(define))),
+                "flags": list(library.compile_options.iter().map(flag)),
+                "targets": targets(package, library, libraries),
+            })
+        })
+        .collect();
+    json!({
+        "package": package.name,
+        "runtime": libraries.iter().any(needs_toolkit),
+        "libraries": all,
+    })
+}
+
+fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> {
+    let target = |name: &str, ending: &str| format!("{}::{name}{ending}", package.name);
+    let has = |name: &String, wanted: &dyn Fn(&Library) -> bool| {
+        all.iter().any(|other| other.name == *name && wanted(other))
+    };
+    let requires = |ending: &str, wanted: &dyn Fn(&Library) -> bool| {
+        let names = library.requires.iter();
+        let linked = names.map(|name| match has(name, wanted) {
+            true => target(name, ending),
+            false if has(name, &|other| other.archive.as_os_str().is_empty()) => target(name, ""),
+            false => target(name, "_static"),
+        });
+        list(linked)
+    };
+    let is_code = |other: &Library| !other.archive.as_os_str().is_empty();
+    let is_shared = |other: &Library| other.middle.is_some();
+    let one = |ending: &str, kind: &str, file: Option<&Path>, links: String| {
+        json!({
+            "target": target(&library.name, ending),
+            "kind": kind,
+            "file": file.map(file_name).unwrap_or_default(),
+            "soname": "",
+            "links": links,
+            "runtime": needs_toolkit(library),
+            "stubs": "",
+            "members": [],
+        })
+    };
+    if !is_code(library) {
+        return vec![one("", "INTERFACE", None, requires("", &is_shared))];
+    }
+    let archive = PathBuf::from(static_name(library));
+    let mut targets = vec![one(
+        "_static",
+        "STATIC",
+        Some(&archive),
+        requires("_static", &is_code),
+    )];
+    if let (Some(middle), Some(last)) = (&library.middle, &library.r#final) {
+        let stubs = match &library.stubs {
+            Stubs::Shared(stubs) => file_name(stubs),
+            _ => String::new(),
+        };
+        let mut shared = one("", "SHARED", Some(middle), requires("", &is_shared));
+        shared["soname"] = file_name(middle).into();
+        shared["stubs"] = stubs.clone().into();
+        let links = target(&library.name, "");
+        let mut top = one("_final", "SHARED", Some(last), links);
+        top["soname"] = file_name(last).into();
+        top["stubs"] = stubs.into();
+        top["members"] = members(library, all).into();
+        targets.extend([shared, top]);
+    }
+    targets
+}
+
+/// The library and all with device code that it requires.
+fn members<'a>(library: &'a Library, all: &'a [Library]) -> Vec<&'a str> {
+    let mut found = vec![library];
+    let mut next = 0;
+    while let Some(library) = found.get(next) {
+        next += 1;
+        let requires = |other: &&Library| library.requires.contains(&other.name);
+        let new = all.iter().filter(requires);
+        let new: Vec<_> = new.filter(|other| !found.contains(other)).collect();
+        found.extend(new);
+    }
+    found.retain(|library| !library.archive.as_os_str().is_empty());
+    found
+        .into_iter()
+        .map(|library| library.name.as_str())
+        .collect()
+}
+
+fn needs_toolkit(library: &Library) -> bool {
+    library.stubs == Stubs::None
+        && library.cudart != Cudart::None
+        && !library.archive.as_os_str().is_empty()
+}
+
+/// The archive has another name than the shared library: `-l` would take one for the other.
+fn static_name(library: &Library) -> String {
+    format!("lib/lib{}_static.a", library.name)
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A list of CMake.
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(";")
+}
+
+/// A text between quotation marks of CMake (cmake-language(7), "Escape Sequences").
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.chars() {
+        if matches!(letter, '"' | '\\' | '$' | ';') {
+            out.push('\\');
+        }
+        out.push(letter);
+    }
+    out
+}

@@ -1,0 +1,256 @@
+//! `cargo gpustub export stubs`: stubs for builds without cargo.
+//!
+//! ```text
+//! DIR/src        the sources, for a build that compiles them itself
+//! DIR/include    gpustub.h
+//! DIR/link       what `-L` names: the archive, and a linker script for each library
+//! DIR/lib        with --type shared: the library to ship
+//! DIR            what CMake, Meson, Bazel and pkg-config read (`export/stubs/build_files.rs`)
+//! ```
+
+mod build_files;
+
+use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::library::Library;
+use gpustub_core::manifest::LibraryType;
+use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::sources::{SourceSet, render};
+use gpustub_core::target::Target;
+use serde_json::json;
+
+use crate::cli::{self, FamilyVersion};
+use crate::compile::{self, Product};
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::report::Sources;
+use crate::shell::Shell;
+use crate::shipped;
+use crate::tables::Declared;
+use crate::templates;
+use crate::workspace::{Depth, Workspace, host_triple, target};
+
+/// The name after `-l` of the archive.
+const ARCHIVE: &str = "gpustub_stubs";
+
+/// Runs the command.
+pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
+    let target = target(options.target.as_deref())?;
+    let (plan, found, sources) = planned(options, &target)?;
+    shell.diagnostics(&found, &sources)?;
+    if has_errors(&found) {
+        return Ok(false);
+    }
+    if plan.libraries.iter().all(|library| !library.stubbed) {
+        return Err(Error::new("no library to make stubs for")
+            .help("name some: `cargo gpustub export stubs cudart nvrtc --out-dir stubs`"));
+    }
+    let library_type = match options.library_type {
+        Some(cli::StubType::Static) => LibraryType::Static,
+        Some(cli::StubType::Shared) => LibraryType::Shared,
+        None => common_type(&plan)?,
+    };
+    let name = match library_type {
+        LibraryType::Shared => Some(shared_name(options.name.as_deref(), &plan)?),
+        LibraryType::Static if options.name.is_some() => {
+            return Err(Error::new("`--name` names a shared library").help("add `--type shared`"));
+        }
+        LibraryType::Static => None,
+    };
+
+    let sources = render(&plan);
+    let mut files = Files {
+        options,
+        operations: Vec::new(),
+    };
+    for (path, text) in &sources {
+        files.add(&format!("src/{path}"), text.as_bytes())?;
+    }
+    files.add(
+        "include/gpustub.h",
+        sources
+            .get("gpustub.h")
+            .map_or("", String::as_str)
+            .as_bytes(),
+    )?;
+    if !options.sources_only {
+        link_folder(&mut files, &plan, &sources, &target, name.as_deref())?;
+    }
+    for (path, text) in build_files::render(
+        &plan,
+        &sources,
+        &target,
+        name.as_deref(),
+        options.sources_only,
+    ) {
+        files.add(&path, text.as_bytes())?;
+    }
+    let is_ours = options.out_dir.join("src/gpustub_table.inc").exists();
+    let help = "name a folder for the stubs alone, such as `--out-dir stubs`";
+    Operation::refuse_to_replace(&files.operations, is_ours, help)?;
+    let out = options.out_dir.display();
+    files.operations.retain(|operation| !operation.is_done());
+    ops::apply(&files.operations, |o| shell.detail(o.verb(), &o.shown))?;
+    match files.operations.len() {
+        0 => shell.status("Fresh", out.to_string()),
+        1 => shell.status("Generated", format!("1 file in {out}")),
+        n => shell.status("Generated", format!("{n} files in {out}")),
+    }
+    shell.note(next_step(options, &plan, name.as_deref()));
+    Ok(true)
+}
+
+/// Plan of the named libraries, or of those of a package, with all diagnostics.
+fn planned(
+    options: &cli::ExportStubs,
+    target: &Target,
+) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
+    let versions = &options.header_version;
+    if options.libraries.is_empty() {
+        let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+        let declared = Declared::read_all(&workspace, &[workspace.selected_one(|_| true)?])?
+            .remove(0)
+            .1;
+        if !versions.is_empty() {
+            return Err(Error::new(
+                "`--header-version` is for libraries named on the command line",
+            )
+            .help(format!("set `header-version` in {}", declared.shown)));
+        }
+        let (plan, found) = declared.plan(target, &declared.inputs);
+        return Ok((plan, found, declared.sources()));
+    }
+    let (mut libraries, mut found) = shipped::look_up(&options.libraries);
+    libraries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    libraries.dedup_by(|a, b| a.id == b.id);
+    let (manifest, more) = shipped::manifest(libraries.iter().map(|library| {
+        let version = FamilyVersion::for_family(versions, &library.family);
+        (library.id.as_str(), version)
+    }));
+    found.extend(more);
+    let (plan, more) = plan(&manifest, target, &Inputs::default());
+    found.extend(more);
+    for diagnostic in &mut found {
+        // It would point into a file that does not exist.
+        diagnostic.origin = None;
+    }
+    Ok((plan, found, Sources::new()))
+}
+
+/// The library type that all declared stubs share.
+fn common_type(plan: &Plan) -> Result<LibraryType> {
+    let mut types = plan
+        .libraries
+        .iter()
+        .filter(|l| l.stubbed)
+        .map(|l| l.library_type);
+    let first = types.next().unwrap_or_default();
+    if types.any(|other| other != first) {
+        return Err(
+            Error::new("stubs have different types: some are static, some shared")
+                .help("choose one for all with `--type`"),
+        );
+    }
+    Ok(first)
+}
+
+/// The name after `-l` of the shared library. Other software finds a GPU library in a process by a
+/// part of its file name, so that of a real one must not be in it.
+fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
+    let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
+    let ids: Vec<&str> = stubbed.clone().map(|library| library.id.as_str()).collect();
+    let name = given.map_or_else(|| format!("gpustub_{}", ids.join("_")), str::to_owned);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
+    if name.is_empty() || name.len() > 200 || !name.chars().all(plain) {
+        return Err(
+            Error::new(format!("`{name}` cannot be the name of a library"))
+                .help("letters, digits, `_`, `-`, `+` and `.` make a name"),
+        );
+    }
+    let file = format!("lib{name}.so").to_ascii_lowercase();
+    let shipped = Library::builtin_ids().filter_map(Library::builtin);
+    let link_names = shipped.flat_map(|library| &library.link_names);
+    let real = link_names.chain(stubbed.flat_map(|library| &library.link_names));
+    let inside = real.filter(|real| file.contains(&format!("lib{}", real.to_ascii_lowercase())));
+    match inside.max_by_key(|real| real.len()) {
+        None => Ok(name),
+        Some(real) => Err(Error::new(format!(
+            "`lib{name}.so` would be taken for the real lib{real} by software that looks for it \
+             among the loaded libraries"
+        ))
+        .help(format!(
+            "choose another name, for example `--name gpustub_{}`",
+            ids.join("_")
+        ))),
+    }
+}
+
+/// The files below `--out-dir`.
+struct Files<'a> {
+    options: &'a cli::ExportStubs,
+    operations: Vec<Operation>,
+}
+
+impl Files<'_> {
+    fn add(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.options.out_dir.join(path);
+        let shown = path.display().to_string();
+        self.operations.push(Operation::write(path, shown, bytes)?);
+        Ok(())
+    }
+}
+
+/// The libraries, and the scripts by which the linker finds them under the real names.
+fn link_folder(
+    files: &mut Files<'_>,
+    plan: &Plan,
+    sources: &SourceSet,
+    target: &Target,
+    shared: Option<&str>,
+) -> Result<()> {
+    let host = host_triple().unwrap_or_default();
+    let (name, ending) = match shared {
+        Some(name) => {
+            let file = format!("lib{name}.so");
+            let bytes = compile::library(sources, target, &host, Product::Shared(&file))?;
+            files.add(&format!("lib/{file}"), &bytes)?;
+            files.add(&format!("link/{file}"), &bytes)?;
+            (name, "so")
+        }
+        None => {
+            let bytes = compile::library(sources, target, &host, Product::Archive)?;
+            files.add(&format!("link/lib{ARCHIVE}.a"), &bytes)?;
+            (ARCHIVE, "a")
+        }
+    };
+    // dlopen has a library of its own up to glibc 2.33; a shared library brings it along.
+    let dl = shared.is_none() && target.os == "linux";
+    let script = templates::render("linker-script", &json!({ "name": name, "dl": dl }));
+    for library in plan.libraries.iter().filter(|library| library.stubbed) {
+        for link_name in &library.link_names {
+            files.add(&format!("link/lib{link_name}.{ending}"), script.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> String {
+    let out = options.out_dir.display();
+    let names: Vec<String> = plan
+        .libraries
+        .iter()
+        .filter(|library| library.stubbed)
+        .flat_map(|library| library.link_names.iter().map(|name| format!("-l{name}")))
+        .collect();
+    let names = names.join(" ");
+    match shared {
+        _ if options.sources_only => format!(
+            "next: compile {out}/src/runtime.c and {out}/src/stubs.S with \
+             `-std=gnu11 -fPIC -fvisibility=hidden` and link both into the program"
+        ),
+        None => format!("next: `cc prog.c -L {out}/link {names}`"),
+        Some(name) => format!(
+            "next: `cc prog.c -L {out}/link {names} -Wl,-rpath,'$ORIGIN'`, and ship \
+             {out}/lib/lib{name}.so beside the program (never what is in {out}/link)"
+        ),
+    }
+}

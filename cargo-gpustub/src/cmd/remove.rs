@@ -1,0 +1,175 @@
+//! `cargo gpustub remove`: drops `[stub.<library>]` tables from `GpuStub.toml`.
+
+use gpustub_core::manifest::Manifest;
+use gpustub_core::suggest::nearest;
+use toml_edit::{DocumentMut, Item, Table};
+
+use crate::cli;
+use crate::error::{Error, Result};
+use crate::ops::{self, Operation};
+use crate::shell::Shell;
+use crate::tables::{Declared, FILE};
+use crate::tree::as_before;
+use crate::workspace::{Depth, Workspace, folder};
+
+/// Runs the command.
+pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let package = workspace.selected_one(|_| true)?;
+    // A file with errors can be edited, too: the table that is removed may be the one with the error.
+    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
+    let mut text = declared.text.clone();
+    for name in &options.libraries {
+        let edited = without(&text, name)
+            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        text = edited.ok_or_else(|| unknown(name, &declared))?;
+    }
+    let mut unused = Vec::new();
+    for stub in &declared.manifest.stubs {
+        if options.libraries.contains(&stub.id.value) {
+            unused.extend(stub.custom.symbols.as_ref().map(|list| list.value.clone()));
+        }
+    }
+    let after = Manifest::parse(&declared.shown, &text).0;
+    let operation = Operation::write(folder(package).join(FILE), declared.shown.clone(), text)?;
+    if options.dry_run {
+        shell.diff(&operation.diff())?;
+        shell.note("nothing was written (--dry-run)");
+        return Ok(true);
+    }
+    for name in &options.libraries {
+        shell.status("Removing", name);
+    }
+    ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+    for list in unused {
+        shell.note(format!("symbol list `{list}` is no longer used; delete it"));
+    }
+    let is_empty = after.stubs.is_empty()
+        && after.device_links.is_empty()
+        && after.archive_names.is_empty()
+        && after.toolkit.is_none();
+    shell.note(if is_empty {
+        format!(
+            "next: `cargo gpustub sync` updates GpuStub.lock; `{}` declares nothing any more: delete \
+             it, and `cargo gpustub sync` reports what else can go",
+            declared.shown
+        )
+    } else {
+        "next: `cargo gpustub sync` updates GpuStub.lock".to_owned()
+    });
+    Ok(true)
+}
+
+fn unknown(name: &str, declared: &Declared) -> Error {
+    let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.shown));
+    let stubs = declared.manifest.stubs.iter();
+    let known: Vec<&str> = stubs.map(|stub| stub.id.value.as_str()).collect();
+    match nearest(name, known.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => error.help("the file declares no library"),
+        None => error.help(format!("declared libraries are {}", known.join(", "))),
+    }
+}
+
+/// The text without `[stub.<id>]`; `None`: there is no such table.
+fn without(text: &str, id: &str) -> std::result::Result<Option<String>, String> {
+    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
+    let Some(stubs) = document.get_mut("stub").and_then(Item::as_table_like_mut) else {
+        return Ok(None);
+    };
+    let Some(removed) = stubs.remove(id) else {
+        return Ok(None);
+    };
+    let is_empty = stubs.is_empty();
+    if let Some(inline) = document.get_mut("stub").and_then(Item::as_inline_table_mut) {
+        inline.fmt();
+    }
+    if let Some(table) = removed.as_table() {
+        // Comments directly above the table go with it; those above an empty line are about the file.
+        let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
+        let kept = prefix.and_then(|prefix| prefix.rfind("\n\n").map(|at| &prefix[..at + 1]));
+        if let Some(kept) = kept.filter(|kept| kept.contains('#')) {
+            keep(&mut document, table.position(), kept);
+        }
+    }
+    let stub = document.get("stub");
+    let is_implicit = stub
+        .and_then(Item::as_table)
+        .is_some_and(|table| table.is_implicit());
+    if is_empty && (is_implicit || stub.is_some_and(Item::is_inline_table)) {
+        document.remove("stub");
+    }
+    Ok(Some(as_before(text, &document.to_string())))
+}
+
+/// Puts comments in front of the table that follows a position, or at the end of the file.
+fn keep(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
+    let all = document.iter_mut().flat_map(|(_, item)| tables(item));
+    let after = all.filter(|table| table.position() > position);
+    match after.min_by_key(|table| table.position()) {
+        Some(table) => {
+            let old = table.decor().prefix().and_then(|prefix| prefix.as_str());
+            let prefix = format!("{comments}{}", old.unwrap_or_default());
+            table.decor_mut().set_prefix(prefix);
+        }
+        None => {
+            let old = document.trailing().as_str().unwrap_or_default();
+            let trailing = format!("{comments}{old}");
+            document.set_trailing(trailing);
+        }
+    }
+}
+
+/// Tables with a header of their own, in no certain order.
+fn tables(item: &mut Item) -> Vec<&mut Table> {
+    match item {
+        Item::Table(table) => match table.is_implicit() {
+            true => table
+                .iter_mut()
+                .flat_map(|(_, item)| tables(item))
+                .collect(),
+            false => vec![table],
+        },
+        Item::ArrayOfTables(tables) => tables.iter_mut().collect(),
+        Item::None | Item::Value(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn a_table_goes_and_the_rest_is_kept() {
+        for (before, after) in [
+            (
+                "schema = 1 # one\n\n[stub.cudart]\nheader-version = \"12\"\n",
+                "schema = 1 # one\n",
+            ),
+            (
+                "schema = 1\n\n# The file.\n\n# Runtime.\n[stub.cudart]\n\n# Compiler.\n[stub.nvrtc] # b\nmajors = [ \"12\" ]\n",
+                "schema = 1\n\n# The file.\n\n# Compiler.\n[stub.nvrtc] # b\nmajors = [ \"12\" ]\n",
+            ),
+            (
+                "schema = 1\n[stub.nvrtc]\n[stub.cudart]\n[stub.cudart.fallback]\nstatus = 1\n# end\n",
+                "schema = 1\n[stub.nvrtc]\n# end\n",
+            ),
+            (
+                "schema = 1\nstub = { cuda = {}, cudart = {} }\n",
+                "schema = 1\nstub = { cuda = {} }\n",
+            ),
+            (
+                "schema = 1\r\n\r\n[stub.cudart]\r\n[stub.cuda]\r\n",
+                "schema = 1\r\n[stub.cuda]\r\n",
+            ),
+        ] {
+            assert_eq!(without(before, "cudart").unwrap().unwrap(), after);
+        }
+        assert_eq!(
+            without("schema = 1\n[stub.cuda]\n", "cudart").unwrap(),
+            None
+        );
+        assert_eq!(without("schema = 1\n", "cudart").unwrap(), None);
+        assert!(without("stub = ", "cuda").is_err());
+    }
+}

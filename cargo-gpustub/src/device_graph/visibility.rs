@@ -1,0 +1,98 @@
+//! Which libraries a build script hears of: cargo passes metadata to direct dependents alone, of
+//! packages with a `links` key, and not of dev-dependencies.
+
+use std::collections::HashMap;
+
+use cargo_metadata::DependencyKind;
+
+use crate::finalizer;
+use crate::graph::Graph as Packages;
+
+/// A library: its package and its name there.
+type Library = (usize, String);
+
+/// Who sees what.
+pub struct MetadataVisibility<'a> {
+    packages: &'a Packages<'a>,
+    visible: HashMap<usize, Vec<Library>>,
+}
+
+impl<'a> MetadataVisibility<'a> {
+    /// Of the packages of a graph.
+    pub fn new(packages: &'a Packages<'a>) -> Self {
+        Self {
+            packages,
+            visible: HashMap::new(),
+        }
+    }
+
+    /// The libraries of this name that a package's libraries may require: its own, else those that
+    /// its dependencies publish.
+    pub fn required(&mut self, at: usize, name: &str) -> Vec<Library> {
+        let called = |library: &Library| library.1 == name;
+        let own: Vec<Library> = self.own(at).into_iter().filter(called).collect();
+        if !own.is_empty() {
+            return own;
+        }
+        self.visible(at).into_iter().filter(called).collect()
+    }
+
+    /// What the device link of a package's programs, or of its tests, is told of.
+    pub fn of_programs(&mut self, at: usize, tests: bool) -> Vec<Library> {
+        if let Some(last) = self.finalizer(at, tests) {
+            return self.visible(last);
+        }
+        if !self.has_link(at, tests) {
+            return Vec::new();
+        }
+        let mut seen = self.own(at);
+        seen.extend(self.visible(at));
+        seen
+    }
+
+    /// Whether anything device-links the programs or tests of a package: its own build script, or
+    /// its finalizer.
+    pub fn has_link(&self, at: usize, tests: bool) -> bool {
+        let light = finalizer::is_light(self.packages.packages[at]);
+        self.finalizer(at, tests).is_some() || !self.packages.rdc(at).is_empty() || light
+    }
+
+    fn finalizer(&self, at: usize, tests: bool) -> Option<usize> {
+        let name = finalizer::name(self.packages.packages[at]);
+        let mut edges = self.packages.edges[at].iter();
+        let last = edges.find(|edge| {
+            let in_tests = tests && edge.is(DependencyKind::Development);
+            self.packages.packages[edge.to].name.as_str() == name
+                && (in_tests || edge.is(DependencyKind::Normal))
+        })?;
+        Some(last.to)
+    }
+
+    fn own(&self, at: usize) -> Vec<Library> {
+        let declared = self.packages.rdc(at).into_iter();
+        declared.map(|one| (at, one.name.value.clone())).collect()
+    }
+
+    /// What the direct dependencies of a package publish, each library once.
+    fn visible(&mut self, at: usize) -> Vec<Library> {
+        if let Some(known) = self.visible.get(&at) {
+            return known.clone();
+        }
+        let mut all: Vec<Library> = Vec::new();
+        let packages = self.packages;
+        for edge in &packages.edges[at] {
+            let publishes = packages.packages[edge.to].links.is_some();
+            let own = self.own(edge.to);
+            if !edge.is(DependencyKind::Normal) || !publishes || own.is_empty() {
+                continue;
+            }
+            for library in own.into_iter().chain(self.visible(edge.to)) {
+                if !all.contains(&library) {
+                    all.push(library);
+                }
+            }
+        }
+        self.visible.insert(at, all.clone());
+        all
+    }
+}

@@ -1,0 +1,18 @@
+//! Paths as messages show them.
+
+use std::path::Path;
+
+/// A path relative to the current directory, if it is below that.
+pub fn display_path(path: &Path) -> String {
+    let current = std::env::current_dir().unwrap_or_default();
+    let text = path
+        .strip_prefix(current)
+        .unwrap_or(path)
+        .display()
+        .to_string();
+    if cfg!(windows) {
+        text.replace('\\', "/")
+    } else {
+        text
+    }
+}

@@ -1,0 +1,174 @@
+//! A finalizer of a package that needs none any more.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use cargo_metadata::Package;
+use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+use serde_json::json;
+
+use super::{files, has_rdc, name, place, remove_lines, renamed};
+use crate::display_path::display_path;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ops::Pending;
+use crate::tables::FILE;
+use crate::templates;
+use crate::tree::{Edit, cargo_toml, use_line};
+use crate::workspace::Workspace;
+use gpustub_reference::codes::MULTIPLE_FINALIZERS;
+
+/// What an earlier run has written for a package that needs none any more: it has no such code, or its
+/// own build script links it. Removes it, unless somebody else had a hand in it; then that is told.
+pub fn remove(
+    workspace: &Workspace,
+    graph: &Graph,
+    package: &Package,
+    links_itself: bool,
+    pending: &mut Pending,
+    found: &mut Vec<Diagnostic>,
+) -> Result<()> {
+    let own = name(package);
+    let mut names = renamed::former(package);
+    names.insert(&own);
+    let mut dependencies = package.dependencies.iter();
+    let depends = dependencies.any(|one| names.contains(one.name.as_str()));
+    let dir = place(package);
+    if !depends && !dir.join("Cargo.toml").exists() {
+        return remove_lines(package, pending);
+    }
+    // A build script that was written to link the direct dependencies is one choice, the finalizer
+    // the other.
+    let is_choice = links_itself && !has_rdc(graph, package);
+    let mut edits = Vec::new();
+    let why = match is_choice || is_used(workspace, graph, package) {
+        true => None,
+        false => generated(&dir),
+    };
+    let is_ours = why.is_some() && lines(package, &names, pending, &mut edits)?;
+    let (Some(files), true) = (why, is_ours) else {
+        found.push(told(package, links_itself));
+        return Ok(());
+    };
+    for (path, text) in edits {
+        pending.write(path, text)?;
+    }
+    let path = package.manifest_path.as_std_path();
+    let text = pending.read(path)?;
+    let mut names = names.into_iter();
+    let text = names.try_fold(text, |text, name| {
+        cargo_toml::remove_dependency(&text, name)
+    });
+    match text {
+        Ok(text) => pending.write(path, text)?,
+        Err(_) => found.push(told(package, links_itself)),
+    }
+    // Last of all what cargo knows the folder by.
+    for file in files {
+        pending.remove(&dir.join(file))?;
+    }
+    Ok(())
+}
+
+/// Whether anything but its package names the finalizer.
+fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
+    let by_others = renamed::named_by_hand(graph, package).is_some();
+    let root = fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap_or_default();
+    by_others || cargo_toml::has_member(&root, super::FOLDER)
+}
+
+/// The files of a finalizer, `Cargo.toml` last, if they are what `sync` writes and all that is there.
+/// `None`, too, if it has code for some targets, which this host may not see.
+fn generated(dir: &Path) -> Option<Vec<&'static str>> {
+    let text = |file: &str| fs::read_to_string(dir.join(file)).ok();
+    let names = |dir: &Path| -> Option<BTreeSet<String>> {
+        let entries = fs::read_dir(dir).ok()?;
+        let names = entries.map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.collect()
+    };
+    let empty = json!({});
+    let mut known = BTreeSet::from(["Cargo.toml", "build.rs", "src"].map(str::to_owned));
+    let mut files = vec!["src/lib.rs", "build.rs"];
+    if let Some(stubs) = text(FILE) {
+        known.insert(FILE.to_owned());
+        files.push(FILE);
+        if stubs != templates::render("finalizer/GpuStub.toml", &empty) {
+            return None;
+        }
+    }
+    let manifest = text("Cargo.toml")?;
+    let is_ours = names(dir)? == known
+        && names(&dir.join("src"))? == BTreeSet::from(["lib.rs".to_owned()])
+        && text("build.rs")? == templates::render(files::BUILD_RS, &empty)
+        && is_code(&text("src/lib.rs")?)
+        && manifest.starts_with("# Written by `cargo gpustub sync`; changes are lost.\n")
+        && !manifest.contains("\n[target.");
+    files.push("Cargo.toml");
+    is_ours.then_some(files)
+}
+
+/// Whether this is the code of a finalizer: the head of the template, and lines that name crates.
+fn is_code(text: &str) -> bool {
+    let head = templates::render(files::LIB_RS, &json!({ "crates": [] }));
+    text.strip_prefix(head.trim_end()).is_some_and(|crates| {
+        let mut lines = crates.lines().filter(|line| !line.is_empty());
+        lines.all(|line| {
+            line.starts_with("#[cfg(") || line == "#[doc(hidden)]" || line.starts_with("pub use ")
+        })
+    })
+}
+
+/// Finds the texts of the programs without their lines on the finalizer, which has or had these names;
+/// whether those can go.
+fn lines<'a>(
+    package: &'a Package,
+    names: &BTreeSet<&str>,
+    pending: &Pending,
+    edits: &mut Vec<(&'a Path, String)>,
+) -> Result<bool> {
+    for target in &package.targets {
+        let path = target.src_path.as_std_path();
+        if !path.exists() || edits.iter().any(|(known, _)| *known == path) {
+            continue;
+        }
+        let old = pending.read(path)?;
+        let mut text = old.clone();
+        for name in names.iter().map(|name| name.replace('-', "_")) {
+            // A library has the line for its tests, or, if it is one for C, the other.
+            let lines = [&use_line::DEVICE_LINK, &use_line::UNIT_TESTS];
+            let all = lines.map(|line| use_line::remove(&text, &name, target.edition, line));
+            match all {
+                [Edit::Same, _] => {}
+                [Edit::Changed(new), _] | [_, Edit::Changed(new)] => text = new,
+                _ => return Ok(false),
+            }
+        }
+        if text != old {
+            edits.push((path, text));
+        }
+    }
+    Ok(true)
+}
+
+/// That it is there and stays.
+fn told(package: &Package, links_itself: bool) -> Diagnostic {
+    let of = &package.name;
+    let why = match links_itself {
+        true => format!("the build script of `{of}` device-links its programs"),
+        false => format!("no program of `{of}` has CUDA device code any more"),
+    };
+    let message = format!("{why}, and its finalizer is still there");
+    let help = format!(
+        "remove the folder `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
+        display_path(&place(package)),
+        name(package)
+    );
+    let file = display_path(package.manifest_path.as_std_path());
+    // Two device links of one program do not link; one of nothing does no harm.
+    let found = match links_itself {
+        true => Diagnostic::error(&MULTIPLE_FINALIZERS, message),
+        false => Diagnostic::warning(&OUT_OF_SYNC, message),
+    };
+    found.at(&file, 0..0).help(help)
+}

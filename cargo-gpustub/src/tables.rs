@@ -1,0 +1,280 @@
+//! A package's `GpuStub.toml`, read and decoded.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::Package;
+use gpustub_core::diag::Diagnostic;
+use gpustub_core::manifest::{Manifest, Spanned, is_same_feature};
+use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
+use gpustub_core::suggest::nearest;
+use gpustub_core::target::Target;
+
+use crate::display_path::display_path;
+use crate::error::{Error, Result};
+use crate::report::Sources;
+use crate::workspace::{Workspace, folder};
+use gpustub_reference::codes::{MISPLACED_TABLE, UNKNOWN_FEATURE};
+
+/// The name of the file.
+pub const FILE: &str = "GpuStub.toml";
+
+/// What one package declares.
+#[derive(Debug)]
+pub struct Declared {
+    /// The folder of the package.
+    pub folder: PathBuf,
+    /// How messages call the file.
+    pub shown: String,
+    /// Its text.
+    pub text: String,
+    /// What it says, as far as it could be read.
+    pub manifest: Manifest,
+    /// What is wrong with it.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The symbol lists that it names and that exist.
+    pub inputs: Inputs,
+}
+
+impl Declared {
+    /// Reads a package's file; `None` if there is none.
+    pub fn read(workspace: &Workspace, package: &Package) -> Result<Option<Self>> {
+        let mut declared = Self::read_in(folder(package))?;
+        if let Some(declared) = &mut declared {
+            let unknown = unknown_features(package, declared);
+            let unused = misplaced(workspace, package, declared);
+            declared.diagnostics.extend(unknown);
+            declared.diagnostics.extend(unused);
+        }
+        Ok(declared)
+    }
+
+    /// Reads the file at the root of a workspace that has no package there.
+    pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
+        let root = workspace.root();
+        if workspace.members().iter().any(|p| folder(p) == root) {
+            return Ok(None);
+        }
+        let mut declared = Self::read_in(root)?;
+        if let Some(declared) = &mut declared {
+            let stubs = declared.manifest.stubs.iter().map(|stub| {
+                let id = &stub.id.value;
+                let message =
+                    format!("no package builds `[stub.{id}]`: there is none in this folder");
+                Diagnostic::error(&MISPLACED_TABLE, message)
+                    .at(&declared.shown, stub.id.span.clone())
+                    .help(
+                        "move the table to the GpuStub.toml of the package that calls the library",
+                    )
+            });
+            let misplaced: Vec<_> = stubs.collect();
+            declared.diagnostics.extend(misplaced);
+        }
+        Ok(declared)
+    }
+
+    /// Reads the file at the root of a workspace, whether or not a package is there: what it says of
+    /// the whole workspace.
+    pub fn read_shared(workspace: &Workspace) -> Result<Option<Self>> {
+        Self::read_in(workspace.root())
+    }
+
+    fn read_in(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io("read", &path, &e)),
+        };
+        Self::from_text(folder, text).map(Some)
+    }
+
+    /// Decodes a text that is, or is going to be, the file of a folder.
+    pub fn from_text(folder: &Path, text: String) -> Result<Self> {
+        let shown = display_path(&folder.join(FILE));
+        let (manifest, diagnostics) = Manifest::parse(&shown, &text);
+        let mut inputs = Inputs::default();
+        for stub in &manifest.stubs {
+            let Some(symbols) = &stub.custom.symbols else {
+                continue;
+            };
+            let path = folder.join(&symbols.value);
+            match fs::read_to_string(&path) {
+                Ok(text) => drop(inputs.symbol_files.insert(&symbols.value, text)),
+                // That it is missing is for the planner to say, who knows where it is named.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::io("read", &path, &e)),
+            }
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            shown,
+            text,
+            manifest,
+            diagnostics,
+            inputs,
+        })
+    }
+
+    /// Reads the files of those packages that have one, which must be at least one.
+    pub fn read_all<'a>(
+        workspace: &Workspace,
+        packages: &[&'a Package],
+    ) -> Result<Vec<(&'a Package, Self)>> {
+        let mut found = Vec::new();
+        for package in packages {
+            if let Some(declared) = Self::read(workspace, package)? {
+                found.push((*package, declared));
+            }
+        }
+        match found.is_empty() {
+            true => Err(Self::none(packages)),
+            false => Ok(found),
+        }
+    }
+
+    /// That none of these packages has a file.
+    pub fn none(packages: &[&Package]) -> Error {
+        let error = match packages {
+            [package] => Error::new(format!("package `{}` has no {FILE}", package.name)),
+            _ => Error::new(format!(
+                "none of the {} packages has a {FILE}",
+                packages.len()
+            )),
+        };
+        error.help("write one with `cargo gpustub init`")
+    }
+
+    /// Reads the files of all members that have one: of those that are selected, and of the others.
+    pub fn read_members(workspace: &Workspace) -> Result<(Read<'_>, Read<'_>)> {
+        let selected: HashSet<_> = workspace.selected()?.iter().map(|one| &one.id).collect();
+        let (mut chosen, mut others) = (Vec::new(), Vec::new());
+        for package in workspace.members() {
+            let Some(one) = Self::read(workspace, package)? else {
+                continue;
+            };
+            match selected.contains(&package.id) {
+                true => chosen.push((package, one)),
+                false => others.push((package, one)),
+            }
+        }
+        Ok((chosen, others))
+    }
+
+    /// What comes out of it for a target, and everything that is wrong with it.
+    pub fn plan(&self, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
+        let (plan, more) = plan(&self.manifest, target, inputs);
+        let mut found = self.diagnostics.clone();
+        found.extend(more);
+        (plan, found)
+    }
+
+    /// The texts that diagnostics may point into.
+    pub fn sources(&self) -> Sources {
+        let mut sources = Sources::from([(self.shown.clone(), self.text.clone())]);
+        let lists = self.inputs.symbol_files.iter();
+        sources
+            .extend(lists.map(|(path, text)| (symbol_list_path(&self.shown, path), text.clone())));
+        sources
+    }
+
+    /// Whether any stub comes out of this package itself.
+    pub fn provides(&self) -> bool {
+        self.manifest.stubs.iter().any(|stub| stub.provide)
+    }
+
+    /// Whether the package has libraries of relocatable CUDA code.
+    pub fn has_rdc(&self) -> bool {
+        !self.manifest.device_links.is_empty()
+    }
+
+    /// Whether the package has super-archives.
+    pub fn has_archives(&self) -> bool {
+        !self.manifest.archive_names.is_empty()
+    }
+}
+
+/// Packages, each with its file.
+pub type Read<'a> = Vec<(&'a Package, Declared)>;
+
+/// What the members of a workspace declare, those that have a file.
+#[derive(Debug)]
+pub struct Members<'a> {
+    /// Of the packages that are selected.
+    pub selected: Vec<(&'a Package, &'a Declared)>,
+    /// Of the others: some things are said of the whole workspace.
+    pub others: Vec<(&'a Package, &'a Declared)>,
+}
+
+impl<'a> Members<'a> {
+    /// Of the files of those that are selected, and of the others.
+    pub fn new(
+        selected: &'a [(&'a Package, Declared)],
+        others: &'a [(&'a Package, Declared)],
+    ) -> Self {
+        let each = |(package, one): &'a (&'a Package, Declared)| (*package, one);
+        Self {
+            selected: selected.iter().map(each).collect(),
+            others: others.iter().map(each).collect(),
+        }
+    }
+
+    /// Of all.
+    pub fn all(&self) -> impl Iterator<Item = (&'a Package, &'a Declared)> {
+        self.selected.iter().chain(&self.others).copied()
+    }
+}
+
+/// A stub that follows a feature which the package does not have would never be built.
+fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
+    let known = || package.features.keys().map(String::as_str);
+    let manifest = &declared.manifest;
+    let stubs = manifest
+        .stubs
+        .iter()
+        .map(|stub| ("stub", &stub.id, &stub.required_features));
+    let archives = manifest.archives.iter();
+    let archives = archives.map(|one| ("archive", &one.name, &one.required_features));
+    let device_links = manifest.device_links.iter();
+    let device_links = device_links.map(|one| ("device-link", &one.name, &one.required_features));
+    let features = stubs.chain(archives).chain(device_links);
+    let features = features.flat_map(|(table, id, features)| {
+        let is_unknown = |feature: &&Spanned<String>| {
+            !known().any(|known| is_same_feature(known, &feature.value))
+        };
+        let unknown = features.0.iter().filter(is_unknown);
+        unknown.map(move |feature| (table, &id.value, feature))
+    });
+    features
+        .map(|(table, id, feature)| {
+            let message = format!(
+                "unknown feature `{}` in `{table}.{id}.required-features`: package `{}` does not have it",
+                feature.value, package.name
+            );
+            let help = match nearest(&feature.value, known()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("add `{} = []` to [features] in its Cargo.toml", feature.value),
+            };
+            let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
+            error.at(&declared.shown, feature.span.clone()).help(help)
+        })
+        .collect()
+}
+
+/// The toolkit is one for the workspace, read at its root. A package from elsewhere has it there, in
+/// a workspace of its own.
+fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> Option<Diagnostic> {
+    if !workspace.has(package) || declared.folder == workspace.root() {
+        return None;
+    }
+    let table = declared.manifest.toolkit.as_ref()?;
+    let message = format!(
+        "the `[toolkit]` of package `{}` is not used: it is one for the workspace",
+        package.name
+    );
+    let help = format!("move it to {}", display_path(&workspace.root().join(FILE)));
+    let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
+    Some(warning.at(&declared.shown, table.span.clone()).help(help))
+}

@@ -1,0 +1,241 @@
+//! Toolkits: those of this machine, and the stand-in that is laid out for build scripts.
+
+mod config;
+pub mod headers;
+pub mod installed;
+mod layout;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpustub_core::diag::{Diagnostic, INVALID_VALUE, OUT_OF_SYNC, has_errors};
+use gpustub_core::manifest::{Spanned, Toolkit};
+use gpustub_core::suggest::nearest;
+use gpustub_core::version::Version;
+
+use crate::display_path::display_path;
+use crate::error::{Error, Result};
+use crate::ops::Operation;
+use crate::output::MessageFormat;
+use crate::report;
+use crate::shell::Shell;
+use crate::tables::Declared;
+use crate::workspace::Workspace;
+use headers::Headers;
+use layout::Layout;
+
+/// What makes the tree and cargo's configuration agree with the `[toolkit]` of the workspace.
+/// `declared` is the file at its root; `headers` go to the place of those that declare nothing.
+pub fn operations(
+    workspace: &Workspace,
+    declared: &Declared,
+    headers: &Headers,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Vec<Operation>> {
+    let Some(toolkit) = &declared.manifest.toolkit else {
+        return Ok(Vec::new());
+    };
+    let toolkit = &toolkit.value;
+    let layout = Layout::shipped();
+    let before = found.len();
+    check_crates(&layout, toolkit, declared, found);
+    check_headers(workspace, toolkit, declared, headers, found);
+    if has_errors(&found[before..]) {
+        return Ok(Vec::new());
+    }
+    let mut operations = tree(workspace, &layout, toolkit, headers)?;
+    operations.extend(configuration(workspace, &layout, toolkit, found)?);
+    Ok(operations)
+}
+
+/// The files of the tree.
+fn tree(
+    workspace: &Workspace,
+    layout: &Layout,
+    toolkit: &Toolkit,
+    headers: &Headers,
+) -> Result<Vec<Operation>> {
+    let folder = workspace.root().join(&toolkit.path);
+    let mut operations = Vec::new();
+    for file in layout.files(toolkit) {
+        let path = folder.join(&file.path);
+        // A header that somebody put there stays.
+        let is_kept = file.is_header
+            && (headers.contains_key(&file.path)
+                || fs::read(&path).is_ok_and(|old| !old.starts_with(layout::MARK.as_bytes())));
+        if !is_kept {
+            let operation = Operation::write(path.clone(), display_path(&path), file.text)?;
+            operations.push(match file.is_program {
+                true => operation.executable(),
+                false => operation,
+            });
+        }
+    }
+    for (name, bytes) in headers {
+        let path = folder.join(name);
+        operations.push(Operation::write(
+            path.clone(),
+            display_path(&path),
+            bytes.clone(),
+        )?);
+    }
+    let readme = fs::read(folder.join("README.md"));
+    let is_ours = readme.is_ok_and(|text| text.starts_with(layout::TITLE.as_bytes()));
+    let help =
+        "choose another directory: `path` in `[toolkit]` of GpuStub.toml, or `--toolkit-dir`";
+    Operation::refuse_to_replace(&operations, is_ours, help)?;
+    Ok(operations)
+}
+
+/// Cargo's configuration of the workspace, which names the tree to build scripts.
+fn configuration(
+    workspace: &Workspace,
+    layout: &Layout,
+    toolkit: &Toolkit,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Option<Operation>> {
+    let folder = workspace.root().join(".cargo");
+    // Where there are both, cargo reads the one without an ending.
+    let old = folder.join("config");
+    let path = match old.is_file() {
+        true => old,
+        false => folder.join("config.toml"),
+    };
+    let shown = display_path(&path);
+    let text = match path.exists() {
+        true => fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?,
+        false => String::new(),
+    };
+    let edited = config::edit(&text, layout, toolkit)
+        .map_err(|why| Error::new(format!("could not edit `{shown}`: {why}")))?;
+    for key in edited.taken {
+        let message = format!("`{key}` in `{shown}` conflicts with `[toolkit]`");
+        found.push(Diagnostic::error(&OUT_OF_SYNC, message).help(format!(
+            "remove `{key}` there, so that `cargo gpustub sync` can set it, or `[toolkit]`"
+        )));
+    }
+    match text.is_empty() && edited.text.is_empty() {
+        true => Ok(None),
+        false => Operation::write(path, shown, edited.text).map(Some),
+    }
+}
+
+/// Only of crates that are known to print nothing but link lines it is known what they print.
+fn check_crates(
+    layout: &Layout,
+    toolkit: &Toolkit,
+    declared: &Declared,
+    found: &mut Vec<Diagnostic>,
+) {
+    for Spanned { value: name, span } in &toolkit.override_build_scripts {
+        let known = || layout.overrides.crates.keys().map(String::as_str);
+        if known().any(|known| known == name) {
+            continue;
+        }
+        let message = format!("unknown crate `{name}` in `toolkit.override-build-scripts`");
+        let help = match nearest(name, known()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!(
+                "known crates are {}; other build scripts run unchanged",
+                known().collect::<Vec<_>>().join(", ")
+            ),
+        };
+        let error = Diagnostic::error(&INVALID_VALUE, message);
+        found.push(error.at(&declared.shown, span.clone()).help(help));
+    }
+}
+
+/// Real headers and the version that the tree says it is must agree: build scripts read either.
+fn check_headers(
+    workspace: &Workspace,
+    toolkit: &Toolkit,
+    declared: &Declared,
+    headers: &Headers,
+    found: &mut Vec<Diagnostic>,
+) {
+    let folder = workspace.root().join(&toolkit.path);
+    let families = [
+        ("cuda", "CUDA", "cuda", &toolkit.cuda),
+        ("hip", "HIP", "rocm", &toolkit.hip),
+    ];
+    for (key, title, family, says) in families {
+        let Some(says) = says else { continue };
+        let Some((version, name)) = version_of(family, &folder, headers) else {
+            continue;
+        };
+        if version != says.value {
+            let message = format!(
+                "`{name}` is from {title} {version}, but `[toolkit] {key}` is {}",
+                says.value
+            );
+            let error = Diagnostic::error(&INVALID_VALUE, message);
+            found.push(error.at(&declared.shown, says.span.clone()).help(format!(
+                "write `{key} = \"{version}\"`, or copy headers of {} with \
+                 `cargo gpustub add --toolkit-headers DIR`",
+                says.value
+            )));
+        }
+    }
+}
+
+/// The version of the real header among `headers`, or in the tree, and its path there.
+fn version_of(family: &str, folder: &Path, headers: &Headers) -> Option<(Version, &'static str)> {
+    let name = installed::header(family)?;
+    let on_disk;
+    let bytes = match headers.get(name) {
+        Some(bytes) => bytes,
+        None => {
+            on_disk = fs::read(folder.join(name)).ok()?;
+            &on_disk
+        }
+    };
+    if bytes.starts_with(layout::MARK.as_bytes()) {
+        return None;
+    }
+    Some((installed::version_in(family, bytes)?, name))
+}
+
+/// Progress of applied operations, with one line for the whole toolkit directory of a hundred files.
+pub struct SyncProgress<'a> {
+    tree: Option<PathBuf>,
+    shown: String,
+    count: usize,
+    shell: &'a mut Shell,
+}
+
+impl<'a> SyncProgress<'a> {
+    /// For the operations that come of `declared`.
+    pub fn new(workspace: &Workspace, declared: Option<&Declared>, shell: &'a mut Shell) -> Self {
+        let toolkit = declared.and_then(|declared| declared.manifest.toolkit.as_ref());
+        let tree = toolkit.map(|toolkit| workspace.root().join(&toolkit.value.path));
+        Self {
+            shown: tree.as_deref().map(display_path).unwrap_or_default(),
+            tree,
+            count: 0,
+            shell,
+        }
+    }
+
+    /// Reports one applied operation.
+    pub fn report(&mut self, operation: &Operation) {
+        if self.shell.format() == MessageFormat::Json {
+            // A reader that has gone away must not stop the work.
+            let _ = self.shell.json(&report::json::change(operation, "applied"));
+        }
+        match &self.tree {
+            Some(tree) if operation.path.starts_with(tree) => {
+                self.count += 1;
+                self.shell.detail(operation.verb(), &operation.shown);
+            }
+            _ => self.shell.status(operation.verb(), &operation.shown),
+        }
+    }
+
+    /// Reports the toolkit directory.
+    pub fn finish(self) {
+        if self.count > 0 {
+            let what = format!("{} (files: {})", self.shown, self.count);
+            self.shell.status("Wrote", what);
+        }
+    }
+}

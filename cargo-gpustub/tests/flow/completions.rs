@@ -1,0 +1,164 @@
+//! Completion as shells ask for it.
+
+#![allow(clippy::disallowed_methods, reason = "shells find the tool by PATH")]
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use snapbox::cmd::cargo_bin;
+
+use super::{package, write};
+
+/// A package `user`, in a workspace with `kernels`.
+fn workspace(folder: &Path) {
+    package(folder, "user", "[workspace]\nmembers = [\"kernels\"]\n");
+    package(&folder.join("kernels"), "kernels", "");
+    write(folder, "GpuStub.toml", "schema = 1\n\n[stub.nvrtc]\n");
+}
+
+/// Words typed so far, and candidates of which some must be offered.
+const CASES: &[(&[&str], &[&str])] = &[
+    (&["cargo-gpustub", "sy"], &["symbols", "sync"]),
+    (&["cargo", "gpustub", "sy"], &["symbols", "sync"]),
+    (
+        &["cargo", "gpustub", "export", ""],
+        &["device-link", "stubs"],
+    ),
+    (
+        &["cargo", "gpustub", "add", "cud"],
+        &["cuda", "cudart", "cudnn"],
+    ),
+    (&["cargo", "gpustub", "add", "cudart", "nvr"], &["nvrtc"]),
+    (&["cargo", "gpustub", "remove", ""], &["nvrtc"]),
+    (
+        &["cargo", "gpustub", "explain", "unknown-k"],
+        &["unknown-key"],
+    ),
+    (
+        &["cargo", "gpustub", "sync", "-p", ""],
+        &["kernels", "user"],
+    ),
+    (
+        &["cargo", "gpustub", "sync", "--exclude", "k"],
+        &["kernels"],
+    ),
+    (
+        &["cargo", "gpustub", "check", "-D", "needed-"],
+        &["needed-driver", "needed-toolkit"],
+    ),
+    (&["cargo-gpustub", "archive", "e"], &["extract"]),
+];
+
+/// Runs a shell on a script in a workspace, with the tool in PATH; returns the words that it prints.
+fn ask(shell: &str, arguments: &[&str], script: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    workspace(folder.path());
+    let mut path = OsString::from(cargo_bin!("cargo-gpustub").parent().unwrap());
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    let output = Command::new(shell)
+        .args(arguments)
+        .args(["-c", script])
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .env("HOME", folder.path())
+        .env(
+            "CARGO_HOME",
+            std::env::var_os("CARGO_HOME").unwrap_or_else(|| "/root/.cargo".into()),
+        )
+        .env("CARGO_NET_OFFLINE", "true")
+        .output()
+        .unwrap_or_else(|error| panic!("{shell}: {error}"));
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && err.is_empty(), "{script}\n{err}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn quoted(words: &[&str]) -> String {
+    let words = words.iter().map(|word| format!("'{word}'"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Calls the functions that the script registers with `complete -F`, as readline does.
+#[test]
+fn bash_completes_the_tool_and_the_subcommand_of_cargo() {
+    for (words, expected) in CASES {
+        let last = words.len() - 1;
+        let script = format!(
+            "source <(cargo-gpustub completions bash)\n\
+             COMP_WORDS=({}) COMP_CWORD={last} COMP_TYPE=9\n\
+             registered=$(complete -p {})\n\
+             [[ $registered =~ -F\\ ([^ ]+) ]]\n\
+             \"${{BASH_REMATCH[1]}}\" {} '{}' '{}'\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            quoted(words),
+            words[0],
+            words[0],
+            words[last],
+            words[last - 1],
+        );
+        let offered = ask("bash", &["--norc", "--noprofile"], &script);
+        for word in *expected {
+            assert!(
+                offered.iter().any(|one| one == word),
+                "{words:?}: {offered:?}"
+            );
+        }
+    }
+}
+
+/// Other subcommands of cargo keep the completion that they had.
+#[test]
+fn bash_keeps_the_completion_of_cargo() {
+    let script = "_cargo() { COMPREPLY=(former); }\ncomplete -F _cargo cargo\n\
+                  source <(cargo-gpustub completions bash)\n\
+                  source <(cargo-gpustub completions bash)\n\
+                  COMP_WORDS=(cargo bui) COMP_CWORD=1\n\
+                  _gpustub_in_cargo cargo bui cargo\nprintf '%s\\n' \"${COMPREPLY[@]}\"";
+    assert_eq!(ask("bash", &["--norc", "--noprofile"], script), ["former"]);
+}
+
+#[test]
+#[ignore = "needs fish"]
+fn fish_completes_the_tool_and_the_subcommand_of_cargo() {
+    for (words, expected) in CASES {
+        let script = format!(
+            "cargo-gpustub completions fish | source\ncomplete --do-complete '{}' | string split --fields 1 \\t",
+            words.join(" ")
+        );
+        let offered = ask("fish", &["--no-config"], &script);
+        for word in *expected {
+            assert!(
+                offered.iter().any(|one| one == word),
+                "{words:?}: {offered:?}"
+            );
+        }
+    }
+}
+
+/// zsh completes in its line editor only: the function is called with `_describe` replaced.
+#[test]
+#[ignore = "needs zsh"]
+fn zsh_completes_the_tool_and_the_subcommand_of_cargo() {
+    for (words, expected) in CASES {
+        // `_cargo` calls `_cargo-gpustub` with the words after `cargo`.
+        let own = words.strip_prefix(&["cargo"]).unwrap_or(words);
+        let script = format!(
+            "compdef() {{ :; }}\n_files() {{ :; }}\n\
+             _describe() {{ local name=$3; [[ $1 == -V ]] && name=$3; print -rl -- \"${{(@)${{(P)name}}%%:*}}\"; }}\n\
+             source <(cargo-gpustub completions zsh)\n\
+             words=({}) CURRENT={}\n_cargo-gpustub",
+            quoted(own),
+            own.len(),
+        );
+        let offered = ask("zsh", &["-f"], &script);
+        for word in *expected {
+            assert!(
+                offered.iter().any(|one| one == word),
+                "{words:?}: {offered:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The examples at the end of each `--help`, run by a shell in a prepared directory.
+
+#![allow(clippy::disallowed_methods, reason = "the shell finds `cargo` by PATH")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use snapbox::cmd::cargo_bin;
+
+use super::pack::pack;
+use super::{ACME, acme, cc, ends, write};
+
+/// The commands that the help of a command lists.
+fn commands(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
+    let lines = lines.take_while(|line| *line != "Options:" && *line != "Arguments:");
+    let names = lines.filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter(|line| !line.starts_with(' '));
+    names.filter_map(|line| line.split(' ').next()).collect()
+}
+
+/// All examples, each with the path of its command.
+fn examples(path: &[&str], found: &mut Vec<(Vec<String>, String)>) {
+    let (help, _) = ends(0, Path::new("."), &[path, &["--help"]].concat());
+    let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
+    for line in examples.lines().map_while(|line| line.strip_prefix("  ")) {
+        let path = path.iter().map(|name| (*name).to_owned()).collect();
+        found.push((path, line.to_owned()));
+    }
+    let usage = help
+        .lines()
+        .find(|line| line.starts_with("Usage:"))
+        .unwrap();
+    if usage.ends_with("<COMMAND>") {
+        for name in commands(&help).into_iter().filter(|name| *name != "help") {
+            self::examples(&[path, &[name]].concat(), found);
+        }
+    }
+}
+
+/// A package with members `kernels` and `physics`, a library, a wheel, a program and archives.
+fn prepare(folder: &Path) {
+    let package = |name: &str, more: &str| {
+        let build = "[build-dependencies]\ngpustub-build = { workspace = true }\n";
+        format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}{build}"
+        )
+    };
+    let workspace = "[workspace]\nmembers = [\"helper\", \"kernels\", \"physics\"]\n\
+                     [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
+    write(folder, "Cargo.toml", &package("app", workspace));
+    let helper = "[package]\nname = \"gpustub-build\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+                  [features]\narchive = []\ndevice-link = []\n";
+    write(folder, "helper/Cargo.toml", helper);
+    write(folder, "kernels/Cargo.toml", &package("kernels", ""));
+    write(
+        folder,
+        "physics/Cargo.toml",
+        &package("physics", "links = \"gpustub-physics\"\n"),
+    );
+    write(folder, "helper/src/lib.rs", HELPER);
+    for source in ["src/lib.rs", "kernels/src/lib.rs", "physics/src/lib.rs"] {
+        write(folder, source, "");
+    }
+    let archive = "\n[archive.builtins]\nlayers = { gfx900 = [\"gfx900.a\"] }\nviews = { gfx900 = [\"gfx900\"] }\n";
+    let stubs =
+        "\n[stub.nvrtc]\nheader-version = \"12\"\n\n[stub.cudart]\nheader-version = \"12\"\n";
+    write(folder, "GpuStub.toml", &format!("{ACME}{stubs}{archive}"));
+    write(
+        folder,
+        "kernels/GpuStub.toml",
+        &format!("schema = 1\n{stubs}"),
+    );
+    write(
+        folder,
+        "physics/build.rs",
+        "fn main() { gpustub_build::finalize() }\n",
+    );
+    let code = "schema = 1\n\n[device-link.physics]\ninclude-dirs = [\"include\"]\n";
+    write(folder, "physics/GpuStub.toml", code);
+    write(folder, "physics/include/physics.cuh", "#pragma once\n");
+
+    acme(folder);
+    let (list, _) = ends(0, folder, &["symbols", "libacme.so.3"]);
+    write(folder, "symbols/acme.symbols", &list);
+    for name in ["gfx900", "gfx1100", "common"] {
+        let source = format!(
+            "int {}(void) {{ return 1; }}\n",
+            if name == "common" { "shared" } else { "scale" }
+        );
+        write(folder, "one.c", &source);
+        cc(folder, &["-c", "one.c", "-o", "one.o"]);
+        let member = (format!("{name}.o"), fs::read(folder.join("one.o")).unwrap());
+        pack(
+            &folder.join("none"),
+            &[member],
+            &folder.join(format!("{name}.a")),
+        )
+        .unwrap();
+    }
+    ends(
+        0,
+        folder,
+        &[
+            "archive",
+            "build",
+            "-o",
+            "kernels.a",
+            "gfx900.a",
+            "gfx1100.a",
+        ],
+    );
+    write(folder, "main.c", "int main(void) { return 0; }\n");
+    fs::create_dir_all(folder.join("target/release")).unwrap();
+    cc(folder, &["main.c", "-o", "target/release/app"]);
+    fs::create_dir(folder.join("dist")).unwrap();
+    let members = [(
+        "demo-1.0.dist-info/METADATA",
+        "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
+    )];
+    let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    pack(
+        &folder.join("none"),
+        &members,
+        &folder.join("dist/demo-1.0-py3-none-any.whl"),
+    )
+    .unwrap();
+    let git = Command::new("git")
+        .current_dir(folder)
+        .args(["init", "--quiet"])
+        .status();
+    assert!(git.expect("this test needs git").success());
+}
+
+/// A helper that compiles nothing, and reports a library of headers.
+const HELPER: &str = r#"
+pub fn build() {}
+pub fn finalize() {
+    let at = |name| std::path::PathBuf::from(std::env::var_os(name).unwrap());
+    let list = at("OUT_DIR").join("gpustub/device-link/libraries");
+    std::fs::create_dir_all(list.parent().unwrap()).unwrap();
+    let include = at("CARGO_MANIFEST_DIR").join("include");
+    let text = "gpustub-device-link 1\nlibrary physics\npackage physics\nbuilt true\narchive \n\
+                cudart none\nstubs none\nform static\ninclude ";
+    std::fs::write(list, format!("{text}{}\n", include.display())).unwrap();
+}
+"#;
+
+/// Whether findings are a result of this example: they end a command with 1.
+fn may_have_findings(line: &str) -> bool {
+    ["gpustub check", "gpustub diff", "sync --check"]
+        .iter()
+        .any(|part| line.contains(part))
+}
+
+#[test]
+fn each_example_runs() {
+    let template = tempfile::tempdir().unwrap();
+    prepare(template.path());
+    let bin = tempfile::tempdir().unwrap();
+    let tool = cargo_bin!("cargo-gpustub");
+    let mut path = OsString::from(tool.parent().unwrap());
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    let mut all = Vec::new();
+    examples(&[], &mut all);
+    assert!(all.len() > 40, "{all:?}");
+    for (command, line) in all {
+        let folder = bin.path().join("work");
+        let copied = Command::new("cp")
+            .arg("-R")
+            .arg(template.path())
+            .arg(&folder)
+            .status();
+        assert!(copied.unwrap().success());
+        if command == ["init"] {
+            fs::remove_file(folder.join("GpuStub.toml")).unwrap();
+            fs::remove_file(folder.join("kernels/GpuStub.toml")).unwrap();
+        }
+        let library = folder.join("libacme.so.3").display().to_string();
+        let script = line.replace("/opt/acme/lib/libacme.so", &library);
+        let output = Command::new("bash")
+            .current_dir(&folder)
+            .args(["-c", &script])
+            .env("PATH", &path)
+            .env("CUDA_HOME", "/nonexistent")
+            .env("CARGO_NET_OFFLINE", "true")
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let code = output.status.code();
+        let is_right = code == Some(0) || code == Some(1) && may_have_findings(&line);
+        assert!(is_right, "{line}\n{code:?}\n{text}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,140 @@
+//! JSON schema of `GpuStub.toml`.
+
+use gpustub_core::fields::{FIELDS, Field, SYSTEMS, Type};
+use gpustub_core::library::Library;
+use serde_json::{Map, Value, json};
+
+/// JSON schema of `GpuStub.toml`, for editors that complete and check TOML with one.
+pub fn schema() -> String {
+    let mut sections: Vec<&str> = FIELDS.iter().map(|field| field.section).collect();
+    sections.dedup();
+    let definitions: Map<String, Value> = sections
+        .iter()
+        .filter(|section| !section.is_empty())
+        .map(|section| ((*section).to_owned(), object(section)))
+        .collect();
+    let mut top = object("");
+    let more = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "GpuStub.toml",
+        "description": "The GPU libraries that a package calls",
+        "definitions": definitions,
+    });
+    if let (Value::Object(top), Value::Object(more)) = (&mut top, more) {
+        top.extend(more);
+    }
+    let mut text = serde_json::to_string_pretty(&top).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn object(section: &str) -> Value {
+    let fields = || FIELDS.iter().filter(|field| field.section == section);
+    let properties: Map<String, Value> = fields()
+        .map(|field| (field.name.to_owned(), property(field)))
+        .collect();
+    let required: Vec<&str> = fields().filter(|f| f.required).map(|f| f.name).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(field: &Field) -> Value {
+    let reference = |section: &str| json!({ "$ref": format!("#/definitions/{section}") });
+    let strings = || json!({ "type": "array", "items": { "type": "string" } });
+    let mut value = match field.ty {
+        Type::String => json!({ "type": "string" }),
+        Type::OneOf(words) => json!({ "enum": words }),
+        Type::Bool => json!({ "type": "boolean" }),
+        Type::Integer => json!({ "type": "integer" }),
+        Type::Strings => strings(),
+        // draft-07 ignores what stands beside a `$ref`, so it stands inside.
+        Type::Table(section) => json!({ "allOf": [reference(section)] }),
+        Type::Tables(section) => json!({ "type": "array", "items": reference(section) }),
+        Type::Map(section) => {
+            let mut map = json!({ "type": "object", "additionalProperties": reference(section) });
+            if section == "stub" {
+                // Named so that editors can complete them.
+                let known: Map<String, Value> = Library::builtin_ids()
+                    .map(|id| (id.to_owned(), reference(section)))
+                    .collect();
+                map["properties"] = Value::Object(known);
+            }
+            map
+        }
+        Type::MapString => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        }
+        Type::MapStrings => json!({ "type": "object", "additionalProperties": strings() }),
+        Type::StringOrFalse => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
+        Type::MapOneOf(words) => {
+            json!({ "type": "object", "additionalProperties": { "enum": words } })
+        }
+        Type::NamesByOs => {
+            let systems: Map<String, Value> = SYSTEMS
+                .iter()
+                .map(|os| ((*os).to_owned(), strings()))
+                .collect();
+            json!({ "type": "object", "properties": systems, "additionalProperties": false })
+        }
+        Type::ZeroOut => {
+            let out = json!({ "anyOf": [{ "type": "integer" }, reference("stub.zero-out")] });
+            let outs = json!({ "type": "array", "items": out });
+            json!({ "type": "object", "additionalProperties": outs })
+        }
+    };
+    value["description"] = field.doc.into();
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::fields::LIBRARY_TYPES;
+
+    use super::*;
+
+    #[test]
+    fn every_field_and_section_is_in_the_schema() {
+        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        for field in FIELDS {
+            let properties = match field.section {
+                "" => &schema["properties"],
+                section => &schema["definitions"][section]["properties"],
+            };
+            let property = &properties[field.name];
+            assert_eq!(
+                property["description"], field.doc,
+                "{}.{}",
+                field.section, field.name
+            );
+        }
+        let library_type = &schema["definitions"]["stub"]["properties"]["type"];
+        assert_eq!(library_type["enum"], json!(LIBRARY_TYPES));
+    }
+
+    /// A reference to nothing would switch checking off without a word.
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn references(value: &Value, into: &mut Vec<String>) {
+            match value {
+                Value::Object(map) => {
+                    into.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                    map.values().for_each(|value| references(value, into));
+                }
+                Value::Array(list) => list.iter().for_each(|value| references(value, into)),
+                _ => {}
+            }
+        }
+        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        let mut all = Vec::new();
+        references(&schema, &mut all);
+        assert!(all.len() > 5);
+        for reference in all {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(schema.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+}
