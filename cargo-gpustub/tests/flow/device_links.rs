@@ -19,7 +19,7 @@ fn a_diamond_has_one_link_over_all() {
     // Nothing device-links the program yet.
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(err.contains("error[indirect-device-library]"), "{err}");
-    let told = "device link of app/bin/app, app/bin-tests/app is not told of left, right, base";
+    let told = "device link of app/bin/app, app/bin-tests/app does not receive left, right, base";
     assert!(err.contains(told), "{err}");
     assert!(err.contains("--> app/Cargo.toml"), "{err}");
 
@@ -123,7 +123,7 @@ fn a_stale_finalizer_is_told() {
     plain(folder, "between", &on(&["late"]));
     for command in ["plan", "check"] {
         let (_, err) = ends(1, folder, &[command]);
-        let told = "device link of app/bin/app, app/bin-tests/app is not told of late";
+        let told = "device link of app/bin/app, app/bin-tests/app does not receive late";
         assert!(err.contains(told), "{err}");
     }
     ends(1, folder, &["sync", "--check", "--workspace"]);

@@ -432,7 +432,7 @@ fn the_light_form_has_no_finalizer() {
     plain(folder, "between", &on(&["left", "right"]));
     program(folder, "app", &(on(&["between"]) + light));
     let (_, err) = ends(1, folder, &["plan"]);
-    assert!(err.contains("is not told of left, right, base"), "{err}");
+    assert!(err.contains("does not receive left, right, base"), "{err}");
     // Nor is one kept that was there before.
     program(folder, "app", &on(&["between"]));
     fs::remove_file(folder.join("app/build.rs")).unwrap();

@@ -164,7 +164,7 @@ fn bad_graphs_say_what_is_wrong() {
     write(folder, "g.txt", "B*:shared -> C\n");
     let (_, err) = ends(1, folder, &plan(&[]));
     assert!(
-        err.contains("error[unknown-device-library]: `B` names `C`"),
+        err.contains("error[unknown-device-library]: unknown device library `C` in `B`"),
         "{err}"
     );
     fs::write(folder.join("g.txt"), b"B*:shared \xff").unwrap();

@@ -262,7 +262,7 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         ),
         (
             &["--toolkit", "cuda=12.8", "--toolkit-dir", "../sdk"],
-            "below this file's folder",
+            "below this file's directory",
         ),
         (
             &["--override-build-script", "cuda-drivr-sys"],
