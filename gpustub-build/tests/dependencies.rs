@@ -9,8 +9,8 @@ fn at_most_eight_foreign_crates() {
 }
 
 #[test]
-fn at_most_seven_with_device_links() {
-    at_most(7, &["--features", "device-link"]);
+fn at_most_eight_with_device_links() {
+    at_most(8, &["--features", "device-link"]);
 }
 
 #[test]

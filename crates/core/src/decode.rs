@@ -14,6 +14,7 @@ use crate::diag::{
 };
 use crate::spanned::Spanned;
 use crate::suggest::nearest;
+use crate::text::join;
 use document::{Data, Entries, Key, Node};
 
 /// The `schema` that this version reads.
@@ -227,7 +228,7 @@ impl<'f> Decoder<'f> {
             };
             let help = match nearest(key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known keys are {}", known.join(", ")),
+                None => format!("known keys are {}", join(known, ", ")),
             };
             let message = format!("unknown key `{}` {place}", key.escape_debug());
             self.error_with_help(&UNKNOWN_KEY, value.key_span, message, help);
@@ -383,7 +384,7 @@ impl<'f> Decoder<'f> {
     fn no_such_name(&mut self, value: &Value<'_>, text: &Spanned<String>, known: &[&str]) {
         let help = match nearest(&text.value, known.iter().copied()) {
             Some(meant) => format!("did you mean {meant:?}?"),
-            None => format!("known are \"{}\"", known.join("\", \"")),
+            None => format!("known are \"{}\"", join(known, "\", \"")),
         };
         let message = format!("`{}` does not take {:?}", value.name, text.value);
         self.error_with_help(&INVALID_VALUE, text.span.clone(), message, help);

@@ -7,11 +7,14 @@
 //! it refuses graphs in which an object would have none or several.
 
 mod check;
+#[cfg(feature = "tools")]
 mod explain;
 mod graph;
+#[cfg(feature = "tools")]
 mod notation;
 mod plan;
 mod process;
+#[cfg(feature = "tools")]
 mod render;
 mod runtime;
 mod walk;

@@ -31,4 +31,5 @@ mod spanned;
 pub mod suggest;
 pub mod symbols;
 pub mod target;
+pub mod text;
 pub mod version;

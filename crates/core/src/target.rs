@@ -4,6 +4,7 @@
 mod triple;
 
 use crate::diag::{Diagnostic, STATIC_LIBC, UNSUPPORTED_TARGET};
+use crate::text::join;
 
 /// A compilation target, by the values that cargo gives build scripts (`CARGO_CFG_TARGET_*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Target {
                     &UNSUPPORTED_TARGET,
                     format!("unsupported target {}: no trampolines", self.triple),
                 )
-                .help(format!("supported are {}", SUPPORTED.join(", "))),
+                .help(format!("supported are {}", join(SUPPORTED, ", "))),
             );
         }
         if self.crt_static && self.env == "musl" {

@@ -36,7 +36,9 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
         build_archives(settings, &input, &mut output)?;
     }
     // Last, when every variable has been read.
-    output.directives.splice(0..0, settings.env.rerun_lines());
+    let mut directives = settings.env.rerun_lines();
+    directives.append(&mut output.directives);
+    output.directives = directives;
     Ok(output)
 }
 

@@ -27,6 +27,7 @@ use std::process::{Command, Output};
 
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR, MISSING_COMPILER};
 use gpustub_core::target::Target;
+use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
@@ -292,7 +293,7 @@ impl Toolchain {
         let triple = &self.target.triple;
         let program = self.compiler.program.to_string_lossy();
         let host = if self.cross { "" } else { triple.as_str() };
-        let tried = variables(triple, host)[..4].join(", ");
+        let tried = join(&variables(triple, host)[..4], ", ");
         let error = Error::new(
             &MISSING_COMPILER,
             format!(
@@ -481,7 +482,7 @@ fn failed(what: &str, command: &Command, output: &Output) -> Error {
     let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     Error::new(
         &COMPILER_ERROR,
-        format!("{what} ({}): {}", output.status, line.join(" ")),
+        format!("{what} ({}): {}", output.status, join(&line, " ")),
     )
     .output(&output.stderr)
 }

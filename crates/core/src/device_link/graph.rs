@@ -1,6 +1,6 @@
 //! The graph that is asked about, and what no graph may have.
 
-use std::ops::{Index, Range};
+use std::ops::Index;
 
 use crate::by_name::ByName;
 use crate::define_id;
@@ -412,12 +412,4 @@ fn unknown_node(node: &Node, name: &str, names: &ByName<NodeId>) -> Diagnostic {
         None => "declare the library, or remove the name".to_owned(),
     };
     node.with_origin(Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help))
-}
-
-/// A value for [`Node::origin`].
-pub(super) fn origin(file: &str, span: Range<usize>) -> Option<Origin> {
-    Some(Origin {
-        file: file.to_owned(),
-        span,
-    })
 }

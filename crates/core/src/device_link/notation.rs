@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::graph::{Graph, Kind, Link, Node, NodeForm, Open, origin};
-use crate::diag::{Diagnostic, INVALID_GRAPH};
+use super::graph::{Graph, Kind, Link, Node, NodeForm, Open};
+use crate::diag::{Diagnostic, INVALID_GRAPH, Origin};
 use crate::gpu_arch::Arch;
 use crate::manifest::Cudart;
 use crate::suggest::nearest;
@@ -380,4 +380,12 @@ impl<'t> Reader<'t> {
         }
         Ok(())
     }
+}
+
+/// A value for [`Node::origin`].
+fn origin(file: &str, span: Range<usize>) -> Option<Origin> {
+    Some(Origin {
+        file: file.to_owned(),
+        span,
+    })
 }

@@ -16,6 +16,7 @@ use crate::manifest::{Custom, Stub};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
 use crate::symbols::SymbolList;
+use crate::text::join;
 
 impl Planner<'_> {
     /// `None` if there is nothing to plan with; that has been said.
@@ -77,7 +78,7 @@ impl Planner<'_> {
                 let meant = nearest(id, Library::builtin_ids());
                 let meant =
                     meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
-                let known = Library::builtin_ids().collect::<Vec<_>>().join(", ");
+                let known = join(&Library::builtin_ids().collect::<Vec<_>>(), ", ");
                 let message = format!("unknown library `{id}`");
                 let help = format!(
                     "{meant}known libraries are {known}; a user-defined library needs `load-names` and `symbols`"

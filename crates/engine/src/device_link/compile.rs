@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use gpustub_core::diag::IO_ERROR;
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceLink, Spanned};
+use gpustub_core::text::join;
 
 use super::closure::inherited;
 use super::context::BuildContext;
@@ -206,7 +207,7 @@ pub(super) fn archive(
     index: Index,
 ) -> Result<(), Error> {
     let names: Vec<_> = objects.iter().map(|object| format!("{object:?}")).collect();
-    let line = names.join(" ");
+    let line = join(&names, " ");
     if fingerprint::fresh(archive, &line).is_some() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Metadata of libraries whose cargo feature is disabled, for the error messages of dependents.
 
 use gpustub_core::directives::Directive;
+use gpustub_core::text::join;
 
 use crate::env::Env;
 
@@ -15,7 +16,7 @@ pub(super) fn publish(env: &Env, disabled: &[Disabled<'_>]) -> Option<Directive>
     let words = disabled.iter().map(|(name, by)| format!("{name}={by}"));
     let words: Vec<_> = words.collect();
     let reaches_dependents = !disabled.is_empty() && env.get("CARGO_MANIFEST_LINKS").is_some();
-    reaches_dependents.then(|| Directive::Metadata(KEY.to_owned(), words.join(" ")))
+    reaches_dependents.then(|| Directive::Metadata(KEY.to_owned(), join(&words, " ")))
 }
 
 /// Feature that enables a library, if the library is disabled in this package or a direct dependency.

@@ -9,6 +9,7 @@ use std::process::Command;
 use gpustub_core::device_link::Planned;
 use gpustub_core::diag::MISSING_ARCH;
 use gpustub_core::gpu_arch::Arch;
+use gpustub_core::text::join;
 
 use super::metadata::Library;
 use super::nvcc::Nvcc;
@@ -82,7 +83,7 @@ fn arch(line: &str) -> Option<Arch> {
 }
 
 fn words<'a>(archs: impl Iterator<Item = &'a Arch>) -> String {
-    archs.map(Arch::to_string).collect::<Vec<_>>().join(", ")
+    join(&archs.map(Arch::to_string).collect::<Vec<_>>(), ", ")
 }
 
 #[cfg(test)]

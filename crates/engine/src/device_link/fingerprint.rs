@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
 use crate::files;
+use gpustub_core::text::join;
 
 const FIRST_LINE: &str = "gpustub-fingerprint 1\n";
 
@@ -18,7 +19,7 @@ const FIRST_LINE: &str = "gpustub-fingerprint 1\n";
 pub(super) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
-    words.join(" ")
+    join(&words, " ")
 }
 
 /// Input files of `output`, if the same command and the same files would produce it again.

@@ -8,6 +8,7 @@ use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType};
 use gpustub_core::suggest::nearest;
+use gpustub_core::text::join;
 
 use super::closure::{inherited, upstream};
 use super::context::{BuildContext, Context};
@@ -59,7 +60,7 @@ pub(super) fn build_all(
                 for library in own.iter_mut().filter(|l| names.contains(&&*l.name)) {
                     library.built = false;
                 }
-                let text = format!("device-link.{} is left out: {missing}", names.join(", "));
+                let text = format!("device-link.{} is left out: {missing}", join(&names, ", "));
                 directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
             }
             Err(missing) => return Err(missing),
@@ -240,7 +241,7 @@ fn require(
             format!(
                 "add the package that declares it to [dependencies], not to [dev-dependencies]; run \
                  `cargo gpustub sync` to add the `links` key; visible libraries: {}",
-                names.join(", ")
+                join(&names, ", ")
             )
         };
         return Err(Error::new(

@@ -9,6 +9,7 @@ use std::process::Command;
 use gpustub_core::diag::{MISSING_COMPILER, MISSING_NVCC};
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::Arch;
+use gpustub_core::text::join;
 
 use super::fingerprint;
 use crate::env::Env;
@@ -403,7 +404,7 @@ fn missing(tried: &[String]) -> Error {
         &MISSING_NVCC,
         format!(
             "no CUDA compiler (nvcc) is found\n  tried: {}",
-            tried.join(", ")
+            join(tried, ", ")
         ),
     )
     .help(

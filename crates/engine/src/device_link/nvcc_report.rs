@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use gpustub_core::diag::{DEVICE_LINK_ERROR, NVCC_ERROR};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::DeviceLink;
+use gpustub_core::text::join;
 
 use super::metadata::Library;
 use super::nvcc::Nvcc;
@@ -30,7 +31,7 @@ pub(super) fn shell(command: &Command) -> String {
             false => format!("'{}'", word.replace('\'', r"'\''")),
         }
     });
-    quoted.collect::<Vec<_>>().join(" ")
+    join(&quoted.collect::<Vec<_>>(), " ")
 }
 
 /// A compile step that failed.
@@ -195,7 +196,7 @@ fn known(nvcc: &Nvcc) -> String {
     archs.sort();
     let of = |kind| {
         let those = archs.iter().filter(|arch| arch.kind == kind);
-        those.map(Arch::to_string).collect::<Vec<_>>().join(" ")
+        join(&those.map(Arch::to_string).collect::<Vec<_>>(), " ")
     };
     let step = "or compile with another toolkit (NVCC, CUDA_HOME)";
     match archs.is_empty() {

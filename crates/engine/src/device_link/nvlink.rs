@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::device_link::Planned;
 use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
 use gpustub_core::gpu_arch::ArchKind;
+use gpustub_core::text::join;
 
 use super::fingerprint::{self, Inputs};
 use super::metadata::Library;
@@ -79,7 +80,7 @@ pub(super) fn link(
                 "the device link registers {} objects of {}; not {}",
                 registered.len(),
                 expected.len(),
-                missing.join(", ")
+                join(&missing, ", ")
             ),
         )
         .help(format!(
