@@ -119,5 +119,5 @@ pub fn scratch() -> Result<tempfile::TempDir> {
     tempfile::Builder::new()
         .prefix("gpustub-")
         .tempdir()
-        .map_err(|e| Error::new(format!("could not create a temporary folder: {e}")))
+        .map_err(|e| Error::new(format!("could not create a temporary directory: {e}")))
 }

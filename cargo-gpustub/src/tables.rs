@@ -62,7 +62,7 @@ impl Declared {
             let stubs = declared.manifest.stubs.iter().map(|stub| {
                 let id = &stub.id.value;
                 let message =
-                    format!("no package builds `[stub.{id}]`: there is none in this folder");
+                    format!("no package builds `[stub.{id}]`: there is none in this directory");
                 Diagnostic::error(&MISPLACED_TABLE, message)
                     .at(&declared.shown, stub.id.span.clone())
                     .help(

@@ -98,7 +98,7 @@ fn judged(
     let unused = judge.unused(&report.looked);
     let unused = unused.iter().map(|unused| {
         let rule = &unused.allow.rule;
-        let message = format!("there is no finding of `{}` to allow here", rule.value);
+        let message = format!("`{}` has no finding to allow here", rule.value);
         Diagnostic::warning(&UNUSED_ALLOW.code, message)
             .at(unused.file, rule.span.clone())
             .help("remove the allowance")

@@ -121,7 +121,7 @@ impl Builder<'_> {
                  `links` key, which `cargo gpustub sync` writes",
                 self.packages.packages[at].name
             ),
-            Some((_, false)) => "it follows a cargo feature that is off".to_owned(),
+            Some((_, false)) => "the library follows a cargo feature that is off".to_owned(),
             None => match nearest(name, known.iter().map(|(known, _)| *known)) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "declare it, or remove the name".to_owned(),

@@ -160,7 +160,7 @@ fn told(package: &Package, links_itself: bool) -> Diagnostic {
     };
     let message = format!("{why}, and its finalizer is still there");
     let help = format!(
-        "remove the folder `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
+        "remove the directory `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
         display_path(&place(package)),
         name(package)
     );

@@ -12,7 +12,7 @@ use crate::templates;
 
 /// How headers begin that declare nothing.
 pub const MARK: &str =
-    "/* Written by cargo gpustub: stands where a build script looks for a header.";
+    "/* Written by cargo gpustub: takes the place of a header that a build script looks for.";
 
 /// How the tree's `README.md` begins.
 pub const TITLE: &str = "# A stand-in for a GPU toolkit";

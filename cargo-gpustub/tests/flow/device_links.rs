@@ -345,7 +345,7 @@ fn what_is_required_must_be_in_sight() {
     rdc(folder, "base", "[features]\ngpu = []\n", off);
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(
-        err.contains("it follows a cargo feature that is off"),
+        err.contains("the library follows a cargo feature that is off"),
         "{err}"
     );
 }

@@ -182,7 +182,7 @@ fn policies_of_root_and_package() {
     );
     let (_, err) = ends(1, folder, &["check", "a/src/lib.rs"]);
     assert!(
-        err.contains("error[unknown-rule]: there is no rule `missing-haeder-version`"),
+        err.contains("error[unknown-rule]: unknown rule `missing-haeder-version`"),
         "{err}"
     );
     assert!(

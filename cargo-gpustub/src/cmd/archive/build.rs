@@ -127,7 +127,7 @@ fn from_manifest(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Resul
     };
     if having.next().is_some() {
         let error = Error::new(format!("several packages have an [archive.{name}]"));
-        return Err(error.help("say which one with `-p`"));
+        return Err(error.help("select one with `-p`"));
     }
     let found = &declared.diagnostics;
     shell.diagnostics(found, &declared.sources())?;

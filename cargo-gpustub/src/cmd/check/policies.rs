@@ -139,7 +139,7 @@ impl Policies {
                     None => "`cargo gpustub explain --list` lists the rules".into(),
                 };
                 found.push(
-                    Diagnostic::error(&UNKNOWN_RULE, format!("there is no rule `{id}`"))
+                    Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
                         .at(&file.declared.shown, span.clone())
                         .help(help),
                 );

@@ -150,7 +150,7 @@ fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Libra
     let libraries = parse(&list, &text)?;
     if let Some(left_out) = libraries.iter().find(|library| !library.built) {
         return Err(Error::new(format!(
-            "device-link.{} was left out, as there is no nvcc",
+            "device-link.{} was left out: no nvcc found",
             left_out.name
         ))
         .help("install the CUDA toolkit, or set CUDA_HOME"));
