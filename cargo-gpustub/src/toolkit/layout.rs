@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::{Spanned, Toolkit};
 use gpustub_core::version::Version;
+use gpustub_edit::templates;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::templates;
 
 /// How headers begin that declare nothing.
 pub const MARK: &str =

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use gpustub_cdecl::{Clang, Headers, Version, same};
 use gpustub_core::library::Library;
+use gpustub_report::error::{Error, Result};
+use gpustub_workspace::environment::variable;
 
 use super::{Change, Side};
 use crate::cli::DiffHeaders;
-use crate::environment::variable;
-use crate::error::{Error, Result};
 
 /// What was found.
 pub struct Compared {

@@ -16,18 +16,18 @@ use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render};
 use gpustub_core::target::Target;
+use gpustub_edit::templates;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::tables::Declared;
+use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 use serde_json::json;
 
 use crate::cli::{self, FamilyVersion};
 use crate::compile::{self, Product};
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::report::Sources;
-use crate::shell::Shell;
 use crate::shipped;
-use crate::tables::Declared;
-use crate::templates;
-use crate::workspace::{Depth, Workspace, host_triple, target};
 
 /// The name after `-l` of the archive.
 const ARCHIVE: &str = "gpustub_stubs";
