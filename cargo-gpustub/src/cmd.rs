@@ -14,10 +14,11 @@ mod remove;
 mod symbols;
 mod sync;
 
-use crate::cli::{self, Command};
-use crate::error::{Error, Result};
-use crate::shell::Shell;
 use gpustub_reference::schema;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::shell::Shell;
+
+use crate::cli::{self, Command};
 
 /// Runs a command. `Ok(false)`: there are findings, which have been printed.
 pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {

@@ -8,13 +8,11 @@ use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
+use gpustub_report::error::{Error, Result};
 
-use crate::error::{Error, Result};
-
-impl From<gpustub_engine::Error> for Error {
-    fn from(error: gpustub_engine::Error) -> Self {
-        Self::new(error.to_string())
-    }
+/// The error of a command, from one of the work of build scripts.
+pub fn engine_error(error: gpustub_engine::Error) -> Error {
+    Error::new(error.to_string())
 }
 
 /// What the sources are made into.
@@ -35,15 +33,17 @@ pub fn library(
 ) -> Result<Vec<u8>> {
     let scratch = scratch()?;
     let folder = scratch.path();
-    write_sources(folder, sources)?;
-    let tools = Toolchain::find(target, host, folder, None, None)?;
+    write_sources(folder, sources).map_err(engine_error)?;
+    let tools = Toolchain::find(target, host, folder, None, None).map_err(engine_error)?;
     let file = match product {
         Product::Archive => folder.join("libgpustub_stubs.a"),
         Product::Shared(name) => folder.join(name),
     };
     match product {
-        Product::Archive => tools.static_library(folder, &file, Index::Write)?,
-        Product::Shared(_) => tools.shared_library(folder, &file)?,
+        Product::Archive => tools
+            .static_library(folder, &file, Index::Write)
+            .map_err(engine_error)?,
+        Product::Shared(_) => tools.shared_library(folder, &file).map_err(engine_error)?,
     }
     fs::read(&file).map_err(|e| Error::io("read", &file, &e))
 }
@@ -89,7 +89,7 @@ pub fn run_with_stubs(
     for (name, bytes) in [("main.c", main.as_bytes()), ("stubs.a", &archive)] {
         fs::write(folder.join(name), bytes).map_err(|e| Error::io("write", folder, &e))?;
     }
-    write_sources(folder, sources)?;
+    write_sources(folder, sources).map_err(engine_error)?;
     let (mut command, _) = compiler(target, folder)?;
     command.current_dir(folder).args(["-o", "main", "main.c"]);
     command.args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
@@ -119,5 +119,5 @@ pub fn scratch() -> Result<tempfile::TempDir> {
     tempfile::Builder::new()
         .prefix("gpustub-")
         .tempdir()
-        .map_err(|e| Error::new(format!("could not create a temporary folder: {e}")))
+        .map_err(|e| Error::new(format!("could not create a temporary directory: {e}")))
 }

@@ -1,36 +1,19 @@
 //! The subcommand `cargo gpustub`: commands, options and what they print.
 
-mod cargo_tree;
 mod cli;
 mod cmd;
 mod compile;
-mod device_graph;
-mod display_path;
-mod environment;
-mod error;
-mod finalizer;
-mod graph;
-mod imports;
-mod ops;
-mod output;
-mod providers;
-mod report;
-mod selection;
-mod shell;
 mod shipped;
-mod tables;
-mod templates;
 mod toolkit;
-mod tree;
-mod workspace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::environment::variable;
 
 use crate::cli::Cli;
-use crate::shell::Shell;
 
 fn main() -> ExitCode {
     let all: Vec<OsString> = std::env::args_os().collect();
@@ -40,7 +23,7 @@ fn main() -> ExitCode {
         Err(_) => return ExitCode::from(cli::COULD_NOT_RUN),
     }
     let arguments = cli::arguments(all);
-    let color = cli::early_color(&arguments, environment::variable("CARGO_TERM_COLOR"));
+    let color = cli::early_color(&arguments, variable("CARGO_TERM_COLOR"));
     let command = cli::command().color(color.for_clap());
     let parsed = command
         .try_get_matches_from(arguments)

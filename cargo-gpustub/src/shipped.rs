@@ -6,8 +6,7 @@ use gpustub_core::diag::{Diagnostic, UNKNOWN_LIBRARY};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
-
-use crate::tables::FILE;
+use gpustub_workspace::tables::FILE;
 
 /// The libraries of these names, and what is wrong with the names.
 pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {

@@ -12,15 +12,15 @@ use gpustub_core::diag::{Diagnostic, INVALID_VALUE, OUT_OF_SYNC, has_errors};
 use gpustub_core::manifest::{Spanned, Toolkit};
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::Version;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::Operation;
+use gpustub_report::output::MessageFormat;
+use gpustub_report::report;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::tables::Declared;
+use gpustub_workspace::workspace::Workspace;
 
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::ops::Operation;
-use crate::output::MessageFormat;
-use crate::report;
-use crate::shell::Shell;
-use crate::tables::Declared;
-use crate::workspace::Workspace;
 use headers::Headers;
 use layout::Layout;
 

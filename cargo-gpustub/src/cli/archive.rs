@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
+use gpustub_workspace::selection::Selection;
 
 use crate::cli::options::TextOrJson;
-use crate::selection::Selection;
 
 /// `archive`.
 #[derive(Debug, Args)]

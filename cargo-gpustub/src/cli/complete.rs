@@ -15,9 +15,8 @@ use gpustub_check::RULES;
 use gpustub_check::policy::ALL;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
-
-use crate::tables::FILE;
 use gpustub_reference::codes;
+use gpustub_workspace::tables::FILE;
 
 /// Names a shell in the environment of this program when it is asked for completions.
 const VARIABLE: &str = "COMPLETE";

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use gpustub_core::date::Date;
+use gpustub_workspace::selection::Selection;
 
 use crate::cli::values::{
     FamilyVersion, date, header_version, name_and_path, rule, toolkit_release,
 };
-use crate::selection::Selection;
 
 /// `init`.
 #[derive(Debug, Args)]

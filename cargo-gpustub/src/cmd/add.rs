@@ -7,19 +7,19 @@ use std::collections::BTreeSet;
 use cargo_metadata::Metadata;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
+use gpustub_edit::as_before;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::selection::Selection;
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace, folder, target};
 use toml_edit::{DocumentMut, Item, Table};
 
 use crate::cli::{self, FamilyVersion};
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::report::Sources;
-use crate::selection::Selection;
-use crate::shell::Shell;
 use crate::shipped;
-use crate::tables::{Declared, FILE};
 use crate::toolkit::installed::{self, Found};
-use crate::tree::as_before;
-use crate::workspace::{Depth, Workspace, folder, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {

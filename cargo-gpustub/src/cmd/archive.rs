@@ -15,12 +15,12 @@ use std::path::Path;
 use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
 use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};
-use crate::error::{Error, Result};
-use crate::report::Sources;
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {

@@ -14,13 +14,13 @@ use gpustub_check::policy::{Overrides, PolicyEngine, Scope};
 use gpustub_check::{UNUSED_ALLOW, sorted};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
+use gpustub_report::error::{Error, Result};
+use gpustub_report::output::MessageFormat;
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::workspace::NO_PACKAGE;
 
 use crate::cli;
-use crate::error::{Error, Result};
-use crate::output::MessageFormat;
-use crate::report::Sources;
-use crate::shell::Shell;
-use crate::workspace::NO_PACKAGE;
 
 use policies::Policies;
 

@@ -11,11 +11,11 @@ use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_image::{Options, read_symbols_file};
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
 
 use crate::cli::{self, TextOrJson};
-use crate::error::{Error, Result};
-use crate::report::Sources;
-use crate::shell::Shell;
 use crate::shipped::look_up;
 
 /// One of the two.

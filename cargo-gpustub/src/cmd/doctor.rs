@@ -12,19 +12,19 @@ use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, plan};
 use gpustub_core::sources::render;
 use gpustub_core::target::Target;
+use gpustub_edit::templates;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::output::MessageFormat;
+use gpustub_report::report::{Sources, json::FORMAT_VERSION};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::environment::variable;
+use gpustub_workspace::tables::Declared;
+use gpustub_workspace::workspace::{Depth, Workspace, target};
 use serde_json::{Value, json};
 
 use crate::cli;
 use crate::compile;
-use crate::environment::variable;
-use crate::error::{Error, Result};
-use crate::output::MessageFormat;
-use crate::report::{Sources, json::FORMAT_VERSION};
-use crate::shell::Shell;
 use crate::shipped;
-use crate::tables::Declared;
-use crate::templates;
-use crate::workspace::{Depth, Workspace, target};
 
 /// One thing to examine: a package's manifest, or all that gpustub knows.
 struct Subject {

@@ -3,13 +3,13 @@
 use gpustub_core::diag::Code;
 use gpustub_core::suggest::nearest;
 use gpustub_reference::codes;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::output::MessageFormat;
+use gpustub_report::report::json::FORMAT_VERSION;
+use gpustub_report::shell::Shell;
 use serde_json::json;
 
 use crate::cli;
-use crate::error::{Error, Result};
-use crate::output::MessageFormat;
-use crate::report::json::FORMAT_VERSION;
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(options: &cli::Explain, shell: &mut Shell) -> Result<bool> {

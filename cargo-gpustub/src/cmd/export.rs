@@ -3,9 +3,10 @@
 mod device_link;
 mod stubs;
 
+use gpustub_report::error::Result;
+use gpustub_report::shell::Shell;
+
 use crate::cli::{Export, ExportCommand};
-use crate::error::Result;
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(options: &Export, shell: &mut Shell) -> Result<bool> {

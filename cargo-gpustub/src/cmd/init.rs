@@ -1,16 +1,16 @@
 //! `cargo gpustub init`: a first `GpuStub.toml`.
 
 use gpustub_core::library::Library;
+use gpustub_edit::templates;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::tables::FILE;
+use gpustub_workspace::workspace::{Depth, Workspace, folder};
 use serde_json::json;
 
 use crate::cli;
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::shell::Shell;
-use crate::tables::FILE;
-use crate::templates;
-use crate::workspace::{Depth, Workspace, folder};
 
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {

@@ -1,10 +1,10 @@
 //! `cargo gpustub man`: manual pages, made from the definition of the command line.
 
 use gpustub_core::suggest::nearest;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::shell::Shell;
 
 use crate::cli;
-use crate::error::{Error, Result};
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {

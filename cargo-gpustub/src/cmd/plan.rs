@@ -15,18 +15,18 @@ use gpustub_core::library::Role;
 use gpustub_core::manifest::{Archive, LibraryType};
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
+use gpustub_report::error::{Error, Result};
+use gpustub_report::output::MessageFormat;
+use gpustub_report::report::json::FORMAT_VERSION;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::device_graph::DeviceGraph;
+use gpustub_workspace::graph::Graph;
+use gpustub_workspace::providers::analyse;
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace, target};
 use serde::Serialize;
 
 use crate::cli::{self, PlanFormat};
-use crate::device_graph::DeviceGraph;
-use crate::error::{Error, Result};
-use crate::graph::Graph;
-use crate::output::MessageFormat;
-use crate::providers::analyse;
-use crate::report::json::FORMAT_VERSION;
-use crate::shell::Shell;
-use crate::tables::{Declared, FILE};
-use crate::workspace::{Depth, Workspace, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {

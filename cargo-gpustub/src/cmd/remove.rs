@@ -2,15 +2,15 @@
 
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
+use gpustub_edit::as_before;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace, folder};
 use toml_edit::{DocumentMut, Item, Table};
 
 use crate::cli;
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::shell::Shell;
-use crate::tables::{Declared, FILE};
-use crate::tree::as_before;
-use crate::workspace::{Depth, Workspace, folder};
 
 /// Runs the command.
 pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {

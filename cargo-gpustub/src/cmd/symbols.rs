@@ -2,12 +2,12 @@
 
 use gpustub_core::symbols::{Kind, Symbol, SymbolList};
 use gpustub_image::{Options, read_symbols_file, to_ifs};
+use gpustub_report::error::Result;
+use gpustub_report::report::{Sources, json::FORMAT_VERSION};
+use gpustub_report::shell::Shell;
 use serde_json::json;
 
 use crate::cli::{self, SymbolsFormat};
-use crate::error::Result;
-use crate::report::{Sources, json::FORMAT_VERSION};
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {

@@ -9,23 +9,23 @@ use gpustub_core::diag::{
     DATA_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, OUT_OF_SYNC, has_errors, listing,
 };
 use gpustub_core::suggest::nearest;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation, Pending};
+use gpustub_report::output::MessageFormat;
+use gpustub_report::report::{self, Sources};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::finalizer;
+use gpustub_workspace::graph::Graph;
+use gpustub_workspace::lock;
+use gpustub_workspace::selection::Selection;
+use gpustub_workspace::tables::{self, Declared, Members};
+use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use crate::cli;
 use crate::cmd::plan;
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::finalizer;
-use crate::graph::Graph;
-use crate::ops::{self, Operation, Pending};
-use crate::output::MessageFormat;
-use crate::report::{self, Sources};
-use crate::selection::Selection;
-use crate::shell::Shell;
-use crate::tables::{self, Declared, Members};
 use crate::toolkit::headers::Headers;
 use crate::toolkit::{self, SyncProgress};
-use crate::tree::lock;
-use crate::workspace::{Depth, Workspace, target};
 
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {

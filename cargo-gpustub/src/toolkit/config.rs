@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use gpustub_core::manifest::Toolkit;
+use gpustub_edit::{as_before, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::layout::Layout;
-use crate::tree::{as_before, separate};
 
 /// The new text, and what stood in the way of more.
 #[derive(Debug)]

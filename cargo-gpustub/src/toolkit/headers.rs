@@ -6,8 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::Zip;
-
-use crate::error::{Error, Result};
+use gpustub_report::error::{Error, Result};
 
 /// Headers by their path below the tree: `include/cuda.h`.
 pub type Headers = BTreeMap<String, Vec<u8>>;
@@ -32,7 +31,7 @@ pub fn read(path: &Path) -> Result<Headers> {
     if taken.headers.is_empty() {
         let error = Error::new(format!("`{}` has no headers in it", path.display()));
         return Err(error.help(
-            "name a toolkit's folder, its `include`, or a wheel such as nvidia-cuda-runtime-cu12",
+            "name a toolkit's directory, its `include`, or a wheel such as nvidia-cuda-runtime-cu12",
         ));
     }
     Ok(taken.headers)
@@ -73,7 +72,7 @@ impl Taken {
         let file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
         let failed = |e: io::Error| {
             let message = format!("could not read `{}` as a wheel: {e}", path.display());
-            Error::new(message).help("name a *.whl file, or a folder with headers")
+            Error::new(message).help("name a *.whl file, or a directory with headers")
         };
         let wheel = Zip::new(file).map_err(failed)?;
         for file in wheel.files() {
@@ -97,7 +96,7 @@ impl Taken {
                 of.display(),
                 LIMIT >> 20
             );
-            return Err(Error::new(what).help("name a folder with the headers only"));
+            return Err(Error::new(what).help("name a directory with the headers only"));
         }
         if !bytes.contains(&0) {
             self.bytes += bytes.len() as u64;

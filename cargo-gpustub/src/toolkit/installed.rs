@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::Metadata;
 use gpustub_core::version::Version;
-
-use crate::environment::variable;
+use gpustub_workspace::environment::variable;
 
 /// A version and where it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::{Spanned, Toolkit};
 use gpustub_core::version::Version;
+use gpustub_edit::templates;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::templates;
-
 /// How headers begin that declare nothing.
 pub const MARK: &str =
-    "/* Written by cargo gpustub: stands where a build script looks for a header.";
+    "/* Written by cargo gpustub: takes the place of a header that a build script looks for.";
 
 /// How the tree's `README.md` begins.
 pub const TITLE: &str = "# A stand-in for a GPU toolkit";

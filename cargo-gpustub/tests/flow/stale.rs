@@ -119,7 +119,7 @@ fn what_is_left_over_and_changed_is_told() {
             let told = "warning[out-of-sync]: no program of `app` has CUDA";
             assert!(err.contains(told), "{file}: {err}");
             assert!(
-                err.contains("remove the folder `app/gpustub-final`"),
+                err.contains("remove the directory `app/gpustub-final`"),
                 "{err}"
             );
             assert!(!err.contains("Fresh"), "{file}: {err}");

@@ -7,6 +7,7 @@ use gpustub_reference::pages;
 
 /// `BLESS=1 cargo test -p gpustub-reference` writes the pages, as `cargo xtask reference` does.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 fn the_reference_is_up_to_date() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let bless = std::env::var_os("BLESS").is_some();

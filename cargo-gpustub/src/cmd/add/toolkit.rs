@@ -3,17 +3,17 @@
 
 use gpustub_core::diag::has_errors;
 use gpustub_core::version::Version;
+use gpustub_edit::{as_before, separate};
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::selection::Selection;
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace};
 use toml_edit::{Array, DocumentMut, Item, Table};
 
 use crate::cli::AddToolkit;
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::selection::Selection;
-use crate::shell::Shell;
-use crate::tables::{Declared, FILE};
 use crate::toolkit::{self, SyncProgress, headers, installed};
-use crate::tree::{as_before, separate};
-use crate::workspace::{Depth, Workspace};
 
 /// Writes the table, and lays the directory out: only now is it known where real headers are.
 pub fn add(options: &AddToolkit, selection: &Selection, shell: &mut Shell) -> Result<bool> {

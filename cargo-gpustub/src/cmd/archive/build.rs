@@ -9,14 +9,14 @@ use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::archive::{self, Inputs, LayerPaths};
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
 use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace};
 
 use crate::cli::ArchiveBuild;
-use crate::error::{Error, Result};
-use crate::report::Sources;
-use crate::shell::Shell;
-use crate::tables::{Declared, FILE};
-use crate::workspace::{Depth, Workspace};
 
 /// Runs the command.
 pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
@@ -127,7 +127,7 @@ fn from_manifest(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Resul
     };
     if having.next().is_some() {
         let error = Error::new(format!("several packages have an [archive.{name}]"));
-        return Err(error.help("say which one with `-p`"));
+        return Err(error.help("select one with `-p`"));
     }
     let found = &declared.diagnostics;
     shell.diagnostics(found, &declared.sources())?;

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use gpustub_archive::{SuperArchive, View};
 use gpustub_engine::archive::replace;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::shell::Shell;
 use gpustub_superarchive::{Definition, Input, write_archive};
 
 use super::{Looked, text, views};
 use crate::cli::ArchiveExtract;
-use crate::error::{Error, Result};
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(

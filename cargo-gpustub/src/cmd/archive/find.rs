@@ -3,12 +3,12 @@
 use gpustub_archive::SuperArchive;
 use gpustub_core::diag::{Diagnostic, UNKNOWN_SYMBOL};
 use gpustub_core::suggest::nearest;
+use gpustub_report::report::{Sources, json::FORMAT_VERSION};
+use gpustub_report::shell::Shell;
 use serde_json::json;
 
 use super::{Looked, columns, layer_of, text, views};
 use crate::cli::{ArchiveFind, TextOrJson};
-use crate::report::{Sources, json::FORMAT_VERSION};
-use crate::shell::Shell;
 
 /// Runs the command.
 pub fn run(archive: &SuperArchive<'_>, options: &ArchiveFind, shell: &mut Shell) -> Looked<bool> {

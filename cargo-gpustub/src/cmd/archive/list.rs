@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use gpustub_archive::{SuperArchive, View};
+use gpustub_report::report::json::FORMAT_VERSION;
+use gpustub_report::shell::Shell;
 use serde_json::{Value, json};
 
 use super::{Looked, columns, layers, text, views};
 use crate::cli::{ArchiveList, TextOrJson};
-use crate::report::json::FORMAT_VERSION;
-use crate::shell::Shell;
 
 /// Runs `list`.
 pub fn run(archive: &SuperArchive<'_>, options: &ArchiveList, shell: &mut Shell) -> Looked<bool> {

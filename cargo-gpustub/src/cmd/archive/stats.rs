@@ -1,13 +1,13 @@
 //! `archive stats`: what sharing saves.
 
 use gpustub_archive::SuperArchive;
+use gpustub_report::error::Error;
+use gpustub_report::report::json::FORMAT_VERSION;
+use gpustub_report::shell::Shell;
 use serde_json::json;
 
 use super::{Looked, columns, list, text, views};
 use crate::cli::{ArchiveStats, TextOrJson};
-use crate::error::Error;
-use crate::report::json::FORMAT_VERSION;
-use crate::shell::Shell;
 
 /// Runs the command. Bytes are those of members' contents.
 pub fn run(archive: &SuperArchive<'_>, options: &ArchiveStats, shell: &mut Shell) -> Looked<bool> {

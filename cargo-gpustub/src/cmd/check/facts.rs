@@ -9,14 +9,14 @@ use std::path::Path;
 use cargo_metadata::{CrateType, Package, TargetKind};
 use gpustub_check::workspace::{Asked, Crate, CrateId, Text, Workspace as Facts};
 use gpustub_core::diag::Origin;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_workspace::graph::Graph;
+use gpustub_workspace::workspace::Workspace;
 use toml_edit::{Document, Item, TableLike};
 
 use super::slashes;
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::graph::Graph;
-use crate::report::Sources;
-use crate::workspace::Workspace;
 
 /// The files that rules look at, beside `GpuStub.toml`.
 pub struct Texts {

@@ -8,11 +8,11 @@ use std::thread;
 
 use gpustub_check::{Check, FlawKind, Package, RULES, check, gpu_images, read};
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
+use gpustub_report::error::Error;
+use gpustub_workspace::imports::misfits;
 
 use super::policies::Policies;
 use super::{Report, number, slashes};
-use crate::error::Error;
-use crate::imports::misfits;
 
 /// Looks at what is named.
 pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {

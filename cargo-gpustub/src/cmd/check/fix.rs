@@ -10,20 +10,20 @@ use gpustub_check::{
 };
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
+use gpustub_edit::as_before;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::finalizer;
+use gpustub_workspace::graph::Graph;
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace, target};
 use toml_edit::DocumentMut;
 
 use super::policies::Policies;
 use super::{judged, workspace};
 use crate::cli;
 use crate::cmd::{add, sync};
-use crate::error::{Error, Result};
-use crate::finalizer;
-use crate::graph::Graph;
-use crate::ops::{self, Operation};
-use crate::shell::Shell;
-use crate::tables::{Declared, FILE};
-use crate::tree::as_before;
-use crate::workspace::{Depth, Workspace, target};
 
 /// Mends, and says what it did. What is left is for the check that follows.
 pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {

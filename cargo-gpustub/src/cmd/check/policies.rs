@@ -11,14 +11,14 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderVersion;
+use gpustub_reference::codes::UNKNOWN_RULE;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_workspace::selection::Selection;
+use gpustub_workspace::tables::Declared;
+use gpustub_workspace::workspace::{Depth, Workspace};
 
 use super::slashes;
-use crate::error::{Error, Result};
-use crate::report::Sources;
-use crate::selection::Selection;
-use crate::tables::Declared;
-use crate::workspace::{Depth, Workspace};
-use gpustub_reference::codes::UNKNOWN_RULE;
 
 /// The policies of a workspace, its own first.
 #[derive(Default)]

@@ -1,16 +1,16 @@
 //! A workspace, looked at: what is declared, planned, written and depended on.
 
 use gpustub_check::{Check, RULES, check_workspace};
+use gpustub_report::error::Result;
+use gpustub_workspace::finalizer;
+use gpustub_workspace::graph::Graph;
+use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::facts::{self, Texts};
 use super::policies::Policies;
 use super::{Report, number};
 use crate::cli;
 use crate::cmd::{plan, sync};
-use crate::error::Result;
-use crate::finalizer;
-use crate::graph::Graph;
-use crate::workspace::{Depth, Workspace, target};
 
 /// Looks at the packages that are selected.
 pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {

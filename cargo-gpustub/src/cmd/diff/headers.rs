@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use gpustub_cdecl::{Clang, Headers, Version, same};
 use gpustub_core::library::Library;
+use gpustub_report::error::{Error, Result};
+use gpustub_workspace::environment::variable;
 
 use super::{Change, Side};
 use crate::cli::DiffHeaders;
-use crate::environment::variable;
-use crate::error::{Error, Result};
 
 /// What was found.
 pub struct Compared {
@@ -96,7 +96,7 @@ fn read(
         }
         // clang would look among its own, too.
         if !folders.iter().any(|folder| folder.join(name).is_file()) {
-            let message = format!("there is no `{name}` in {shown}");
+            let message = format!("`{name}` is not in {shown}");
             let help =
                 "`--include` takes the name as a program would include it, such as `hip/hiprtc.h`";
             return Err(Error::new(message).help(help));
@@ -130,7 +130,7 @@ fn failed(error: gpustub_cdecl::Error, shown: &str) -> Error {
         Why::Refused { program, message } => {
             let message = harmless(&message);
             Error::new(format!("`{program}` cannot read the headers in {shown}\n{message}")).help(
-                "headers are read as C, without any of the compiler's options: add a folder of other \
+                "headers are read as C, without any of the compiler's options: add a directory of other \
                  headers that they need with another `--old-headers` or `--new-headers`, macros with \
                  `--clang-arg=-DNAME`",
             )
@@ -138,7 +138,7 @@ fn failed(error: gpustub_cdecl::Error, shown: &str) -> Error {
         Why::Nothing => {
             let message = format!("the headers in {shown} declare none of the functions");
             Error::new(message).help(
-                "they are those of another library, declare it for C++ only, or are others than those \
+                "the headers are of another library, declare it for C++ only, or are others than those \
                  that `--include` names",
             )
         }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use gpustub_report::report::json::FORMAT_VERSION;
 use serde_json::json;
 
 use super::headers::Compared;
 use super::{Change, Side};
-use crate::report::json::FORMAT_VERSION;
 
 /// Human-readable.
 pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {

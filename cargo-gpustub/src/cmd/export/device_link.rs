@@ -13,17 +13,18 @@ use std::process::{Command, Stdio};
 
 use cargo_metadata::{Message, Package};
 use gpustub_core::manifest::Cudart;
+use gpustub_edit::templates;
 use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::shell::Shell;
+use gpustub_workspace::environment::variable;
+use gpustub_workspace::tables::Declared;
+use gpustub_workspace::workspace::{Depth, Workspace};
 use serde_json::{Value, json};
 
 use crate::cli;
-use crate::environment::variable;
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::shell::Shell;
-use crate::tables::Declared;
-use crate::templates;
-use crate::workspace::{Depth, Workspace};
+use crate::compile::engine_error;
 
 /// More headers than a library has: `include-dirs` names a folder of the system.
 const MOST_HEADERS: usize = 5000;
@@ -147,10 +148,10 @@ fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Libra
         .help("name a package that declares some with `-p`"));
     };
     let text = fs::read_to_string(&list).map_err(|e| Error::io("read", &list, &e))?;
-    let libraries = parse(&list, &text)?;
+    let libraries = parse(&list, &text).map_err(engine_error)?;
     if let Some(left_out) = libraries.iter().find(|library| !library.built) {
         return Err(Error::new(format!(
-            "device-link.{} was left out, as there is no nvcc",
+            "device-link.{} was left out: no nvcc found",
             left_out.name
         ))
         .help("install the CUDA toolkit, or set CUDA_HOME"));

@@ -16,18 +16,18 @@ use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render};
 use gpustub_core::target::Target;
+use gpustub_edit::templates;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::tables::Declared;
+use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 use serde_json::json;
 
 use crate::cli::{self, FamilyVersion};
 use crate::compile::{self, Product};
-use crate::error::{Error, Result};
-use crate::ops::{self, Operation};
-use crate::report::Sources;
-use crate::shell::Shell;
 use crate::shipped;
-use crate::tables::Declared;
-use crate::templates;
-use crate::workspace::{Depth, Workspace, host_triple, target};
 
 /// The name after `-l` of the archive.
 const ARCHIVE: &str = "gpustub_stubs";
@@ -85,7 +85,7 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         files.add(&path, text.as_bytes())?;
     }
     let is_ours = options.out_dir.join("src/gpustub_table.inc").exists();
-    let help = "name a folder for the stubs alone, such as `--out-dir stubs`";
+    let help = "name a directory for the stubs alone, such as `--out-dir stubs`";
     Operation::refuse_to_replace(&files.operations, is_ours, help)?;
     let out = options.out_dir.display();
     files.operations.retain(|operation| !operation.is_done());
@@ -174,8 +174,8 @@ fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
     match inside.max_by_key(|real| real.len()) {
         None => Ok(name),
         Some(real) => Err(Error::new(format!(
-            "`lib{name}.so` would be taken for the real lib{real} by software that looks for it \
-             among the loaded libraries"
+            "`lib{name}.so` would match a search for the real lib{real} among the \
+             loaded libraries"
         ))
         .help(format!(
             "choose another name, for example `--name gpustub_{}`",

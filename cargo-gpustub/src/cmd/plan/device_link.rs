@@ -8,17 +8,17 @@ use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, NodeId, Planned
 use gpustub_core::diag::has_errors;
 use gpustub_core::ids::Id;
 use gpustub_core::suggest::nearest;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_report::report::json::FORMAT_VERSION;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::device_graph::Of;
+use gpustub_workspace::graph::Graph as Packages;
 use serde::Serialize;
 
 use super::not_shown;
 use crate::cli::{self, PlanFormat};
-use crate::device_graph::Of;
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::graph::Graph as Packages;
-use crate::report::Sources;
-use crate::report::json::FORMAT_VERSION;
-use crate::shell::Shell;
 
 /// The longest graph that is read.
 const LONGEST: u64 = 16 << 20;

@@ -7,15 +7,14 @@ use std::path::Path;
 
 use cargo_metadata::{Dependency, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::finalizer;
-use crate::ops::Pending;
-use crate::tables::{Declared, FILE, Members};
-use crate::tree::{Edit, build_rs, cargo_toml, use_line};
-use crate::workspace::{Workspace, folder, library};
+use gpustub_edit::{Edit, build_rs, cargo_toml, use_line};
 use gpustub_reference::codes::{MISSING_RLIB, UNEDITABLE_BUILD_SCRIPT};
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::Pending;
+use gpustub_workspace::finalizer;
+use gpustub_workspace::tables::{Declared, FILE, Members};
+use gpustub_workspace::workspace::{Workspace, folder, library};
 
 /// The changes to one package, in an order in which each state on the way still builds.
 pub(super) fn edits(

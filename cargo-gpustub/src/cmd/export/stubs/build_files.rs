@@ -13,11 +13,11 @@
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
+use gpustub_edit::templates;
 use gpustub_engine::toolchain::{REQUIRED, protection};
 use serde_json::{Value, json};
 
 use super::ARCHIVE;
-use crate::templates;
 
 /// The files in `cmake`, each a template of the same name. CMake looks for modules by just these
 /// names, so that the folder serves as CMAKE_MODULE_PATH, too.

@@ -6,9 +6,9 @@ use std::process::Command;
 use cargo_metadata::{Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
+use gpustub_report::error::{Error, Result};
 
 use crate::environment::variable;
-use crate::error::{Error, Result};
 use crate::selection::Selection;
 
 /// How much cargo is asked for.

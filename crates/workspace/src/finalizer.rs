@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{CrateType, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, MISSING_DEVICE_LINK, OUT_OF_SYNC};
 use gpustub_core::manifest::LibraryType;
+use gpustub_edit::{Edit, cargo_toml, use_line};
+use gpustub_reference::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::Result;
+use gpustub_report::ops::Pending;
 
-use crate::display_path::display_path;
-use crate::error::Result;
 use crate::graph::Graph;
-use crate::ops::Pending;
 use crate::selection::Selection;
 use crate::tables::Members;
-use crate::tree::{Edit, cargo_toml, use_line};
 use crate::workspace::{Depth, Workspace, folder, host_triple, library};
-use gpustub_reference::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
 
 use closure::Closure;
 pub use files::FEATURE;

@@ -69,7 +69,7 @@ impl Run {
                 }],
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": { BASE: {
-                    "description": { "text": "the folder that the command ran in" },
+                    "description": { "text": "the directory that the command ran in" },
                 } },
                 "results": results,
             }],

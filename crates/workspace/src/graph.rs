@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::diag::Origin;
 use gpustub_core::manifest::DeviceLink;
+use gpustub_report::error::Result;
+use gpustub_report::report::Sources;
 
 use crate::cargo_tree::{self, Features, Line, Query};
-use crate::error::Result;
 use crate::providers::{Image, Node};
-use crate::report::Sources;
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, folder, library};

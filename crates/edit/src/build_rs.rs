@@ -26,7 +26,7 @@ pub fn line(name: &str, call: &str) -> String {
 /// Adds the line as the first statement of `fn main`, unless the helper is mentioned already.
 pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
     let Some(file) = rust::File::parse(text) else {
-        return Edit::Impossible("it cannot be read as Rust");
+        return Edit::Impossible("the file is not valid Rust");
     };
     if file.mentions_crate(name) {
         // A package that had stubs only, and has got RDC libraries.
@@ -37,7 +37,7 @@ pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
         };
     }
     let Some(body) = file.main_body() else {
-        return Edit::Impossible("it has no `fn main()`, or several");
+        return Edit::Impossible("the file has no `fn main()`, or several");
     };
     let line = line(name, call);
     let newline = line_break(text);
@@ -154,11 +154,11 @@ mod tests {
         }
         assert_eq!(
             add_call("include!(\"b.rs\");", "x", BUILD),
-            Edit::Impossible("it has no `fn main()`, or several")
+            Edit::Impossible("the file has no `fn main()`, or several")
         );
         assert_eq!(
             add_call("fn main() { ( }", "x", BUILD),
-            Edit::Impossible("it cannot be read as Rust")
+            Edit::Impossible("the file is not valid Rust")
         );
         assert_eq!(
             add_call(
@@ -166,11 +166,11 @@ mod tests {
                 "x",
                 BUILD
             ),
-            Edit::Impossible("it has no `fn main()`, or several")
+            Edit::Impossible("the file has no `fn main()`, or several")
         );
         assert_eq!(
             add_call("mod a { fn main() {} }", "x", BUILD),
-            Edit::Impossible("it has no `fn main()`, or several")
+            Edit::Impossible("the file has no `fn main()`, or several")
         );
     }
 

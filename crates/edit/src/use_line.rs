@@ -70,7 +70,7 @@ pub fn device_code(condition: String) -> Line {
 /// library already.
 pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
-        return Edit::Impossible("it cannot be read as Rust");
+        return Edit::Impossible("the file is not valid Rust");
     };
     let newline = line_break(text);
     let line = (line.text(library, edition).replace('\n', newline), line);
@@ -110,7 +110,7 @@ pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
 /// Removes a line as `add` has written it; what names the library otherwise has to go by hand.
 pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
-        return Edit::Impossible("it cannot be read as Rust");
+        return Edit::Impossible("the file is not valid Rust");
     };
     if !file.mentions_crate(library) {
         return Edit::Same;
@@ -119,12 +119,12 @@ pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit 
     let wanted = line.text(library, edition).replace('\n', newline);
     let Some(range) = written(text, library, edition, line).filter(|at| text[at.clone()] == wanted)
     else {
-        return Edit::Impossible("it names the crate in its own way");
+        return Edit::Impossible("the file names the crate in another way");
     };
     let new = cut(text, range, file.head());
     match rust::File::parse(&new) {
         Some(file) if !file.mentions_crate(library) => Edit::Changed(new),
-        _ => Edit::Impossible("it names the crate in its own way"),
+        _ => Edit::Impossible("the file names the crate in another way"),
     }
 }
 

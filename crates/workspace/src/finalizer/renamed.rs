@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+use gpustub_report::display_path::display_path;
 
 use super::{PREFIX, name, place};
-use crate::display_path::display_path;
 use crate::graph::Graph;
 use crate::workspace::folder;
 

@@ -2,8 +2,8 @@
 
 pub mod build_rs;
 pub mod cargo_toml;
-pub mod lock;
 mod rust;
+pub mod templates;
 pub mod use_line;
 
 use toml_edit::{DocumentMut, Item};

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+use gpustub_edit::templates;
+use gpustub_edit::{Edit, cargo_toml, use_line};
+use gpustub_reference::codes::MULTIPLE_FINALIZERS;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::Result;
+use gpustub_report::ops::Pending;
 use serde_json::json;
 
 use super::{files, has_rdc, name, place, remove_lines, renamed};
-use crate::display_path::display_path;
-use crate::error::Result;
 use crate::graph::Graph;
-use crate::ops::Pending;
 use crate::tables::FILE;
-use crate::templates;
-use crate::tree::{Edit, cargo_toml, use_line};
 use crate::workspace::Workspace;
-use gpustub_reference::codes::MULTIPLE_FINALIZERS;
 
 /// What an earlier run has written for a package that needs none any more: it has no such code, or its
 /// own build script links it. Removes it, unless somebody else had a hand in it; then that is told.
@@ -160,7 +160,7 @@ fn told(package: &Package, links_itself: bool) -> Diagnostic {
     };
     let message = format!("{why}, and its finalizer is still there");
     let help = format!(
-        "remove the folder `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
+        "remove the directory `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
         display_path(&place(package)),
         name(package)
     );

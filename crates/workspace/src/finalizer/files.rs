@@ -5,19 +5,19 @@ use std::fs;
 use std::path::Path;
 
 use cargo_metadata::{DependencyKind, Package};
+use gpustub_edit::cargo_toml;
+use gpustub_edit::templates;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::Pending;
 use serde::Serialize;
 use serde_json::json;
 use toml_edit::InlineTable;
 
 use super::closure::When;
 use super::{Closure, name, place, renamed};
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::ops::Pending;
 use crate::tables::FILE;
-use crate::templates;
-use crate::tree::cargo_toml;
 use crate::workspace::{Workspace, folder, library};
 
 /// The feature of the helper that RDC libraries need.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use gpustub_edit::templates;
 use gpustub_manifests::LIBRARIES;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::tables::Declared;
-use crate::templates;
 
 /// The name of the file.
 pub const FILE: &str = "GpuStub.lock";

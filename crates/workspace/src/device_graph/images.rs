@@ -3,9 +3,9 @@
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
 use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
 use gpustub_core::diag::Origin;
+use gpustub_report::display_path::display_path;
 
 use super::{Builder, Of, link};
-use crate::display_path::display_path;
 use crate::finalizer;
 use crate::workspace::library;
 

@@ -4,9 +4,9 @@
 use std::process::{Command, Output};
 
 use cargo_metadata::{DependencyKind, Package};
+use gpustub_report::error::{Error, Result};
 
 use crate::environment::variable;
-use crate::error::{Error, Result};
 use crate::selection::{Selection, add_features};
 use crate::workspace::Workspace;
 

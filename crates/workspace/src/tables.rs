@@ -11,12 +11,12 @@ use gpustub_core::manifest::{Manifest, Spanned, is_same_feature};
 use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
-
-use crate::display_path::display_path;
-use crate::error::{Error, Result};
-use crate::report::Sources;
-use crate::workspace::{Workspace, folder};
 use gpustub_reference::codes::{MISPLACED_TABLE, UNKNOWN_FEATURE};
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+
+use crate::workspace::{Workspace, folder};
 
 /// The name of the file.
 pub const FILE: &str = "GpuStub.toml";
@@ -62,7 +62,7 @@ impl Declared {
             let stubs = declared.manifest.stubs.iter().map(|stub| {
                 let id = &stub.id.value;
                 let message =
-                    format!("no package builds `[stub.{id}]`: there is none in this folder");
+                    format!("no package builds `[stub.{id}]`: there is none in this directory");
                 Diagnostic::error(&MISPLACED_TABLE, message)
                     .at(&declared.shown, stub.id.span.clone())
                     .help(

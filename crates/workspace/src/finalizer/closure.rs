@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Package};
+use gpustub_report::error::{Error, Result};
 
 use super::{Programs, platform};
 use crate::cargo_tree::{self, Features, Query};
-use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::selection::Selection;
 use crate::workspace::Workspace;

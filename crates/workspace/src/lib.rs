@@ -1,0 +1,14 @@
+//! Cargo workspaces: packages, their `GpuStub.toml`, the dependency graph, and the finalizer crates that
+//! device links need.
+
+pub mod cargo_tree;
+pub mod device_graph;
+pub mod environment;
+pub mod finalizer;
+pub mod graph;
+pub mod imports;
+pub mod lock;
+pub mod providers;
+pub mod selection;
+pub mod tables;
+pub mod workspace;
