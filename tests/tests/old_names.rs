@@ -170,13 +170,13 @@ fn whole_tokens_patterns_and_file_names_are_found() -> Result<()> {
     };
     let finder = Finder::new(vec![
         row("--out", None, &[]),
-        row("take.c", None, &[]),
+        row("bite.c", None, &[]),
         row("header", Some(r"(?m)^header\s*="), &["docs"]),
     ])?;
     let find = |path: &str, text: &str| finder.check(path, text.as_bytes()).len();
-    assert_eq!(find("a", "--out-dir x---out take.cc intake.c"), 0);
-    assert_eq!(find("a", "f --out=x\n(take.c)\ntake.c"), 3);
-    assert_eq!(find("src/take.c", ""), 1);
+    assert_eq!(find("a", "--out-dir x---out bite.cc inbite.c"), 0);
+    assert_eq!(find("a", "f --out=x\n(bite.c)\nbite.c"), 3);
+    assert_eq!(find("src/bite.c", ""), 1);
     assert_eq!(find("docs/a.md", "header = 1\n header = 2\nheader="), 2);
     assert_eq!(find("src/a.md", "header = 1"), 0);
     Ok(())
