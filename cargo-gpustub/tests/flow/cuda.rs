@@ -12,7 +12,7 @@ pub fn workspace(folder: &Path) {
     write(folder, "Cargo.toml", root);
     let helper = folder.join("helper");
     package(&helper, "gpustub-build", "[features]\ndevice-link = []\n");
-    let code = "pub fn build() {}\npub fn finalize() {}\npub fn finalizer() {}\n";
+    let code = "pub fn build() {}\npub fn finalize() {}\npub fn build_finalizer() {}\n";
     write(&helper, "src/lib.rs", code);
 }
 
