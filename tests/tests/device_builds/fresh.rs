@@ -113,7 +113,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     // A flag: all of that library, and of those that it is published to.
     project.edit(
         "b/GpuStub.toml",
-        "include =",
+        "include-dirs =",
         "compile-options = [\"-DSPEED=1\"]\ninclude-dirs =",
     )?;
     let expected = vec![
