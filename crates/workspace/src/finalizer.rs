@@ -7,14 +7,16 @@
 
 mod closure;
 mod files;
+mod lines;
+mod naming;
 mod platform;
+mod programs;
 mod renamed;
 mod stale;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
-use cargo_metadata::{CrateType, DependencyKind, Edition, Package, TargetKind};
+use cargo_metadata::{DependencyKind, Package};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, MISSING_DEVICE_LINK, OUT_OF_SYNC};
 use gpustub_core::manifest::LibraryType;
 use gpustub_edit::{Edit, cargo_toml, use_line};
@@ -26,25 +28,15 @@ use gpustub_report::ops::Pending;
 use crate::graph::Graph;
 use crate::selection::Selection;
 use crate::tables::Members;
-use crate::workspace::{Depth, Workspace, folder, host_triple, library};
+use crate::workspace::{Depth, Workspace, host_triple};
 
 use closure::Closure;
 pub use files::FEATURE;
-
-/// The folder of a package's finalizer, in the package's own.
-pub const FOLDER: &str = "gpustub-final";
-
-const PREFIX: &str = "gpustub-final-";
-
-/// The name of a package's finalizer.
-pub fn name(package: &Package) -> String {
-    format!("{PREFIX}{}", package.name)
-}
-
-/// Whether a finalizer is what this package is.
-pub fn is_one(package: &Package) -> bool {
-    package.name.starts_with(PREFIX)
-}
+pub use lines::remove_lines;
+use lines::remove_stale_lines;
+use naming::crate_name;
+pub use naming::{FOLDER, is_one, name};
+use programs::{Programs, has_rdc};
 
 /// What has to be written for the programs of the packages that are selected, where it may be needed.
 pub fn operations(
@@ -70,7 +62,7 @@ pub fn operations(
             stale::remove(&full, &graph, package, true, pending, found)?;
             continue;
         }
-        let targets = Programs::of(package);
+        let targets = Programs::from_package(package);
         let closure = match targets.is_empty() {
             true => None,
             false => closure::of(&full, &graph, options, package, &targets)?,
@@ -131,65 +123,6 @@ pub fn is_light(package: &Package) -> bool {
             && dependency.name == cargo_toml::HELPER
             && dependency.features.iter().any(feature)
     })
-}
-
-fn has_rdc(graph: &Graph, package: &Package) -> bool {
-    let at = graph.position(&package.id);
-    at.is_some_and(|at| !graph.rdc(at).is_empty())
-}
-
-/// What the linker makes of a package, apart from its library's own tests.
-#[derive(Debug, Default)]
-pub struct Programs {
-    /// Programs, and libraries for C.
-    shipped: Vec<(PathBuf, Edition)>,
-    /// Tests, examples and benchmarks.
-    others: Vec<(PathBuf, Edition)>,
-    /// The library, for its unit tests.
-    unit_tests: Option<(PathBuf, Edition)>,
-    /// Whether a library for C is a crate for Rust, too.
-    mixed: bool,
-    /// Whether it is a shared one.
-    cdylib: bool,
-}
-
-impl Programs {
-    fn of(package: &Package) -> Self {
-        let mut programs = Self::default();
-        for target in &package.targets {
-            let root = (target.src_path.clone().into_std_path_buf(), target.edition);
-            let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);
-            let has = |kinds: &[CrateType]| kinds.iter().any(|k| target.crate_types.contains(k));
-            if target.is_kind(TargetKind::Bin) {
-                programs.shipped.push(root);
-            } else if is_lib && has(&[CrateType::CDyLib, CrateType::StaticLib]) {
-                programs.cdylib = has(&[CrateType::CDyLib]);
-                programs.mixed = has(&[CrateType::Lib, CrateType::RLib]);
-                programs.shipped.push(root);
-            } else if [TargetKind::Test, TargetKind::Example, TargetKind::Bench]
-                .into_iter()
-                .any(|kind| target.is_kind(kind))
-            {
-                programs.others.push(root);
-            } else if is_lib && target.test && !has(&[CrateType::ProcMacro]) {
-                programs.unit_tests = Some(root);
-            }
-        }
-        programs
-    }
-
-    /// The root files, those that are shipped first, with the lines that they have.
-    fn lines(&self) -> impl Iterator<Item = (&Path, Edition, &'static use_line::Line)> {
-        let programs = self.shipped.iter().chain(&self.others);
-        let programs = programs.map(|root| (root, &use_line::DEVICE_LINK));
-        let tests = self.unit_tests.iter();
-        let all = programs.chain(tests.map(|root| (root, &use_line::UNIT_TESTS)));
-        all.map(|((path, edition), line)| (path.as_path(), *edition, line))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.shipped.is_empty() && self.others.is_empty()
-    }
 }
 
 /// What would go wrong although every file is written.
@@ -272,40 +205,6 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
     Some(Diagnostic::error(&MISSING_DEVICE_LINK, message).help(help))
 }
 
-/// Takes away lines about a finalizer that is called otherwise, or that is none, from files of a package.
-fn remove_stale_lines<'p>(
-    package: &Package,
-    paths: impl IntoIterator<Item = &'p Path>,
-    name: Option<&str>,
-    pending: &mut Pending,
-) -> Result<()> {
-    let place = place(package);
-    // Perhaps that of another package, which somebody named by hand.
-    let is_other = |name: &str| {
-        package.dependencies.iter().any(|one| {
-            let known = one.rename.as_ref().unwrap_or(&one.name).replace('-', "_");
-            known == name && one.path.as_ref().is_none_or(|path| *path != place)
-        })
-    };
-    for path in paths.into_iter().filter(|path| path.exists()) {
-        // Cargo says of what cannot be read.
-        let Ok(text) = pending.read(path) else {
-            continue;
-        };
-        let keep = |one: &str| Some(one) == name || is_other(one);
-        let new = use_line::retain(&text, &use_line::DEVICE_LINK, keep);
-        pending.write(path, new)?;
-    }
-    Ok(())
-}
-
-/// Takes away the lines about a finalizer in a package that has none.
-pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
-    let paths = package.targets.iter();
-    let paths = paths.map(|target| target.src_path.as_std_path());
-    remove_stale_lines(package, paths, None, pending)
-}
-
 /// The `use … as _` lines of the programs.
 fn use_lines(
     package: &Package,
@@ -338,14 +237,4 @@ fn use_lines(
         }
     }
     Ok(())
-}
-
-/// What Rust code calls a package's finalizer.
-fn crate_name(package: &Package) -> String {
-    name(package).replace('-', "_")
-}
-
-/// The folder of a package's finalizer.
-fn place(package: &Package) -> PathBuf {
-    folder(package).join(FOLDER)
 }

@@ -16,7 +16,7 @@ use gpustub_workspace::graph::Graph;
 use gpustub_workspace::workspace::Workspace;
 use toml_edit::{Document, Item, TableLike};
 
-use super::slashes;
+use super::report::slashes;
 
 /// The files that rules look at, beside `GpuStub.toml`.
 pub struct Texts {

@@ -12,7 +12,7 @@ use gpustub_report::error::Error;
 use gpustub_workspace::imports::misfits;
 
 use super::policies::Policies;
-use super::{Report, number, slashes};
+use super::report::{Report, number, slashes};
 
 /// Looks at what is named.
 pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {

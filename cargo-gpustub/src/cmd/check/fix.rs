@@ -20,8 +20,9 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 use toml_edit::DocumentMut;
 
+use super::apply::judged;
 use super::policies::Policies;
-use super::{judged, workspace};
+use super::workspace;
 use crate::cli;
 use crate::cmd::{add, sync};
 

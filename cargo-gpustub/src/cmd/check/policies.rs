@@ -18,7 +18,7 @@ use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::{Depth, Workspace};
 
-use super::slashes;
+use super::report::slashes;
 
 /// The policies of a workspace, its own first.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::facts::{self, Texts};
 use super::policies::Policies;
-use super::{Report, number};
+use super::report::{Report, number};
 use crate::cli;
 use crate::cmd::{plan, sync};
 

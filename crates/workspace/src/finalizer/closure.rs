@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, Package};
 use gpustub_report::error::{Error, Result};
 
-use super::{Programs, platform};
+use super::naming::is_one;
+use super::platform;
+use super::programs::Programs;
 use crate::cargo_tree::{self, Features, Query};
 use crate::graph::Graph;
 use crate::selection::Selection;
@@ -129,7 +131,7 @@ impl Tree<'_> {
             .reachable(&[self.package])
             .into_iter()
             .map(|at| self.graph.packages[at])
-            .filter(|package| super::is_one(package))
+            .filter(|package| is_one(package))
             .map(cargo_tree::spec)
             .collect();
         loop {

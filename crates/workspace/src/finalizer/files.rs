@@ -14,8 +14,9 @@ use serde::Serialize;
 use serde_json::json;
 use toml_edit::InlineTable;
 
-use super::closure::When;
-use super::{Closure, name, place, renamed};
+use super::closure::{Closure, When};
+use super::naming::{FOLDER, is_one, name, place};
+use super::renamed;
 use crate::graph::Graph;
 use crate::tables::FILE;
 use crate::workspace::{Workspace, folder, library};
@@ -160,7 +161,7 @@ fn manifest(
         DependencyKind::Development => "dev-dependencies",
         _ => "dependencies",
     };
-    let mut value = InlineTable::from_iter([("path", super::FOLDER)]);
+    let mut value = InlineTable::from_iter([("path", FOLDER)]);
     // Cargo leaves a dev-dependency without a version out of what it publishes.
     if !private && (kind == "dependencies" || !features.is_empty()) {
         value.insert("version", format!("={}", package.version).into());
@@ -245,7 +246,7 @@ fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -
 /// Whether a package of the program has the stub of the CUDA runtime.
 fn is_stubbed(graph: &Graph, package: &Package) -> bool {
     let reachable = graph.reachable(&[package]);
-    let is_finalizer = |at: usize| super::is_one(graph.packages[at]);
+    let is_finalizer = |at: usize| is_one(graph.packages[at]);
     reachable
         .into_iter()
         .any(|at| graph.nodes[at].provides.contains_key("cudart") && !is_finalizer(at))

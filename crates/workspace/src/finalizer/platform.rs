@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::DependencyKind;
 
+use super::naming::is_one;
 use crate::graph::Graph;
 
 /// Conditions of which one must hold, each of several that must all hold. One without any: always.
@@ -20,7 +21,7 @@ pub fn ways(graph: &Graph, root: usize, tests: bool) -> BTreeMap<usize, Ways> {
         let here = found.get(&at).cloned().unwrap_or_default();
         // What a finalizer depends on is what this is to tell.
         let edges = graph.edges[at].iter();
-        for edge in edges.filter(|edge| !super::is_one(graph.packages[edge.to])) {
+        for edge in edges.filter(|edge| !is_one(graph.packages[edge.to])) {
             let counts = |kind| match kind {
                 DependencyKind::Normal => true,
                 DependencyKind::Development => tests && at == root,

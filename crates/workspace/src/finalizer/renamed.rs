@@ -6,7 +6,7 @@ use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use gpustub_report::display_path::display_path;
 
-use super::{PREFIX, name, place};
+use super::naming::{PREFIX, name, place};
 use crate::graph::Graph;
 use crate::workspace::folder;
 

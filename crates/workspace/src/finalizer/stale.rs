@@ -14,7 +14,10 @@ use gpustub_report::error::Result;
 use gpustub_report::ops::Pending;
 use serde_json::json;
 
-use super::{files, has_rdc, name, place, remove_lines, renamed};
+use super::lines::remove_lines;
+use super::naming::{FOLDER, name, place};
+use super::programs::has_rdc;
+use super::{files, renamed};
 use crate::graph::Graph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
@@ -75,7 +78,7 @@ pub fn remove(
 fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
     let by_others = renamed::named_by_hand(graph, package).is_some();
     let root = fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap_or_default();
-    by_others || cargo_toml::has_member(&root, super::FOLDER)
+    by_others || cargo_toml::has_member(&root, FOLDER)
 }
 
 /// The files of a finalizer, `Cargo.toml` last, if they are what `sync` writes and all that is there.

@@ -1,0 +1,59 @@
+//! Policies and the command line, applied to findings.
+
+use std::collections::HashSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gpustub_check::policy::{Overrides, PolicyEngine};
+use gpustub_check::{UNUSED_ALLOW, sorted};
+use gpustub_core::date::Date;
+use gpustub_core::diag::Diagnostic;
+
+use super::policies::Policies;
+use super::report::Report;
+use crate::cli;
+
+/// The findings as the policies and the command line have them, sorted.
+pub fn judged(
+    options: &cli::Check,
+    here: &str,
+    report: &Report,
+    policies: &Policies,
+) -> Vec<Diagnostic> {
+    let overrides = Overrides {
+        allow: options.levels.allow.clone(),
+        warn: options.levels.warn.clone(),
+        deny: options.levels.deny.clone(),
+    };
+    let today = options.today.unwrap_or_else(today);
+    let mut judge = PolicyEngine::new(policies.layers(), &overrides, here, today);
+    let mut found = judge.apply(report.findings.clone());
+    let unused = judge.unused(&report.looked);
+    let unused = unused.iter().map(|unused| {
+        let rule = &unused.allow.rule;
+        let message = format!("no finding of `{}` to allow", rule.value);
+        Diagnostic::warning(&UNUSED_ALLOW.code, message)
+            .at(unused.file, rule.span.clone())
+            .help("remove the allowance")
+    });
+    found.extend(judge.apply(unused.collect()));
+    found.extend(policies.mistakes());
+    once(sorted(found))
+}
+
+/// Each finding once: what is wrong with a file that cannot be read is told by all who need it, and a
+/// file may be named twice.
+fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    found.retain(|one| {
+        let origin = one.origin.as_ref();
+        let place = origin.map(|origin| (origin.file.clone(), origin.span.clone()));
+        seen.insert((one.code.id, place, one.message.clone()))
+    });
+    found
+}
+
+/// The day in UTC. A clock before 1970 has not been set; then nothing has ended.
+fn today() -> Date {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Date::after_1970(since.map_or(0, |since| since.as_secs() / (24 * 60 * 60)))
+}

@@ -1,0 +1,36 @@
+//! Result of a check, before policies apply.
+
+use std::path::Path;
+
+use gpustub_check::policy::Scope;
+use gpustub_core::diag::Diagnostic;
+use gpustub_report::report::Sources;
+
+/// Findings, and what they are about.
+#[derive(Default)]
+pub struct Report {
+    pub findings: Vec<Diagnostic>,
+    pub sources: Sources,
+    pub looked: Scope,
+    /// Number of checked items: `3 files`.
+    pub what: String,
+    /// Checked items and their rules, for `--verbose`.
+    pub details: Vec<String>,
+    /// Named files that no rule applies to.
+    pub skipped: Vec<String>,
+}
+
+/// `1 file`, `2 files`.
+pub fn number(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A path with `/` between its parts.
+pub fn slashes(path: &Path) -> String {
+    let text = path.display().to_string();
+    if cfg!(windows) {
+        text.replace('\\', "/")
+    } else {
+        text
+    }
+}

@@ -1,0 +1,44 @@
+//! Lines about finalizers in the source files of a package.
+
+use std::path::Path;
+
+use cargo_metadata::Package;
+use gpustub_edit::use_line;
+use gpustub_report::error::Result;
+use gpustub_report::ops::Pending;
+
+use super::naming::place;
+
+/// Takes away lines about a finalizer that is called otherwise, or that is none, from files of a package.
+pub fn remove_stale_lines<'p>(
+    package: &Package,
+    paths: impl IntoIterator<Item = &'p Path>,
+    name: Option<&str>,
+    pending: &mut Pending,
+) -> Result<()> {
+    let place = place(package);
+    // Perhaps that of another package, which somebody named by hand.
+    let is_other = |name: &str| {
+        package.dependencies.iter().any(|one| {
+            let known = one.rename.as_ref().unwrap_or(&one.name).replace('-', "_");
+            known == name && one.path.as_ref().is_none_or(|path| *path != place)
+        })
+    };
+    for path in paths.into_iter().filter(|path| path.exists()) {
+        // Cargo says of what cannot be read.
+        let Ok(text) = pending.read(path) else {
+            continue;
+        };
+        let keep = |one: &str| Some(one) == name || is_other(one);
+        let new = use_line::retain(&text, &use_line::DEVICE_LINK, keep);
+        pending.write(path, new)?;
+    }
+    Ok(())
+}
+
+/// Takes away the lines about a finalizer in a package that has none.
+pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
+    let paths = package.targets.iter();
+    let paths = paths.map(|target| target.src_path.as_std_path());
+    remove_stale_lines(package, paths, None, pending)
+}

@@ -1,0 +1,71 @@
+//! What the linker makes of a package.
+
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{CrateType, Edition, Package, TargetKind};
+use gpustub_edit::use_line;
+
+use crate::graph::Graph;
+use crate::workspace::library;
+
+/// Whether a package declares libraries of relocatable CUDA code.
+pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
+    let at = graph.position(&package.id);
+    at.is_some_and(|at| !graph.rdc(at).is_empty())
+}
+
+/// What the linker makes of a package, apart from its library's own tests.
+#[derive(Debug, Default)]
+pub struct Programs {
+    /// Programs, and libraries for C.
+    pub shipped: Vec<(PathBuf, Edition)>,
+    /// Tests, examples and benchmarks.
+    pub others: Vec<(PathBuf, Edition)>,
+    /// The library, for its unit tests.
+    pub unit_tests: Option<(PathBuf, Edition)>,
+    /// Whether a library for C is a crate for Rust, too.
+    pub mixed: bool,
+    /// Whether it is a shared one.
+    pub cdylib: bool,
+}
+
+impl Programs {
+    /// The targets of a package.
+    pub fn from_package(package: &Package) -> Self {
+        let mut programs = Self::default();
+        for target in &package.targets {
+            let root = (target.src_path.clone().into_std_path_buf(), target.edition);
+            let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);
+            let has = |kinds: &[CrateType]| kinds.iter().any(|k| target.crate_types.contains(k));
+            if target.is_kind(TargetKind::Bin) {
+                programs.shipped.push(root);
+            } else if is_lib && has(&[CrateType::CDyLib, CrateType::StaticLib]) {
+                programs.cdylib = has(&[CrateType::CDyLib]);
+                programs.mixed = has(&[CrateType::Lib, CrateType::RLib]);
+                programs.shipped.push(root);
+            } else if [TargetKind::Test, TargetKind::Example, TargetKind::Bench]
+                .into_iter()
+                .any(|kind| target.is_kind(kind))
+            {
+                programs.others.push(root);
+            } else if is_lib && target.test && !has(&[CrateType::ProcMacro]) {
+                programs.unit_tests = Some(root);
+            }
+        }
+        programs
+    }
+
+    /// The root files, those that are shipped first, with the lines that they have.
+    pub fn lines(&self) -> impl Iterator<Item = (&Path, Edition, &'static use_line::Line)> {
+        let programs = self.shipped.iter().chain(&self.others);
+        let programs = programs.map(|root| (root, &use_line::DEVICE_LINK));
+        let tests = self.unit_tests.iter();
+        let all = programs.chain(tests.map(|root| (root, &use_line::UNIT_TESTS)));
+        all.map(|((path, edition), line)| (path.as_path(), *edition, line))
+    }
+
+    /// Whether the linker makes nothing of the package.
+    pub fn is_empty(&self) -> bool {
+        self.shipped.is_empty() && self.others.is_empty()
+    }
+}
