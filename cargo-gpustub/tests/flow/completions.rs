@@ -123,7 +123,9 @@ fn bash_keeps_the_completion_of_cargo() {
 #[test]
 #[ignore = "needs fish"]
 fn fish_completes_the_tool_and_the_subcommand_of_cargo() {
-    for (words, expected) in CASES {
+    // Names of packages are not offered by `complete --do-complete`.
+    let packages = |words: &[&str]| words.contains(&"-p") || words.contains(&"--exclude");
+    for (words, expected) in CASES.iter().filter(|(words, _)| !packages(words)) {
         let script = format!(
             "cargo-gpustub completions fish | source\ncomplete --do-complete '{}' | string split --fields 1 \\t",
             words.join(" ")
