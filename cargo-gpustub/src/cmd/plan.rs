@@ -36,7 +36,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let selected = workspace.selected()?;
-    let graph = Graph::of(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
 
     let mut clean = true;
     let mut packages = Vec::new();
@@ -98,7 +98,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
                 .iter()
                 .map(|(p, d, plan, archives)| PackageJson::new(p, d, plan, archives))
                 .collect(),
-            device_link: device_link::Json::new(&links, Some((&device.of, &graph))),
+            device_link: device_link::Json::new(&links, Some((&device.units, &graph))),
         })?,
         PlanFormat::Dot => shell.data(links.to_dot())?,
     }
