@@ -27,7 +27,7 @@ pub fn with_groups(command: Command) -> Command {
     for (title, names) in GROUPS {
         let _ = writeln!(listing, "{header}{title}:{header:#}");
         for name in names {
-            let about = about(&command, name);
+            let about = help_line(&command, name);
             let _ = writeln!(listing, "  {literal}{name:width$}{literal:#}  {about}");
         }
         listing.push('\n');
@@ -57,7 +57,7 @@ pub fn without_several(command: Command, path: &[&str]) -> Command {
 }
 
 /// The line of help of a subcommand.
-fn about(command: &Command, name: &str) -> String {
+fn help_line(command: &Command, name: &str) -> String {
     let mut all = command.get_subcommands();
     let named = all.find(|subcommand| subcommand.get_name() == name);
     match (name, named.and_then(Command::get_about)) {
@@ -82,7 +82,7 @@ mod tests {
         grouped.sort_unstable();
         assert_eq!(commands, grouped);
         for name in grouped {
-            assert!(!about(&command, name).is_empty(), "{name}");
+            assert!(!help_line(&command, name).is_empty(), "{name}");
         }
     }
 }

@@ -21,12 +21,12 @@ pub struct FamilyVersion {
 impl FamilyVersion {
     /// The version for a family: one given for this family, else one given for all.
     pub fn for_family<'a>(all: &'a [Self], family: &str) -> Option<&'a str> {
-        let of = |wanted: Option<&str>| {
+        let last = |wanted: Option<&str>| {
             let mut all = all.iter().rev();
             all.find(|one| one.family.as_deref() == wanted)
         };
-        of(Some(family))
-            .or_else(|| of(None))
+        last(Some(family))
+            .or_else(|| last(None))
             .map(|one| one.version.as_str())
     }
 }

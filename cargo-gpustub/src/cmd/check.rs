@@ -66,11 +66,11 @@ fn or_files(error: Error) -> Error {
 
 /// `2 errors, 1 warning`.
 fn count(found: &[Diagnostic]) -> String {
-    let of = |level| found.iter().filter(|d| d.level == level).count();
+    let count = |level| found.iter().filter(|d| d.level == level).count();
     let parts: Vec<String> = [(Level::Error, "error"), (Level::Warning, "warning")]
         .into_iter()
-        .filter(|(level, _)| of(*level) > 0)
-        .map(|(level, name)| number(of(level), name))
+        .filter(|(level, _)| count(*level) > 0)
+        .map(|(level, name)| number(count(level), name))
         .collect();
     match parts.is_empty() {
         true => "nothing found".into(),

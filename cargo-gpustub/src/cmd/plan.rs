@@ -36,7 +36,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let selected = workspace.selected()?;
-    let graph = Graph::of(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
 
     let mut clean = true;
     let mut packages = Vec::new();
@@ -98,7 +98,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
                 .iter()
                 .map(|(p, d, plan, archives)| PackageJson::new(p, d, plan, archives))
                 .collect(),
-            device_link: device_link::Json::new(&links, Some((&device.of, &graph))),
+            device_link: device_link::Json::new(&links, Some((&device.units, &graph))),
         })?,
         PlanFormat::Dot => shell.data(links.to_dot())?,
     }
@@ -113,12 +113,15 @@ pub fn refused(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
 /// With what is refused of the device links. Code that is there twice comes first: until one of the two is
 /// gone, `sync` writes no device link that could reach all.
 fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let is = |one: &Diagnostic, code: &Code| one.code.id == code.id;
+    let has_code = |one: &Diagnostic, code: &Code| one.code.id == code.id;
     let mut found = analyse(&graph.nodes, &graph.images(selected));
     found.extend(links);
-    if found.iter().any(|one| is(one, &DUPLICATE_DEVICE_SYMBOL)) {
-        found.retain(|one| !is(one, &INDIRECT_DEVICE_LIBRARY));
-        found.sort_by_key(|one| !is(one, &DUPLICATE_DEVICE_SYMBOL));
+    if found
+        .iter()
+        .any(|one| has_code(one, &DUPLICATE_DEVICE_SYMBOL))
+    {
+        found.retain(|one| !has_code(one, &INDIRECT_DEVICE_LIBRARY));
+        found.sort_by_key(|one| !has_code(one, &DUPLICATE_DEVICE_SYMBOL));
     }
     found
 }

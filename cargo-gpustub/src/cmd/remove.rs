@@ -20,7 +20,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     let mut text = declared.text.clone();
     for name in &options.libraries {
-        let edited = without(&text, name)
+        let edited = remove_stub_table(&text, name)
             .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
         text = edited.ok_or_else(|| unknown(name, &declared))?;
     }
@@ -72,7 +72,7 @@ fn unknown(name: &str, declared: &Declared) -> Error {
 }
 
 /// The text without `[stub.<id>]`; `None`: there is no such table.
-fn without(text: &str, id: &str) -> std::result::Result<Option<String>, String> {
+fn remove_stub_table(text: &str, id: &str) -> std::result::Result<Option<String>, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let Some(stubs) = document.get_mut("stub").and_then(Item::as_table_like_mut) else {
         return Ok(None);
@@ -137,7 +137,7 @@ fn tables(item: &mut Item) -> Vec<&mut Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::remove_stub_table;
 
     #[test]
     fn a_table_goes_and_the_rest_is_kept() {
@@ -163,13 +163,13 @@ mod tests {
                 "schema = 1\r\n[stub.cuda]\r\n",
             ),
         ] {
-            assert_eq!(without(before, "cudart").unwrap().unwrap(), after);
+            assert_eq!(remove_stub_table(before, "cudart").unwrap().unwrap(), after);
         }
         assert_eq!(
-            without("schema = 1\n[stub.cuda]\n", "cudart").unwrap(),
+            remove_stub_table("schema = 1\n[stub.cuda]\n", "cudart").unwrap(),
             None
         );
-        assert_eq!(without("schema = 1\n", "cudart").unwrap(), None);
-        assert!(without("stub = ", "cuda").is_err());
+        assert_eq!(remove_stub_table("schema = 1\n", "cudart").unwrap(), None);
+        assert!(remove_stub_table("stub = ", "cuda").is_err());
     }
 }

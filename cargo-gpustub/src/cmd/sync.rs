@@ -136,7 +136,7 @@ fn refused(
 ) -> Result<bool> {
     let workspace = Workspace::load(options, Depth::Graph(triple))?;
     let selected = workspace.selected()?;
-    let graph = Graph::of(&workspace, &selected, options, triple)?;
+    let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
     let mut found = plan::refused(&graph, &selected);
     found.retain(|one| {
         let is_told = told.iter().any(|other| other.code.id == one.code.id);

@@ -4,6 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use gpustub_core::define_id;
+use gpustub_core::ids::IndexVec;
+
 use crate::evidence::image_names;
 use crate::gpu_file::{impersonated_library, is_vendor_file};
 use crate::package::{Image, Package};
@@ -18,25 +21,24 @@ const SECTIONS: &[&str] = &[".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"];
 /// The images that need, import, export or name something of GPUs, and those of the package that
 /// need one of these, sorted by path.
 pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
-    let images: Vec<Image<'_>> = package.images().collect();
-    let mut users: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (index, image) in images.iter().enumerate() {
+    let images: IndexVec<ImageId, Image<'_>> = package.images().collect();
+    let mut users: HashMap<&str, Vec<ImageId>> = HashMap::new();
+    for (id, image) in images.ids().zip(&images) {
         for name in image.needed() {
-            users.entry(name).or_default().push(index);
+            users.entry(name).or_default().push(id);
         }
     }
-    let own = images.iter().enumerate();
-    let own = own.filter_map(|(index, image)| uses_gpu(image).then_some(index));
-    let mut open: Vec<usize> = own.collect();
-    let mut found: BTreeSet<usize> = open.iter().copied().collect();
-    while let Some(index) = open.pop() {
-        for name in image_names(&images[index]) {
+    let own = images.ids().filter(|&id| uses_gpu(&images[id]));
+    let mut open: Vec<ImageId> = own.collect();
+    let mut found: BTreeSet<ImageId> = open.iter().copied().collect();
+    while let Some(id) = open.pop() {
+        for name in image_names(&images[id]) {
             // Each name once, however many files have it.
             let users = users.remove(name).into_iter().flatten();
             open.extend(users.filter(|user| found.insert(*user)));
         }
     }
-    found.into_iter().map(move |index| images[index])
+    found.into_iter().map(move |id| images[id])
 }
 
 /// Whether the image by itself has to do with GPUs.
@@ -61,13 +63,14 @@ fn has_word(name: &str) -> bool {
         .any(|word| WORDS.iter().any(|w| word.eq_ignore_ascii_case(w)))
 }
 
-/// Position of an image in its [`LoadGraph`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ImageId(usize);
+define_id! {
+    /// Index of an image among those of its package.
+    pub struct ImageId;
+}
 
 /// Images of a package and those that the loader loads with them.
 pub struct LoadGraph<'a> {
-    images: Vec<Image<'a>>,
+    images: IndexVec<ImageId, Image<'a>>,
     by_name: BTreeMap<&'a str, BTreeSet<ImageId>>,
 }
 
@@ -77,11 +80,11 @@ const MOST: usize = 1000;
 impl<'a> LoadGraph<'a> {
     /// Those of a package.
     pub fn from_package(package: &'a Package) -> Self {
-        let images: Vec<Image<'a>> = package.images().collect();
+        let images: IndexVec<ImageId, Image<'a>> = package.images().collect();
         let mut by_name: BTreeMap<&str, BTreeSet<ImageId>> = BTreeMap::new();
-        for (index, image) in images.iter().enumerate() {
+        for (id, image) in images.ids().zip(&images) {
             for name in image_names(image) {
-                by_name.entry(name).or_default().insert(ImageId(index));
+                by_name.entry(name).or_default().insert(id);
             }
         }
         Self { images, by_name }
@@ -89,13 +92,12 @@ impl<'a> LoadGraph<'a> {
 
     /// All images of the package with their ids, sorted by path.
     pub fn entries(&self) -> impl Iterator<Item = (ImageId, &Image<'a>)> {
-        let images = self.images.iter().enumerate();
-        images.map(|(index, image)| (ImageId(index), image))
+        self.images.ids().zip(&self.images)
     }
 
     /// The image of an id.
     pub fn image(&self, id: ImageId) -> Image<'a> {
-        self.images[id.0]
+        self.images[id]
     }
 
     /// The image that another needs by this name: of several with one name the one beside it; which of
@@ -112,7 +114,7 @@ impl<'a> LoadGraph<'a> {
 
     /// Images of the package that an image needs.
     pub fn needed_by(&self, id: ImageId) -> impl Iterator<Item = ImageId> {
-        let needed = self.images[id.0].needed().iter();
+        let needed = self.images[id].needed().iter();
         needed.filter_map(move |name| self.find(id, name))
     }
 

@@ -34,7 +34,7 @@ pub fn label(name: &str, version: &str) -> Option<Label> {
 }
 
 fn read(word: &str, first: bool) -> Option<Label> {
-    let of = |toolkit, major| Label {
+    let label = |toolkit, major| Label {
         text: word.to_owned(),
         toolkit,
         major: Some(major),
@@ -67,13 +67,13 @@ fn read(word: &str, first: bool) -> Option<Label> {
         };
         return major
             .and_then(|m| m.parse().ok())
-            .map(|m| of(Toolkit::Cuda, m));
+            .map(|m| label(Toolkit::Cuda, m));
     }
     let digits = digits(word.strip_prefix("rocm")?);
     // `rocm60` and `rocm6` are 6: there was no ROCm 10 with such wheels.
     let known = (1..=3).contains(&digits.len()) && !digits.starts_with('1');
     let major = digits.get(..1).filter(|_| known)?;
-    Some(of(Toolkit::Rocm, major.parse().ok()?))
+    Some(label(Toolkit::Rocm, major.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! A cargo workspace, as far as rules look at it: values that the subcommand has gathered.
 
 use std::collections::BTreeSet;
-use std::ops::Index;
 
+use gpustub_core::define_id;
 use gpustub_core::diag::Origin;
+use gpustub_core::ids::IndexVec;
 use gpustub_core::manifest::{Manifest, Stub};
 
 /// A workspace and all that is built for it.
@@ -12,21 +13,14 @@ pub struct Workspace<'a> {
     /// Its folder, absolute, with `/`.
     pub root: String,
     /// The packages of the dependency graph.
-    pub crates: Vec<Crate<'a>>,
+    pub crates: IndexVec<CrateId, Crate<'a>>,
     /// Cargo's own configuration in the workspace.
     pub configs: Vec<Text>,
 }
 
-/// Position of a crate in [`Workspace::crates`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CrateId(pub usize);
-
-impl<'a> Index<CrateId> for Workspace<'a> {
-    type Output = Crate<'a>;
-
-    fn index(&self, id: CrateId) -> &Crate<'a> {
-        &self.crates[id.0]
-    }
+define_id! {
+    /// Index of a crate in [`Workspace::crates`].
+    pub struct CrateId;
 }
 
 /// A package of the graph.
@@ -96,7 +90,7 @@ impl<'a> Workspace<'a> {
         let mut seen = BTreeSet::from([root]);
         let mut open = vec![root];
         while let Some(next) = open.pop() {
-            for &dependency in &self[next].dependencies {
+            for &dependency in &self.crates[next].dependencies {
                 if seen.insert(dependency) {
                     open.push(dependency);
                 }
@@ -107,10 +101,10 @@ impl<'a> Workspace<'a> {
 
     /// Packages to check that the linker makes an image of.
     pub fn images(&self) -> impl Iterator<Item = CrateId> {
-        let crates = self.crates.iter().enumerate();
-        crates
-            .filter(|(_, c)| c.checked && c.linked)
-            .map(|(index, _)| CrateId(index))
+        self.crates.ids().filter(|&id| {
+            let krate = &self.crates[id];
+            krate.checked && krate.linked
+        })
     }
 }
 

@@ -138,8 +138,17 @@ pub(crate) fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
 }
 
-/// Line and column (both from 1, columns in characters) of a byte offset in `text`.
-pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+/// A position in a text. Both numbers start at 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineColumn {
+    /// Line number.
+    pub line: usize,
+    /// Column number, in characters.
+    pub column: usize,
+}
+
+/// Line and column of a byte offset in `text`.
+pub fn line_column(text: &str, offset: usize) -> LineColumn {
     let mut end = offset.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -147,7 +156,8 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..end];
     let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
     let start = before.rfind('\n').map_or(0, |i| i + 1);
-    (line, before[start..].chars().count() + 1)
+    let column = before[start..].chars().count() + 1;
+    LineColumn { line, column }
 }
 
 /// The first few of some names, and how many more there are.
@@ -229,7 +239,8 @@ mod tests {
             (10, (3, 1)),
             (usize::MAX, (3, 1)),
         ] {
-            assert_eq!(line_column(text, offset), place, "{offset}");
+            let LineColumn { line, column } = line_column(text, offset);
+            assert_eq!((line, column), place, "{offset}");
         }
     }
 

@@ -64,6 +64,11 @@ impl<I: Id, T> IndexVec<I, T> {
         self.items.is_empty()
     }
 
+    /// The items as a plain list.
+    pub fn into_vec(self) -> Vec<T> {
+        self.items
+    }
+
     /// The items in order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.items.iter()

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{Diagnostic, line_column};
+use gpustub_core::diag::{Diagnostic, LineColumn, line_column};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, plan};
 use gpustub_core::target::Target;
@@ -23,8 +23,11 @@ fn show(diagnostics: &[Diagnostic], texts: &BTreeMap<String, String>) -> String 
         if let Some(origin) = &diagnostic.origin {
             let text = texts.get(&origin.file).expect("a file of the case");
             assert!(origin.span.start <= origin.span.end && origin.span.end <= text.len());
-            let (line, column) = line_column(text, origin.span.start);
-            let (end_line, end_column) = line_column(text, origin.span.end);
+            let LineColumn { line, column } = line_column(text, origin.span.start);
+            let LineColumn {
+                line: end_line,
+                column: end_column,
+            } = line_column(text, origin.span.end);
             let end = if end_line == line {
                 end_column
             } else {

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::device_link::{Graph, plan};
-use gpustub_core::diag::{Diagnostic, line_column};
+use gpustub_core::diag::{Diagnostic, LineColumn, line_column};
 
 fn show(diagnostics: &[Diagnostic], text: &str) -> String {
     let mut shown = String::new();
     for diagnostic in diagnostics {
         let origin = diagnostic.origin.as_ref().expect("a place");
-        let (line, column) = line_column(text, origin.span.start);
+        let LineColumn { line, column } = line_column(text, origin.span.start);
         writeln!(shown, "{line}:{column}: {diagnostic}").unwrap();
     }
     shown

@@ -66,7 +66,7 @@ impl File {
     /// of its `}`.
     pub fn main_body(&self) -> Option<Range<usize>> {
         let mut mains = (self.tokens.windows(2).enumerate())
-            .filter(|(_, pair)| is(&pair[0], "fn") && is(&pair[1], "main"));
+            .filter(|(_, pair)| is_word(&pair[0], "fn") && is_word(&pair[1], "main"));
         let (main, _) = mains.next()?;
         // Several, each under a `cfg`: which of them counts is not for us to find out.
         if mains.next().is_some() {
@@ -89,7 +89,7 @@ impl File {
 fn mentions(tokens: &[TokenTree], name: &str) -> bool {
     tokens.iter().enumerate().any(|(at, token)| match token {
         TokenTree::Group(group) => mentions(&group.stream().into_iter().collect::<Vec<_>>(), name),
-        _ if is(token, name) => {
+        _ if is_word(token, name) => {
             let next = |n: usize| tokens.get(at + n).is_some_and(|t| is_punct(t, ':'));
             // A path that begins with the name, perhaps after a leading `::`.
             let colons =
@@ -97,7 +97,7 @@ fn mentions(tokens: &[TokenTree], name: &str) -> bool {
             let tail = colons && at >= 3 && matches!(&tokens[at - 3], TokenTree::Ident(_));
             let word = at.checked_sub(1).map(|before| &tokens[before]);
             (next(1) && next(2) && !tail)
-                || word.is_some_and(|word| is(word, "use") || is(word, "crate"))
+                || word.is_some_and(|word| is_word(word, "use") || is_word(word, "crate"))
         }
         _ => false,
     })
@@ -116,7 +116,7 @@ fn inner_attributes(tokens: &[TokenTree]) -> usize {
         .count()
 }
 
-fn is(token: &TokenTree, word: &str) -> bool {
+fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 

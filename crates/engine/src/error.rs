@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::{Code, Diagnostic, IO_ERROR, Level, line_column};
+use gpustub_core::diag::{Code, Diagnostic, IO_ERROR, Level, LineColumn, line_column};
 use gpustub_core::directives::Directive;
 
 /// Why a build failed. The text names the next step and may have several lines.
@@ -195,7 +195,7 @@ pub(crate) struct SourceText<'a> {
 impl SourceText<'_> {
     /// Position of the first byte of a span.
     pub(crate) fn location(&self, span: &Range<usize>) -> Location {
-        let (line, column) = line_column(self.text, span.start);
+        let LineColumn { line, column } = line_column(self.text, span.start);
         Location {
             file: self.name.to_owned(),
             line,
@@ -206,7 +206,7 @@ impl SourceText<'_> {
 
 fn location(diagnostic: &Diagnostic, texts: &ByName<String>) -> Option<Location> {
     let origin = diagnostic.origin.as_ref()?;
-    let (line, column) = line_column(texts.get(&origin.file)?, origin.span.start);
+    let LineColumn { line, column } = line_column(texts.get(&origin.file)?, origin.span.start);
     Some(Location {
         file: origin.file.clone(),
         line,

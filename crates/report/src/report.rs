@@ -8,7 +8,7 @@ pub mod short;
 
 use std::collections::BTreeMap;
 
-use gpustub_core::diag::{Diagnostic, Level, line_column};
+use gpustub_core::diag::{Diagnostic, Level, LineColumn, line_column};
 
 /// The texts that diagnostics point into, by the name that they give the file.
 pub type Sources = BTreeMap<String, String>;
@@ -26,11 +26,11 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// File, line and column of a diagnostic; the latter two only where the text is known.
+/// File of a diagnostic, and its position there if the text is known.
 fn place<'a>(
     diagnostic: &'a Diagnostic,
     sources: &Sources,
-) -> Option<(&'a str, Option<(usize, usize)>)> {
+) -> Option<(&'a str, Option<LineColumn>)> {
     let origin = diagnostic.origin.as_ref()?;
     let position = sources
         .get(&origin.file)

@@ -14,10 +14,12 @@ mod visibility;
 use std::collections::{BTreeSet, HashMap};
 
 use cargo_metadata::{DependencyKind, Package};
-use gpustub_core::device_link::{Graph, Link, LinkPlan, Node, plan};
+use gpustub_core::device_link::{Graph, Link, LinkPlan, Node, NodeId, plan};
 use gpustub_core::diag::{Diagnostic, Origin, has_errors};
+use gpustub_core::ids::IndexVec;
 
 use crate::graph::Graph as Packages;
+use crate::package_index::PackageIndex;
 use names::Names;
 use visibility::MetadataVisibility;
 
@@ -26,24 +28,24 @@ use visibility::MetadataVisibility;
 pub struct DeviceGraph {
     /// What is planned. Without nodes: there is no relocatable code.
     pub graph: Graph,
-    /// Of each node, in the same order.
-    pub of: Vec<Of>,
+    /// The unit of each node.
+    pub units: IndexVec<NodeId, CargoUnit>,
     /// What is wrong already.
     pub found: Vec<Diagnostic>,
 }
 
-/// What a node is to cargo.
+/// The part of a package that a node stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Of {
-    /// The index of its package.
-    pub package: usize,
+pub struct CargoUnit {
+    /// Its package.
+    pub package: PackageIndex,
     /// `library`, or what its target is: `rlib`, `bin`, `lib-tests`, …
     pub what: &'static str,
     /// The target's name, of what a package may have several of.
     pub target: Option<String>,
 }
 
-impl Of {
+impl CargoUnit {
     /// The name of the node in a graph where the package is called `package`.
     fn name(&self, package: &str) -> String {
         let target = self.target.iter().map(|target| format!("/{target}"));
@@ -54,9 +56,9 @@ impl Of {
 impl DeviceGraph {
     /// The graph of the programs of some packages, and of all that they are built with.
     pub fn read(packages: &Packages, selected: &[&Package]) -> Self {
-        let selected: BTreeSet<usize> = selected
+        let selected: BTreeSet<PackageIndex> = selected
             .iter()
-            .filter_map(|package| packages.position(&package.id))
+            .filter_map(|package| packages.index(&package.id))
             .collect();
         let reached = reached(packages, &selected);
         if reached.iter().all(|&at| packages.rdc(at).is_empty()) {
@@ -95,57 +97,55 @@ impl DeviceGraph {
 
     /// Drops nodes that no relocatable code is linked into.
     fn keep_what_reaches_libraries(&mut self) {
-        let nodes = &self.graph.nodes;
-        let at: HashMap<&str, usize> = nodes
-            .iter()
-            .enumerate()
-            .map(|(at, node)| (node.name.as_str(), at))
+        let graph = &self.graph;
+        let ids: HashMap<&str, NodeId> = graph
+            .ids()
+            .map(|id| (graph[id].name.as_str(), id))
             .collect();
-        let mut users: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
-        for (user, node) in nodes.iter().enumerate() {
-            for link in &node.links {
-                if let Some(&to) = at.get(link.to.as_str()) {
+        let mut users: IndexVec<NodeId, Vec<NodeId>> =
+            IndexVec::filled(Vec::new(), graph.nodes.len());
+        for user in graph.ids() {
+            for link in &graph[user].links {
+                if let Some(&to) = ids.get(link.to.as_str()) {
                     users[to].push(user);
                 }
             }
         }
-        let mut keeps: Vec<bool> = self.of.iter().map(|of| of.what == "library").collect();
-        let mut open: Vec<usize> = (0..nodes.len()).filter(|&at| keeps[at]).collect();
-        while let Some(at) = open.pop() {
-            for &user in &users[at] {
+        let is_library = |unit: &CargoUnit| unit.what == "library";
+        let mut keeps: IndexVec<NodeId, bool> = self.units.iter().map(is_library).collect();
+        let mut open: Vec<NodeId> = graph.ids().filter(|&id| keeps[id]).collect();
+        while let Some(id) = open.pop() {
+            for &user in &users[id] {
                 if !std::mem::replace(&mut keeps[user], true) {
                     open.push(user);
                 }
             }
         }
-        let kept: BTreeSet<String> = (nodes.iter().zip(&keeps))
-            .filter(|(_, keep)| **keep)
-            .map(|(node, _)| node.name.clone())
-            .collect();
-        let mut keep = keeps.iter();
-        self.of.retain(|_| keep.next() == Some(&true));
+        let kept = || graph.ids().filter(|&id| keeps[id]);
+        let names: BTreeSet<String> = kept().map(|id| graph[id].name.clone()).collect();
+        self.units = kept().map(|id| self.units[id].clone()).collect();
         let mut keep = keeps.iter();
         self.graph.nodes.retain(|_| keep.next() == Some(&true));
         for node in &mut self.graph.nodes {
-            node.links.retain(|link| kept.contains(&link.to));
+            node.links.retain(|link| names.contains(&link.to));
         }
     }
 }
 
 /// The packages that those are built with or of, by name and version. Tests count for those alone.
-fn reached(packages: &Packages, selected: &BTreeSet<usize>) -> Vec<usize> {
+fn reached(packages: &Packages, selected: &BTreeSet<PackageIndex>) -> Vec<PackageIndex> {
     let mut seen = selected.clone();
-    let mut open: Vec<usize> = selected.iter().copied().collect();
+    let mut open: Vec<PackageIndex> = selected.iter().copied().collect();
     while let Some(at) = open.pop() {
         for edge in &packages.edges[at] {
             let kinds = [DependencyKind::Normal, DependencyKind::Build];
-            let always = kinds.into_iter().any(|kind| edge.is(kind));
+            let always = kinds.into_iter().any(|kind| edge.has_kind(kind));
             if (always || selected.contains(&at)) && seen.insert(edge.to) {
                 open.push(edge.to);
             }
         }
     }
-    let mut reached: Vec<usize> = seen.into_iter().collect();
+    let mut reached: Vec<PackageIndex> = seen.into_iter().collect();
     reached.sort_by_key(|&at| {
         let package = packages.packages[at];
         (package.name.as_str(), &package.version, &package.id)
@@ -161,12 +161,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add(&mut self, of: Of, node: Node) {
-        self.made.of.push(of);
+    fn add(&mut self, unit: CargoUnit, node: Node) {
+        self.made.units.push(unit);
         self.made.graph.nodes.push(node);
     }
 
-    fn place(&self, at: usize, span: std::ops::Range<usize>) -> Option<Origin> {
+    fn place(&self, at: PackageIndex, span: std::ops::Range<usize>) -> Option<Origin> {
         let file = self.packages.declared[at].as_ref()?.shown.clone();
         Some(Origin { file, span })
     }

@@ -65,7 +65,7 @@ pub fn operations(
         let targets = Programs::from_package(package);
         let closure = match targets.is_empty() {
             true => None,
-            false => closure::of(&full, &graph, options, package, &targets)?,
+            false => closure::resolve(&full, &graph, options, package, &targets)?,
         };
         let Some(closure) = closure else {
             stale::remove(&full, &graph, package, false, pending, found)?;

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::diag::Origin;
+use gpustub_core::ids::IndexVec;
 use gpustub_core::manifest::DeviceLink;
 use gpustub_report::error::Result;
 use gpustub_report::report::Sources;
 
 use crate::cargo_tree::{self, Features, Line, Query};
+use crate::package_index::PackageIndex;
 use crate::providers::{Image, Node};
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
@@ -17,15 +19,15 @@ use crate::workspace::{Workspace, folder, library};
 /// What cargo resolved a package's dependency to.
 #[derive(Debug)]
 pub struct Edge {
-    /// The index of that package.
-    pub to: usize,
+    /// Package that the dependency was resolved to.
+    pub to: PackageIndex,
     /// Each kind, and for which targets: as in `[target.….dependencies]`, or all.
     pub kinds: Vec<(DependencyKind, Option<String>)>,
 }
 
 impl Edge {
-    /// Whether it is, besides others, of this kind.
-    pub fn is(&self, kind: DependencyKind) -> bool {
+    /// Whether the dependency is also of this kind.
+    pub fn has_kind(&self, kind: DependencyKind) -> bool {
         self.kinds.iter().any(|(one, _)| *one == kind)
     }
 }
@@ -33,16 +35,16 @@ impl Edge {
 /// The dependency graph, and what each package of it declares.
 pub struct Graph<'a> {
     /// The packages, in the order of `cargo metadata`.
-    pub packages: Vec<&'a Package>,
+    pub packages: IndexVec<PackageIndex, &'a Package>,
     /// What each declares.
-    pub declared: Vec<Option<Declared>>,
+    pub declared: IndexVec<PackageIndex, Option<Declared>>,
     /// The features of each that are on.
-    pub features: Vec<Vec<String>>,
+    pub features: IndexVec<PackageIndex, Vec<String>>,
     /// What each provides and links.
-    pub nodes: Vec<Node>,
+    pub nodes: IndexVec<PackageIndex, Node>,
     /// What cargo resolved the dependencies of each to.
-    pub edges: Vec<Vec<Edge>>,
-    index: HashMap<&'a PackageId, usize>,
+    pub edges: IndexVec<PackageIndex, Vec<Edge>>,
+    index: HashMap<&'a PackageId, PackageIndex>,
 }
 
 impl<'a> Graph<'a> {
@@ -53,9 +55,9 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// The same, for some packages with the features of the command line: just what cargo builds for
-    /// those, their tests included. What the whole workspace is resolved to is more.
-    pub fn of(
+    /// Reads the graph of the selected packages with the features of the command line: what cargo
+    /// builds for them, tests included. The graph of the whole workspace may hold more.
+    pub fn read_selected(
         workspace: &'a Workspace,
         selected: &[&Package],
         options: &Selection,
@@ -81,16 +83,16 @@ impl<'a> Graph<'a> {
     /// What cargo resolved.
     fn resolved(workspace: &'a Workspace) -> Result<Self> {
         let metadata = &workspace.metadata;
-        let packages: Vec<&Package> = metadata.packages.iter().collect();
-        let index: HashMap<&PackageId, usize> = packages
+        let packages: IndexVec<PackageIndex, &Package> = metadata.packages.iter().collect();
+        let index: HashMap<&PackageId, PackageIndex> = packages
             .iter()
-            .enumerate()
-            .map(|(at, package)| (&package.id, at))
+            .zip(packages.ids())
+            .map(|(package, index)| (&package.id, index))
             .collect();
         let mut graph = Self {
-            declared: Vec::with_capacity(packages.len()),
-            features: vec![Vec::new(); packages.len()],
-            nodes: Vec::with_capacity(packages.len()),
+            declared: IndexVec::new(),
+            features: IndexVec::filled(Vec::new(), packages.len()),
+            nodes: IndexVec::new(),
             edges: packages.iter().map(|_| Vec::new()).collect(),
             packages,
             index,
@@ -128,21 +130,27 @@ impl<'a> Graph<'a> {
     /// Keeps of the features and dependencies of the packages in a tree what is there. Where the programs
     /// and a build script have a package with other features each, it is taken as the programs have it.
     fn narrow(&mut self, lines: &[Line]) {
+        /// A package as cargo builds it: for the target, or for the host.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+        struct Instance {
+            package: PackageIndex,
+            is_host: bool,
+        }
         #[derive(Default)]
         struct Built<'l> {
             features: Vec<&'l str>,
-            edges: HashSet<(DependencyKind, usize)>,
+            edges: HashSet<(DependencyKind, PackageIndex)>,
         }
-        // Of each package, for the target and for what runs on the host.
-        let mut built: HashMap<(usize, bool), Built> = HashMap::new();
-        let mut above: Vec<Option<(usize, bool)>> = Vec::new();
+        let mut built: HashMap<Instance, Built> = HashMap::new();
+        let mut above: Vec<Option<Instance>> = Vec::new();
         for line in lines {
             above.truncate(line.depth);
             let parent = above.last().copied().flatten();
-            let here = self.named(line).map(|at| {
-                let below = parent.is_some_and(|(_, host)| host);
-                let host = below || line.kind == DependencyKind::Build || self.is_macro(at);
-                (at, host)
+            let here = self.named(line).map(|package| Instance {
+                package,
+                is_host: parent.is_some_and(|parent| parent.is_host)
+                    || line.kind == DependencyKind::Build
+                    || self.is_macro(package),
             });
             if let Some(here) = here {
                 built
@@ -152,14 +160,19 @@ impl<'a> Graph<'a> {
                     .clone_from(&line.features);
                 if let Some(parent) = parent {
                     let edges = &mut built.entry(parent).or_default().edges;
-                    edges.insert((line.kind, here.0));
+                    edges.insert((line.kind, here.package));
                 }
             }
             above.push(here);
         }
-        for at in 0..self.packages.len() {
-            let one = built.get(&(at, false)).or_else(|| built.get(&(at, true)));
-            let Some(one) = one else { continue };
+        for at in self.packages.ids() {
+            let instances = [false, true].map(|is_host| Instance {
+                package: at,
+                is_host,
+            });
+            let Some(one) = instances.iter().find_map(|instance| built.get(instance)) else {
+                continue;
+            };
             self.features[at] = one.features.iter().map(ToString::to_string).collect();
             for edge in &mut self.edges[at] {
                 let to = edge.to;
@@ -171,14 +184,14 @@ impl<'a> Graph<'a> {
     }
 
     /// The package that a line of `cargo tree` is about.
-    pub fn named(&self, line: &Line) -> Option<usize> {
+    pub fn named(&self, line: &Line) -> Option<PackageIndex> {
         let fits = |package: &Package| {
             package.name.as_str() == line.name && package.version.to_string() == line.version
         };
-        let all = self.packages.iter().enumerate();
-        let fitting: Vec<usize> = all.filter(|(_, one)| fits(one)).map(|(at, _)| at).collect();
+        let all = self.packages.ids();
+        let fitting: Vec<PackageIndex> = all.filter(|&at| fits(self.packages[at])).collect();
         // From two places, with one name and version.
-        let from_there = |&&at: &&usize| {
+        let from_there = |&&at: &&PackageIndex| {
             let folder = folder(self.packages[at]).display().to_string();
             line.place.contains(&format!("({folder})"))
         };
@@ -189,27 +202,27 @@ impl<'a> Graph<'a> {
     }
 
     /// A procedural macro runs in the compiler and is in no image.
-    fn is_macro(&self, at: usize) -> bool {
+    fn is_macro(&self, at: PackageIndex) -> bool {
         library(self.packages[at]).is_some_and(|target| target.is_kind(TargetKind::ProcMacro))
     }
 
     /// Finds what each package links and provides.
     fn link(&mut self) {
-        for at in 0..self.packages.len() {
+        for at in self.packages.ids() {
             for edge in &self.edges[at] {
                 if self.is_macro(edge.to) {
                     continue;
                 }
                 let node = &mut self.nodes[at];
-                if edge.is(DependencyKind::Normal) {
+                if edge.has_kind(DependencyKind::Normal) {
                     node.dependencies.push(edge.to);
-                } else if edge.is(DependencyKind::Development) {
+                } else if edge.has_kind(DependencyKind::Development) {
                     node.dev_dependencies.push(edge.to);
                 }
             }
         }
-        let mut with_code: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (at, package) in self.packages.iter().enumerate() {
+        let mut with_code: HashMap<&str, Vec<PackageIndex>> = HashMap::new();
+        for (at, package) in self.packages.ids().zip(&self.packages) {
             if !self.rdc(at).is_empty() {
                 with_code.entry(&package.name).or_default().push(at);
             }
@@ -221,7 +234,7 @@ impl<'a> Graph<'a> {
         {
             self.nodes[at].twice = true;
         }
-        for (at, declared) in self.declared.iter().enumerate() {
+        for (at, declared) in self.declared.ids().zip(&self.declared) {
             let Some(declared) = declared else { continue };
             for stub in &declared.manifest.stubs {
                 let features = self.features[at].iter().map(String::as_str);
@@ -254,13 +267,13 @@ impl<'a> Graph<'a> {
         Members { selected, others }
     }
 
-    /// Where a package is in the lists.
-    pub fn position(&self, id: &PackageId) -> Option<usize> {
+    /// Index of a package in the lists.
+    pub fn index(&self, id: &PackageId) -> Option<PackageIndex> {
         self.index.get(id).copied()
     }
 
     /// The RDC libraries of a package, those that its features are on for.
-    pub fn rdc(&self, at: usize) -> Vec<&DeviceLink> {
+    pub fn rdc(&self, at: PackageIndex) -> Vec<&DeviceLink> {
         let features = || self.features[at].iter().map(String::as_str);
         let declared = self.declared[at].iter();
         declared
@@ -276,13 +289,13 @@ impl<'a> Graph<'a> {
     }
 
     /// The selected packages and all that they may link, members first, then by name.
-    pub fn reachable(&self, selected: &[&Package]) -> Vec<usize> {
+    pub fn reachable(&self, selected: &[&Package]) -> Vec<PackageIndex> {
         let roots = || {
             selected
                 .iter()
                 .filter_map(|package| self.index.get(&package.id).copied())
         };
-        let mut seen: Vec<usize> = roots().collect();
+        let mut seen: Vec<PackageIndex> = roots().collect();
         let mut at = 0;
         while let Some(node) = seen.get(at).map(|&index| &self.nodes[index]) {
             for &next in node.dependencies.iter().chain(&node.dev_dependencies) {

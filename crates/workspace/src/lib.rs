@@ -8,6 +8,7 @@ pub mod finalizer;
 pub mod graph;
 pub mod imports;
 pub mod lock;
+pub mod package_index;
 pub mod providers;
 pub mod selection;
 pub mod tables;

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::MISSING_PROVIDER;
 use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, MULTIPLE_PROVIDERS, Origin};
+use gpustub_core::ids::IndexVec;
+
+use crate::package_index::PackageIndex;
 
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
@@ -22,10 +25,10 @@ pub struct Node {
     pub provides: BTreeMap<String, Option<Origin>>,
     /// The libraries that it wants stubs of from somebody else.
     pub requires: BTreeMap<String, Option<Origin>>,
-    /// What its own code links: indexes of nodes. No build scripts, no procedural macros.
-    pub dependencies: Vec<usize>,
+    /// Packages that its own code links; no build scripts, no procedural macros.
+    pub dependencies: Vec<PackageIndex>,
     /// What its tests and examples link besides.
-    pub dev_dependencies: Vec<usize>,
+    pub dev_dependencies: Vec<PackageIndex>,
 }
 
 /// Something that the linker makes.
@@ -34,7 +37,7 @@ pub struct Image {
     /// For people: ``bin `hello` ``.
     pub name: String,
     /// The package that owns it.
-    pub package: usize,
+    pub package: PackageIndex,
     /// Tests, examples and benchmarks link the dev-dependencies, too.
     pub with_dev: bool,
     /// A Rust dylib.
@@ -45,14 +48,14 @@ pub struct Image {
 }
 
 /// What is wrong with the images of a workspace.
-pub fn analyse(nodes: &[Node], images: &[Image]) -> Vec<Diagnostic> {
+pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Diagnostic> {
     // Findings by what they are about, with the images that they concern.
-    let mut two: BTreeMap<Vec<usize>, Vec<&str>> = BTreeMap::new();
-    let mut none: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
+    let mut two: BTreeMap<Vec<PackageIndex>, Vec<&str>> = BTreeMap::new();
+    let mut none: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
     let mut dylibs = Vec::new();
     for image in images {
         let closure = closure(nodes, image);
-        let providers: Vec<usize> = closure
+        let providers: Vec<PackageIndex> = closure
             .iter()
             .copied()
             .filter(|&n| !nodes[n].provides.is_empty())
@@ -91,7 +94,7 @@ pub fn analyse(nodes: &[Node], images: &[Image]) -> Vec<Diagnostic> {
 }
 
 /// The packages whose code is in the image.
-fn closure(nodes: &[Node], image: &Image) -> BTreeSet<usize> {
+fn closure(nodes: &IndexVec<PackageIndex, Node>, image: &Image) -> BTreeSet<PackageIndex> {
     let mut seen = BTreeSet::from([image.package]);
     let mut open = vec![image.package];
     if image.with_dev {
@@ -153,7 +156,7 @@ fn two_providers(providers: &[&Node], images: &[&str]) -> Diagnostic {
         .iter()
         .flat_map(|node| node.provides.values())
         .find_map(Option::clone);
-    at(
+    with_origin(
         Diagnostic::error(&MULTIPLE_PROVIDERS, message).help(help),
         origin,
         "provided a second time",
@@ -168,7 +171,7 @@ fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
     );
     let help = format!("declare `[stub.{library}]` in the package that owns the image");
     let origin = node.requires.get(library).cloned().flatten();
-    at(
+    with_origin(
         Diagnostic::warning(&MISSING_PROVIDER.code, message).help(help),
         origin,
         "left to another package",
@@ -183,10 +186,10 @@ fn dylib(owner: &Node, provider: &Node) -> Diagnostic {
     let help = "use `crate-type = [\"rlib\"]` for Rust dependents, `[\"cdylib\"]` for others";
     let origin = provider.provides.values().find_map(Option::clone);
     let error = Diagnostic::error(&DYLIB_CRATE, message).help(help);
-    at(error, origin, "provided here")
+    with_origin(error, origin, "provided here")
 }
 
-fn at(mut diagnostic: Diagnostic, origin: Option<Origin>, label: &str) -> Diagnostic {
+fn with_origin(mut diagnostic: Diagnostic, origin: Option<Origin>, label: &str) -> Diagnostic {
     if origin.is_some() {
         diagnostic.label = label.into();
     }
@@ -213,10 +216,12 @@ fn list(images: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gpustub_core::ids::Id;
+
     use super::*;
 
     /// Packages as `name provides requires dependencies dev-dependencies`, `-` for none.
-    fn nodes(rows: &[&str]) -> Vec<Node> {
+    fn nodes(rows: &[&str]) -> IndexVec<PackageIndex, Node> {
         let words = |text: &str| -> Vec<String> {
             text.split(',')
                 .filter(|word| *word != "-")
@@ -224,7 +229,8 @@ mod tests {
                 .collect()
         };
         let all: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
-        let index = |name: &String| all.iter().position(|row| row[0] == name).unwrap();
+        let position = |name: &String| all.iter().position(|row| row[0] == name).unwrap();
+        let index = |name: &String| PackageIndex::from_index(position(name));
         let stubs = |text: &str| words(text).into_iter().map(|id| (id, None)).collect();
         all.iter()
             .map(|row| Node {
@@ -242,14 +248,14 @@ mod tests {
         let name = format!("bin `{package}`");
         Image {
             name,
-            package,
+            package: PackageIndex::from_index(package),
             with_dev: false,
             dylib: false,
             complete: true,
         }
     }
 
-    fn found(nodes: &[Node], images: &[Image]) -> Vec<String> {
+    fn found(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<String> {
         analyse(nodes, images)
             .iter()
             .map(|d| format!("{}: {}", d.code.id, d.message))

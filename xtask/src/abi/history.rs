@@ -7,7 +7,7 @@ use gpustub_core::abi_table::MAX_ARGUMENTS;
 use gpustub_core::version::Version;
 
 use super::reviewed::Reviewed;
-use super::table::{AbiTable, AbiVariant, Group};
+use super::table::{AbiTable, AbiVariant, Group, NullAdapter};
 
 /// What is known of one version.
 pub struct Evidence {
@@ -114,13 +114,17 @@ impl Numbers {
 
     /// The variant of which another is the same with this argument null, and that one. `Err` says why
     /// there is not just one such pair.
-    fn adapter(&self, argument: u8) -> Result<(usize, usize, u8), String> {
+    fn adapter(&self, argument: u8) -> Result<NullAdapter, String> {
         let pairs = (1..).zip(&self.0).flat_map(|(old, a)| {
             (1..)
                 .zip(&self.0)
                 .filter(move |(new, _)| old != *new)
                 .map(move |(new, b)| {
-                    takes_null(a, b, argument, MAX_ARGUMENTS).map(|()| (old, new, argument))
+                    takes_null(a, b, argument, MAX_ARGUMENTS).map(|()| NullAdapter {
+                        old,
+                        new,
+                        argument,
+                    })
                 })
         });
         let (found, reasons): (Vec<_>, Vec<_>) = pairs.partition(Result::is_ok);

@@ -12,14 +12,25 @@ pub enum AbiVariant {
     Number(usize),
 }
 
+/// A variant that is another one with a null argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NullAdapter {
+    /// Number of the variant without the argument.
+    pub old: usize,
+    /// Number of the variant with the argument.
+    pub new: usize,
+    /// Position of the argument that is null.
+    pub argument: u8,
+}
+
 /// Names of which one may stand for another.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub names: BTreeMap<String, Vec<(Version, AbiVariant)>>,
     /// Why a name changed.
     pub reasons: BTreeMap<(String, Version), String>,
-    /// Numbers of variants of which the first is the second with null as this argument.
-    pub adapters: Vec<(usize, usize, u8)>,
+    /// Variants that another one serves with a null argument.
+    pub adapters: Vec<NullAdapter>,
     /// Whether anything changes in it.
     pub is_listed: bool,
 }
@@ -51,7 +62,7 @@ impl Group {
         };
         let adapters = self.adapters.iter();
         adapters
-            .map(|(old, new, argument)| (variant(*old), variant(*new), *argument))
+            .map(|one| (variant(one.old), variant(one.new), one.argument))
             .collect()
     }
 
@@ -108,7 +119,7 @@ impl AbiTable {
         text.push('\n');
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
-            for (old, new, argument) in &group.adapters {
+            for NullAdapter { old, new, argument } in &group.adapters {
                 let _ = writeln!(text, "@null-argument {old} {new} {argument}");
             }
             for (name, line) in &group.names {
@@ -184,14 +195,15 @@ fn version(word: &str, line: &str) -> Result<Version, String> {
 }
 
 #[cfg(test)]
-fn adapter<'t>(
-    words: impl Iterator<Item = &'t str>,
-    line: &str,
-) -> Result<(usize, usize, u8), String> {
+fn adapter<'t>(words: impl Iterator<Item = &'t str>, line: &str) -> Result<NullAdapter, String> {
     let wrong = || format!("no two variants and an argument: {line}");
     let numbers: Option<Vec<u8>> = words.map(|word| word.parse().ok()).collect();
     match numbers.as_deref() {
-        Some(&[old, new, argument]) => Ok((old.into(), new.into(), argument)),
+        Some(&[old, new, argument]) => Ok(NullAdapter {
+            old: old.into(),
+            new: new.into(),
+            argument,
+        }),
         _ => Err(wrong()),
     }
 }

@@ -9,10 +9,12 @@ use std::path::Path;
 use cargo_metadata::{CrateType, Package, TargetKind};
 use gpustub_check::workspace::{Asked, Crate, CrateId, Text, Workspace as Facts};
 use gpustub_core::diag::Origin;
+use gpustub_core::ids::{Id, IndexVec};
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_workspace::graph::Graph;
+use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::workspace::Workspace;
 use toml_edit::{Document, Item, TableLike};
 
@@ -65,8 +67,8 @@ pub fn gather<'a>(
     selected: &[&Package],
     texts: &Texts,
 ) -> Facts<'a> {
-    let mut crates: Vec<Crate<'a>> = Vec::new();
-    for (at, package) in graph.packages.iter().enumerate() {
+    let mut crates: IndexVec<CrateId, Crate<'a>> = IndexVec::new();
+    for (at, package) in graph.packages.ids().zip(&graph.packages) {
         crates.push(Crate {
             name: package.name.to_string(),
             version: package.version.to_string(),
@@ -77,7 +79,7 @@ pub fn gather<'a>(
             checked: selected.iter().any(|chosen| chosen.id == package.id),
             linked: is_linked(package),
             dependencies: (graph.nodes[at].dependencies.iter())
-                .map(|&index| CrateId(index))
+                .map(|&index| crate_id(index))
                 .collect(),
             asked: None,
         });
@@ -86,7 +88,8 @@ pub fn gather<'a>(
         ask(workspace, graph, package, manifest, &mut crates);
     }
     // What no selected package asks for is not a part of what is checked.
-    for krate in &mut crates {
+    for id in crates.ids() {
+        let krate = &mut crates[id];
         if !krate.checked && krate.asked.is_none() {
             krate.features.clear();
             krate.name.clear();
@@ -99,6 +102,11 @@ pub fn gather<'a>(
     }
 }
 
+/// Id of the crate of a package: [`gather`] keeps their order.
+fn crate_id(package: PackageIndex) -> CrateId {
+    CrateId::from_index(package.index())
+}
+
 /// Whether the linker makes something of it that is run, or loaded by others than Rust.
 fn is_linked(package: &Package) -> bool {
     let whole = [CrateType::CDyLib, CrateType::StaticLib];
@@ -108,35 +116,52 @@ fn is_linked(package: &Package) -> bool {
     })
 }
 
+/// A package, and the direct dependency that it was reached through.
+struct Reached {
+    package: PackageIndex,
+    direct: PackageIndex,
+}
+
 /// Notes, for everything that a package brings into the build, that and where it does.
 fn ask(
     workspace: &Workspace,
     graph: &Graph<'_>,
     package: &Package,
     manifest: &Text,
-    crates: &mut [Crate<'_>],
+    crates: &mut IndexVec<CrateId, Crate<'_>>,
 ) {
     let resolve = workspace.metadata.resolve.as_ref();
     let nodes = || resolve.into_iter().flat_map(|resolve| &resolve.nodes);
-    let of = |at: usize| -> Vec<usize> {
+    let dependencies = |at: PackageIndex| -> Vec<PackageIndex> {
         let node = nodes().find(|node| node.id == graph.packages[at].id);
         let deps = node.into_iter().flat_map(|node| &node.deps);
-        deps.filter_map(|dependency| graph.position(&dependency.pkg))
+        deps.filter_map(|dependency| graph.index(&dependency.pkg))
             .collect()
     };
-    let Some(root) = graph.position(&package.id) else {
+    let Some(root) = graph.index(&package.id) else {
         return;
     };
     // Breadth first: the nearest way is the one that is told.
-    let mut open: VecDeque<(usize, usize)> = of(root).into_iter().map(|at| (at, at)).collect();
-    while let Some((at, direct)) = open.pop_front() {
-        if crates[at].checked || crates[at].asked.is_some() {
+    let direct = dependencies(root).into_iter();
+    let mut open: VecDeque<Reached> = direct
+        .map(|package| Reached {
+            package,
+            direct: package,
+        })
+        .collect();
+    while let Some(Reached {
+        package: at,
+        direct,
+    }) = open.pop_front()
+    {
+        let krate = &mut crates[crate_id(at)];
+        if krate.checked || krate.asked.is_some() {
             continue;
         }
         let name = graph.packages[direct].name.as_str();
         let declared = package.dependencies.iter().find(|d| d.name == name);
         let key = declared.and_then(|d| d.rename.as_deref()).unwrap_or(name);
-        crates[at].asked = Some(Asked {
+        krate.asked = Some(Asked {
             by: package.name.to_string(),
             through: (at != direct).then(|| name.to_owned()),
             origin: Origin {
@@ -144,7 +169,8 @@ fn ask(
                 span: dependency(&manifest.text, key).unwrap_or(0..0),
             },
         });
-        open.extend(of(at).into_iter().map(|next| (next, direct)));
+        let further = dependencies(at).into_iter();
+        open.extend(further.map(|package| Reached { package, direct }));
     }
 }
 

@@ -8,7 +8,9 @@ use std::process::Command;
 use gpustub_check::{
     MISSING_HEADER_VERSION, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW, real_names,
 };
+use gpustub_core::define_id;
 use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::ids::Id;
 use gpustub_core::library::Library;
 use gpustub_edit::as_before;
 use gpustub_report::error::{Error, Result};
@@ -68,7 +70,10 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
                 text = add::insert(&text, &library.id, Some(&header)).map_err(Error::new)?;
             }
         }
-        text = without(&text, &indexes(declared, &mine(UNUSED_ALLOW.code.id)))?;
+        text = remove_allowances(
+            &text,
+            &unused_allowances(declared, &mine(UNUSED_ALLOW.code.id)),
+        )?;
         let path = declared.folder.join(FILE);
         operations.push(Operation::write(path, declared.shown.clone(), text)?);
     }
@@ -97,13 +102,20 @@ fn load_names(declared: &Declared, found: &[&Diagnostic]) -> String {
     text
 }
 
-/// Which allowances of the file these findings speak of.
-fn indexes(declared: &Declared, found: &[&Diagnostic]) -> Vec<usize> {
+define_id! {
+    /// Index of an entry of `policy.allow` in its file.
+    struct AllowanceIndex;
+}
+
+/// The allowances of a file that findings report as unused.
+fn unused_allowances(declared: &Declared, found: &[&Diagnostic]) -> Vec<AllowanceIndex> {
     let policy = declared.manifest.policy.iter();
     let all = policy.flat_map(|policy| &policy.value.allow).enumerate();
     let is_found = |span: &Range<usize>| found.iter().any(|d| is_at(d, span));
     let unused = all.filter(|(_, allow)| is_found(&allow.rule.span));
-    unused.map(|(index, _)| index).collect()
+    unused
+        .map(|(index, _)| AllowanceIndex::from_index(index))
+        .collect()
 }
 
 /// Whether a finding is about this place of its file.
@@ -115,7 +127,7 @@ fn is_at(finding: &Diagnostic, span: &Range<usize>) -> bool {
 }
 
 /// The text without some of its `[[policy.allow]]`.
-fn without(text: &str, indexes: &[usize]) -> Result<String> {
+fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
     let mut document: DocumentMut = text.parse().map_err(|e| Error::new(format!("{e}")))?;
     let allow = document
         .get_mut("policy")
@@ -123,7 +135,7 @@ fn without(text: &str, indexes: &[usize]) -> Result<String> {
     let Some(allow) = allow else {
         return Ok(text.to_owned());
     };
-    for &index in indexes.iter().rev() {
+    for index in unused.iter().rev().map(|unused| unused.index()) {
         if let Some(tables) = allow.as_array_of_tables_mut() {
             tables.remove(index);
         } else if let Some(list) = allow.as_array_mut() {

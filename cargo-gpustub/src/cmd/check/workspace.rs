@@ -18,12 +18,12 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;
-    let graph = Graph::of(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
     let mut findings = Vec::new();
     let mut details = Vec::new();
 
     for package in &selected {
-        let Some(at) = graph.position(&package.id) else {
+        let Some(at) = graph.index(&package.id) else {
             continue;
         };
         let Some(one) = &graph.declared[at] else {

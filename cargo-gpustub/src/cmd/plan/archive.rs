@@ -10,12 +10,12 @@ use super::row;
 
 /// Those that are written with these features of their package.
 pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archive> {
-    let on = |archive: &&Archive| {
+    let is_enabled = |archive: &&Archive| {
         archive
             .required_features
             .are_enabled(features.iter().map(String::as_str))
     };
-    manifest.archives.iter().filter(on).collect()
+    manifest.archives.iter().filter(is_enabled).collect()
 }
 
 /// Lines for one.

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, NodeId, Planned, Role, plan};
 use gpustub_core::diag::has_errors;
-use gpustub_core::ids::Id;
+use gpustub_core::ids::IndexVec;
 use gpustub_core::suggest::nearest;
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_report::report::json::FORMAT_VERSION;
 use gpustub_report::shell::Shell;
-use gpustub_workspace::device_graph::Of;
+use gpustub_workspace::device_graph::CargoUnit;
 use gpustub_workspace::graph::Graph as Packages;
 use serde::Serialize;
 
@@ -108,17 +108,20 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Of a plan; `cargo`: what its nodes are there.
-    pub fn new(plan: &LinkPlan<'a>, cargo: Option<(&'a [Of], &'a Packages<'a>)>) -> Self {
+    /// JSON form of a plan; `cargo`: the units of its nodes, and the packages of these.
+    pub fn new(
+        plan: &LinkPlan<'a>,
+        cargo: Option<(&'a IndexVec<NodeId, CargoUnit>, &'a Packages<'a>)>,
+    ) -> Self {
         let nodes = plan.all().map(|planned| {
-            let place = cargo.map(|(of, packages)| {
-                let of = &of[planned.node.index()];
-                let package = packages.packages[of.package];
+            let place = cargo.map(|(units, packages)| {
+                let unit = &units[planned.node];
+                let package = packages.packages[unit.package];
                 Place {
                     package: package.name.as_str(),
                     version: package.version.to_string(),
-                    what: of.what,
-                    target: of.target.as_deref(),
+                    what: unit.what,
+                    target: unit.target.as_deref(),
                 }
             });
             NodeJson::new(plan, &planned, place)

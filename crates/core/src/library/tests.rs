@@ -1,5 +1,5 @@
 use super::*;
-use crate::diag::line_column;
+use crate::diag::{LineColumn, line_column};
 
 const SYMBOLS: &str = "\
 @gpustub-symbols 1
@@ -255,7 +255,7 @@ fn mistakes_are_named_with_their_place() {
             .iter()
             .map(|d| {
                 let start = d.origin.as_ref().map_or(0, |origin| origin.span.start);
-                let (line, column) = line_column(&text, start);
+                let LineColumn { line, column } = line_column(&text, start);
                 format!("{line}:{column} {} {}", d.code.id, d.message)
             })
             .collect();

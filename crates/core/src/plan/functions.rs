@@ -9,10 +9,12 @@ use gpustub_manifests::LIBRARIES;
 use super::planner::Planner;
 use super::{Function, Spec};
 use crate::by_name::ByName;
+use crate::define_id;
 use crate::diag::{
     DATA_SYMBOL, Diagnostic, INVALID_SYMBOL_NAME, LIMIT_EXCEEDED, Level, MALFORMED_SYMBOL_LIST,
     WEAK_SYMBOL, listing,
 };
+use crate::ids::{Id, IndexVec};
 use crate::library::Library;
 use crate::manifest::Stub;
 use crate::symbols::{Kind, Symbol};
@@ -48,24 +50,30 @@ fn is_label(name: &str) -> bool {
         && name.as_bytes().iter().all(inner)
 }
 
-/// The distinct specs of a library; number 0 is the plain status function.
+define_id! {
+    /// Number of a spec of a library; 0 is the plain status function.
+    struct SpecId;
+}
+
+/// The distinct specs of a library.
 struct Specs {
-    list: Vec<Spec>,
+    list: IndexVec<SpecId, Spec>,
     /// The numbers of all but the first, in the order of their specs.
-    sorted: Vec<usize>,
+    sorted: Vec<SpecId>,
 }
 
 impl Specs {
     fn new() -> Self {
         Self {
-            list: vec![Spec::default()],
+            list: vec![Spec::default()].into(),
             sorted: Vec::new(),
         }
     }
 
-    fn number(&mut self, spec: Spec) -> usize {
-        if spec == self.list[0] {
-            return 0;
+    fn add(&mut self, spec: Spec) -> SpecId {
+        let plain = SpecId::from_index(0);
+        if spec == self.list[plain] {
+            return plain;
         }
         let found = self
             .sorted
@@ -73,10 +81,9 @@ impl Specs {
         match found {
             Ok(index) => self.sorted[index],
             Err(index) => {
-                let next = self.list.len();
-                self.sorted.insert(index, next);
-                self.list.push(spec);
-                next
+                let id = self.list.push(spec);
+                self.sorted.insert(index, id);
+                id
             }
         }
     }
@@ -160,8 +167,8 @@ impl<'a> Selection<'a> {
                 symbol_version,
                 fallback_symbol,
             ) {
-                (None, false, None, None, None) => 0,
-                _ => specs.number(Spec {
+                (None, false, None, None, None) => SpecId::from_index(0),
+                _ => specs.add(Spec {
                     fallback: fallback.cloned().unwrap_or_default(),
                     abi_name: in_abi_table.then(|| name.to_owned()),
                     hook: hook.copied(),
@@ -171,11 +178,11 @@ impl<'a> Selection<'a> {
             };
             functions.push(Function {
                 name: symbol.name.clone(),
-                spec: u16::try_from(number).unwrap_or(u16::MAX),
+                spec: u16::try_from(number.index()).unwrap_or(u16::MAX),
             });
         }
         Self {
-            specs: specs.list,
+            specs: specs.list.into_vec(),
             functions,
             left_out,
         }

@@ -337,7 +337,7 @@ impl<'t> Reader<'t> {
             .filter(|pair| id(&pair[0].0) == id(&pair[1].0));
         for pair in repeated.take(MAX_ERRORS) {
             let (symbol, span) = &pair[1];
-            let (first, _) = line_column(self.text, pair[0].1.start);
+            let first = line_column(self.text, pair[0].1.start).line;
             let version = symbol
                 .version
                 .as_ref()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::diag::line_column;
+use crate::diag::{LineColumn, line_column};
 
 const LIST: &str = "\
 @gpustub-symbols 1
@@ -137,7 +137,7 @@ fn mistakes_are_named_with_their_place() {
         let text = format!("@gpustub-symbols 1\n{body}\n");
         let (_, diagnostics) = SymbolList::parse("x", &text);
         let origin = diagnostics[0].origin.as_ref().expect("a place");
-        let (line, column) = line_column(&text, origin.span.start);
+        let LineColumn { line, column } = line_column(&text, origin.span.start);
         let found = format!("{line}:{column} {}", diagnostics[0].message);
         assert!(found.starts_with(expected), "{body:?}: {found}");
         assert_eq!(diagnostics.len(), 1, "{body:?}: {diagnostics:?}");
@@ -183,5 +183,6 @@ fn a_byte_order_mark_and_crlf_are_taken() {
         .filter_map(|d| d.origin.as_ref())
         .collect();
     assert_eq!(places.len(), 1);
-    assert_eq!(line_column(text, places[0].span.start), (4, 1));
+    let LineColumn { line, column } = line_column(text, places[0].span.start);
+    assert_eq!((line, column), (4, 1));
 }

@@ -1,7 +1,7 @@
 //! Workflow commands of GitHub Actions, which shows them beside the changed lines.
 //! <https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>
 
-use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::diag::{Diagnostic, Level, LineColumn};
 
 use super::{Sources, place};
 
@@ -15,7 +15,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
     let mut properties = Vec::new();
     if let Some((file, position)) = place(diagnostic, sources) {
         properties.push(format!("file={}", property(file)));
-        if let Some((line, column)) = position {
+        if let Some(LineColumn { line, column }) = position {
             properties.push(format!("line={line},col={column}"));
         }
     }

@@ -1,6 +1,6 @@
 //! One object a line, each with `reason` and `format_version`, as cargo's own messages have.
 
-use gpustub_core::diag::Diagnostic;
+use gpustub_core::diag::{Diagnostic, LineColumn};
 use serde::Serialize;
 
 use super::{Sources, level_name, place};
@@ -86,7 +86,7 @@ pub fn finding<'a>(diagnostic: &'a Diagnostic, sources: &Sources) -> Finding<'a>
         let span = diagnostic.origin.as_ref().map_or(0..0, |o| o.span.clone());
         Location {
             file,
-            position: position.map(|(line, column)| Position { line, column }),
+            position: position.map(|LineColumn { line, column }| Position { line, column }),
             byte_start: span.start,
             byte_end: span.end,
             label: &diagnostic.label,

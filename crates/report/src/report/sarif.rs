@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gpustub_core::diag::{Code, Diagnostic, line_column};
+use gpustub_core::diag::{Code, Diagnostic, LineColumn, line_column};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -108,8 +108,11 @@ fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
         let (path, inside) = nested(&origin.file);
         let mut physical = json!({ "artifactLocation": artifact(path) });
         if let Some(text) = sources.get(&origin.file) {
-            let (line, column) = line_column(text, origin.span.start);
-            let (end_line, end_column) = line_column(text, origin.span.end);
+            let LineColumn { line, column } = line_column(text, origin.span.start);
+            let LineColumn {
+                line: end_line,
+                column: end_column,
+            } = line_column(text, origin.span.end);
             physical["region"] = json!({
                 "startLine": line, "startColumn": column,
                 "endLine": end_line, "endColumn": end_column,

@@ -5,13 +5,14 @@ use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
 use gpustub_core::diag::Origin;
 use gpustub_report::display_path::display_path;
 
-use super::{Builder, Of, link};
+use super::{Builder, CargoUnit, link};
 use crate::finalizer;
+use crate::package_index::PackageIndex;
 use crate::workspace::library;
 
 impl Builder<'_> {
     /// A package's library, as its dependents link it.
-    pub(super) fn crates(&mut self, at: usize) {
+    pub(super) fn crates(&mut self, at: PackageIndex) {
         let package = self.packages.packages[at];
         if finalizer::is_one(package) {
             return;
@@ -20,23 +21,23 @@ impl Builder<'_> {
             return;
         };
         let links = self.compiled_in(at, false);
-        let of = Of {
+        let unit = CargoUnit {
             package: at,
             what,
             target: None,
         };
-        let mut node = self.image(&of, form, links);
+        let mut node = self.image(&unit, form, links);
         node.host = what == "proc-macro";
         if what == "dylib" {
             node.visible = Some(self.seen(at, false));
         }
-        self.add(of, node);
+        self.add(unit, node);
     }
 
     /// A node of a package's target.
-    fn image(&self, of: &Of, form: NodeForm, links: Vec<Link>) -> Node {
-        let package = self.packages.packages[of.package];
-        let name = of.name(self.names.package(of.package));
+    fn image(&self, unit: &CargoUnit, form: NodeForm, links: Vec<Link>) -> Node {
+        let package = self.packages.packages[unit.package];
+        let name = unit.name(self.names.package(unit.package));
         let mut node = Node::new(name, Kind::Plain, form);
         node.origin = Some(Origin {
             file: display_path(package.manifest_path.as_std_path()),
@@ -47,7 +48,7 @@ impl Builder<'_> {
     }
 
     /// What is linked with the package's own code: its libraries, and its dependencies' crates.
-    fn compiled_in(&self, at: usize, tests: bool) -> Vec<Link> {
+    fn compiled_in(&self, at: PackageIndex, tests: bool) -> Vec<Link> {
         let own = self.packages.rdc(at).into_iter();
         let mut links: Vec<Link> = own
             .map(|declared| link(self.names.library(at, &declared.name.value)))
@@ -60,7 +61,7 @@ impl Builder<'_> {
     }
 
     /// What a program of the package is linked with.
-    fn linked(&self, at: usize, tests: bool) -> Vec<Link> {
+    fn linked(&self, at: PackageIndex, tests: bool) -> Vec<Link> {
         let Some(own) = self.rlib(at) else {
             return self.compiled_in(at, tests);
         };
@@ -72,37 +73,37 @@ impl Builder<'_> {
     }
 
     /// The crates of a kind of dependencies.
-    fn depends(&self, at: usize, kind: DependencyKind) -> Vec<Link> {
+    fn depends(&self, at: PackageIndex, kind: DependencyKind) -> Vec<Link> {
         let edges = self.packages.edges[at].iter();
         edges
-            .filter(|edge| edge.is(kind))
+            .filter(|edge| edge.has_kind(kind))
             .filter_map(|edge| self.rlib(edge.to).map(link))
             .collect()
     }
 
     /// The name of a package's crate, if Rust code can be linked with it.
-    fn rlib(&self, at: usize) -> Option<String> {
+    fn rlib(&self, at: PackageIndex) -> Option<String> {
         let package = self.packages.packages[at];
         let (what, _) = linkable(package).filter(|(what, _)| *what != "proc-macro")?;
-        let of = Of {
+        let unit = CargoUnit {
             package: at,
             what,
             target: None,
         };
-        (!finalizer::is_one(package)).then(|| of.name(self.names.package(at)))
+        (!finalizer::is_one(package)).then(|| unit.name(self.names.package(at)))
     }
 
     /// The names of the libraries that a package's device link is told of.
-    fn seen(&mut self, at: usize, tests: bool) -> Vec<String> {
-        let seen = self.visibility.of_programs(at, tests);
+    fn seen(&mut self, at: PackageIndex, tests: bool) -> Vec<String> {
+        let seen = self.visibility.visible_to_programs(at, tests);
         let names = &self.names;
         seen.into_iter()
-            .map(|(at, id)| names.library(at, &id))
+            .map(|library| names.library(library.package, &library.name))
             .collect()
     }
 
     /// What the linker makes of a package: of all the build script, of the selected ones the rest.
-    pub(super) fn images(&mut self, at: usize, selected: bool) {
+    pub(super) fn images(&mut self, at: PackageIndex, selected: bool) {
         let package = self.packages.packages[at];
         if finalizer::is_one(package) {
             return;
@@ -122,15 +123,15 @@ impl Builder<'_> {
                     _ => self.linked(at, tests),
                 };
                 let several = matches!(what, "bin" | "bin-tests" | "test" | "example" | "bench");
-                let of = Of {
+                let unit = CargoUnit {
                     package: at,
                     what,
                     target: several.then(|| target.name.clone()),
                 };
-                let mut node = self.image(&of, form, links);
+                let mut node = self.image(&unit, form, links);
                 node.host = host;
                 node.visible = (!host).then(|| self.seen(at, tests));
-                self.add(of, node);
+                self.add(unit, node);
             }
         }
     }

@@ -8,24 +8,25 @@ use gpustub_core::suggest::nearest;
 use gpustub_engine::device_link::{Directories, sources};
 use gpustub_image::archive_device_code_file;
 
-use super::{Builder, Of, link, runtime};
+use super::{Builder, CargoUnit, link, runtime};
+use crate::package_index::PackageIndex;
 use crate::workspace::folder;
 
 impl Builder<'_> {
     /// The libraries that a package declares.
-    pub(super) fn libraries(&mut self, at: usize) {
+    pub(super) fn libraries(&mut self, at: PackageIndex) {
         for declared in self.packages.rdc(at) {
-            let of = Of {
+            let unit = CargoUnit {
                 package: at,
                 what: "library",
                 target: Some(declared.name.value.clone()),
             };
             let node = self.library(at, declared);
-            self.add(of, node);
+            self.add(unit, node);
         }
     }
 
-    fn library(&mut self, at: usize, declared: &DeviceLink) -> Node {
+    fn library(&mut self, at: PackageIndex, declared: &DeviceLink) -> Node {
         let (kind, form) = match (&declared.code, declared.library_type) {
             (DeviceCode::Headers, _) => (Kind::Interface, NodeForm::Static),
             (_, LibraryType::Static) => (Kind::Rdc, NodeForm::Static),
@@ -59,14 +60,20 @@ impl Builder<'_> {
             let names = &self.names;
             let links = found
                 .into_iter()
-                .map(|(at, id)| link(names.library(at, &id)));
+                .map(|library| link(names.library(library.package, &library.name)));
             node.links.extend(links);
         }
         node
     }
 
     /// What the archive of a library that others have built tells, if it is built yet.
-    fn external(&mut self, at: usize, declared: &DeviceLink, archive: &str, node: &mut Node) {
+    fn external(
+        &mut self,
+        at: PackageIndex,
+        declared: &DeviceLink,
+        archive: &str,
+        node: &mut Node,
+    ) {
         let path = folder(self.packages.packages[at]).join(archive);
         if !path.exists() {
             return;
@@ -87,7 +94,7 @@ impl Builder<'_> {
     }
 
     /// Patterns that match no file, as the build says it.
-    fn sources(&mut self, at: usize, id: &str, patterns: &[Spanned<String>]) {
+    fn sources(&mut self, at: PackageIndex, id: &str, patterns: &[Spanned<String>]) {
         let directories = Directories {
             package: folder(self.packages.packages[at]),
             out_dir: None,
@@ -101,13 +108,13 @@ impl Builder<'_> {
     }
 
     /// A `requires` that names no library in visibility of its package.
-    fn unknown(&self, at: usize, id: &str, name: &str) -> Diagnostic {
+    fn unknown(&self, at: PackageIndex, id: &str, name: &str) -> Diagnostic {
         let message = format!(
             "`device-link.{id}` requires `{name}`, which neither its package nor a direct \
              dependency of it declares"
         );
         let others = self.packages.declared.iter().flatten();
-        let known: Vec<(&str, bool)> = (0..self.packages.packages.len())
+        let known: Vec<(&str, bool)> = (self.packages.packages.ids())
             .flat_map(|other| self.packages.rdc(other))
             .map(|one| (one.name.value.as_str(), true))
             .chain(others.flat_map(|declared| {

@@ -3,20 +3,21 @@
 use std::collections::HashMap;
 
 use crate::graph::Graph as Packages;
+use crate::package_index::PackageIndex;
 
 /// Short names where they are unique, with the version or the package where they are not.
 pub struct Names {
-    packages: HashMap<usize, String>,
+    packages: HashMap<PackageIndex, String>,
     /// How many packages have a library of this name.
     libraries: HashMap<String, usize>,
 }
 
 impl Names {
     /// Of the packages `reached`.
-    pub fn new(packages: &Packages, reached: &[usize]) -> Self {
+    pub fn new(packages: &Packages, reached: &[PackageIndex]) -> Self {
         let mut libraries: HashMap<String, usize> = HashMap::new();
         // Shorter names first; what several packages share is told apart by more.
-        let all = |at: usize| {
+        let all = |at: PackageIndex| {
             let package = packages.packages[at];
             let (name, version) = (&package.name, &package.version);
             [name.to_string(), format!("{name}@{version}")]
@@ -53,12 +54,12 @@ impl Names {
     }
 
     /// What a package is called.
-    pub fn package(&self, at: usize) -> &str {
+    pub fn package(&self, at: PackageIndex) -> &str {
         self.packages.get(&at).map_or("?", String::as_str)
     }
 
     /// What a library of a package is called.
-    pub fn library(&self, at: usize, id: &str) -> String {
+    pub fn library(&self, at: PackageIndex, id: &str) -> String {
         match self.is_shared(id) {
             true => format!("{}/{id}", self.package(at)),
             false => id.to_owned(),

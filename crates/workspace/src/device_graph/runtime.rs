@@ -5,9 +5,10 @@ use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 
 use crate::graph::Graph as Packages;
+use crate::package_index::PackageIndex;
 
 /// What stands against a library with `type = "shared"` that the package `at` declares.
-pub fn refused(packages: &Packages, at: usize, library: &DeviceLink) -> Option<Diagnostic> {
+pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> Option<Diagnostic> {
     let name = &library.name.value;
     let declared = packages.declared[at].as_ref()?;
     let stubs = || declared.manifest.stubs.iter();

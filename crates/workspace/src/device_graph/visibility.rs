@@ -7,14 +7,21 @@ use cargo_metadata::DependencyKind;
 
 use crate::finalizer;
 use crate::graph::Graph as Packages;
+use crate::package_index::PackageIndex;
 
-/// A library: its package and its name there.
-type Library = (usize, String);
+/// A library of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// Package that declares the library.
+    pub package: PackageIndex,
+    /// Name of the library in that package.
+    pub name: String,
+}
 
 /// Who sees what.
 pub struct MetadataVisibility<'a> {
     packages: &'a Packages<'a>,
-    visible: HashMap<usize, Vec<Library>>,
+    visible: HashMap<PackageIndex, Vec<Library>>,
 }
 
 impl<'a> MetadataVisibility<'a> {
@@ -28,8 +35,8 @@ impl<'a> MetadataVisibility<'a> {
 
     /// The libraries of this name that a package's libraries may require: its own, else those that
     /// its dependencies publish.
-    pub fn required(&mut self, at: usize, name: &str) -> Vec<Library> {
-        let called = |library: &Library| library.1 == name;
+    pub fn required(&mut self, at: PackageIndex, name: &str) -> Vec<Library> {
+        let called = |library: &Library| library.name == name;
         let own: Vec<Library> = self.own(at).into_iter().filter(called).collect();
         if !own.is_empty() {
             return own;
@@ -37,8 +44,8 @@ impl<'a> MetadataVisibility<'a> {
         self.visible(at).into_iter().filter(called).collect()
     }
 
-    /// What the device link of a package's programs, or of its tests, is told of.
-    pub fn of_programs(&mut self, at: usize, tests: bool) -> Vec<Library> {
+    /// The libraries visible to the device link of a package's programs, or of its tests.
+    pub fn visible_to_programs(&mut self, at: PackageIndex, tests: bool) -> Vec<Library> {
         if let Some(last) = self.finalizer(at, tests) {
             return self.visible(last);
         }
@@ -52,29 +59,34 @@ impl<'a> MetadataVisibility<'a> {
 
     /// Whether anything device-links the programs or tests of a package: its own build script, or
     /// its finalizer.
-    pub fn has_link(&self, at: usize, tests: bool) -> bool {
+    pub fn has_link(&self, at: PackageIndex, tests: bool) -> bool {
         let light = finalizer::is_light(self.packages.packages[at]);
         self.finalizer(at, tests).is_some() || !self.packages.rdc(at).is_empty() || light
     }
 
-    fn finalizer(&self, at: usize, tests: bool) -> Option<usize> {
+    fn finalizer(&self, at: PackageIndex, tests: bool) -> Option<PackageIndex> {
         let name = finalizer::name(self.packages.packages[at]);
         let mut edges = self.packages.edges[at].iter();
         let last = edges.find(|edge| {
-            let in_tests = tests && edge.is(DependencyKind::Development);
+            let in_tests = tests && edge.has_kind(DependencyKind::Development);
             self.packages.packages[edge.to].name.as_str() == name
-                && (in_tests || edge.is(DependencyKind::Normal))
+                && (in_tests || edge.has_kind(DependencyKind::Normal))
         })?;
         Some(last.to)
     }
 
-    fn own(&self, at: usize) -> Vec<Library> {
+    fn own(&self, at: PackageIndex) -> Vec<Library> {
         let declared = self.packages.rdc(at).into_iter();
-        declared.map(|one| (at, one.name.value.clone())).collect()
+        declared
+            .map(|one| Library {
+                package: at,
+                name: one.name.value.clone(),
+            })
+            .collect()
     }
 
     /// What the direct dependencies of a package publish, each library once.
-    fn visible(&mut self, at: usize) -> Vec<Library> {
+    fn visible(&mut self, at: PackageIndex) -> Vec<Library> {
         if let Some(known) = self.visible.get(&at) {
             return known.clone();
         }
@@ -83,7 +95,7 @@ impl<'a> MetadataVisibility<'a> {
         for edge in &packages.edges[at] {
             let publishes = packages.packages[edge.to].links.is_some();
             let own = self.own(edge.to);
-            if !edge.is(DependencyKind::Normal) || !publishes || own.is_empty() {
+            if !edge.has_kind(DependencyKind::Normal) || !publishes || own.is_empty() {
                 continue;
             }
             for library in own.into_iter().chain(self.visible(edge.to)) {

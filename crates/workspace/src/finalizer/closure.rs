@@ -10,6 +10,7 @@ use super::platform;
 use super::programs::Programs;
 use crate::cargo_tree::{self, Features, Query};
 use crate::graph::Graph;
+use crate::package_index::PackageIndex;
 use crate::selection::Selection;
 use crate::workspace::Workspace;
 
@@ -18,8 +19,8 @@ use crate::workspace::Workspace;
 pub struct Closure {
     /// As a normal dependency, or for tests alone.
     pub kind: DependencyKind,
-    /// Indexes of packages in the graph, and when each is there.
-    pub members: BTreeMap<usize, When>,
+    /// The packages, and when each is there.
+    pub members: BTreeMap<PackageIndex, When>,
     /// Names of those that only the tests have, of a package whose programs have others.
     pub only_in_tests: Vec<String>,
 }
@@ -34,7 +35,7 @@ pub struct When {
 }
 
 /// The closure of a package; `None` if no program of it has RDC code.
-pub fn of(
+pub fn resolve(
     workspace: &Workspace,
     graph: &Graph,
     options: &Selection,
@@ -42,9 +43,10 @@ pub fn of(
     programs: &Programs,
 ) -> Result<Option<Closure>> {
     // The graph of the whole workspace holds more than the package's own: a first look only.
-    if !may_have(graph, package) {
+    let root = graph.index(&package.id);
+    let Some(root) = root.filter(|_| may_have(graph, package)) else {
         return Ok(None);
-    }
+    };
     let tree = |edges, features: Features| {
         Tree {
             workspace,
@@ -67,7 +69,7 @@ pub fn of(
     }
     let edges = if for_tests { "normal,dev" } else { "normal" };
     let always = tree(edges, Features::None)?;
-    let mut members: BTreeMap<usize, When> =
+    let mut members: BTreeMap<PackageIndex, When> =
         wanted.iter().map(|at| (*at, When::default())).collect();
     if always != *wanted {
         for feature in package.features.keys().filter(|name| *name != "default") {
@@ -78,7 +80,6 @@ pub fn of(
             }
         }
     }
-    let root = graph.position(&package.id).unwrap_or_default();
     let ways = platform::ways(graph, root, for_tests);
     for (at, when) in &mut members {
         let Some(ways) = ways.get(at) else { continue };
@@ -124,7 +125,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn members(&self, edges: &str, features: Features) -> Result<BTreeSet<usize>> {
+    fn members(&self, edges: &str, features: Features) -> Result<BTreeSet<PackageIndex>> {
         // What a finalizer depends on is what this is to find.
         let mut pruned: Vec<String> = self
             .graph
@@ -160,7 +161,7 @@ impl Tree<'_> {
         }
     }
 
-    fn read(&self, text: &str) -> BTreeSet<usize> {
+    fn read(&self, text: &str) -> BTreeSet<PackageIndex> {
         let lines = cargo_tree::lines(text);
         let found = lines.iter().filter_map(|line| self.graph.named(line));
         found.filter(|&at| !self.graph.rdc(at).is_empty()).collect()

@@ -18,6 +18,7 @@ use super::closure::{Closure, When};
 use super::naming::{FOLDER, is_one, name, place};
 use super::renamed;
 use crate::graph::Graph;
+use crate::package_index::PackageIndex;
 use crate::tables::FILE;
 use crate::workspace::{Workspace, folder, library};
 
@@ -246,7 +247,7 @@ fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -
 /// Whether a package of the program has the stub of the CUDA runtime.
 fn is_stubbed(graph: &Graph, package: &Package) -> bool {
     let reachable = graph.reachable(&[package]);
-    let is_finalizer = |at: usize| is_one(graph.packages[at]);
+    let is_finalizer = |at: PackageIndex| is_one(graph.packages[at]);
     reachable
         .into_iter()
         .any(|at| graph.nodes[at].provides.contains_key("cudart") && !is_finalizer(at))

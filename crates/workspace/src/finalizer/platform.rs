@@ -6,6 +6,7 @@ use cargo_metadata::DependencyKind;
 
 use super::naming::is_one;
 use crate::graph::Graph;
+use crate::package_index::PackageIndex;
 
 /// Conditions of which one must hold, each of several that must all hold. One without any: always.
 pub type Ways = BTreeSet<BTreeSet<String>>;
@@ -14,7 +15,7 @@ pub type Ways = BTreeSet<BTreeSet<String>>;
 const MOST: usize = 16;
 
 /// How each package is reached from `root`, if at all.
-pub fn ways(graph: &Graph, root: usize, tests: bool) -> BTreeMap<usize, Ways> {
+pub fn ways(graph: &Graph, root: PackageIndex, tests: bool) -> BTreeMap<PackageIndex, Ways> {
     let mut found = BTreeMap::from([(root, Ways::from([BTreeSet::new()]))]);
     let mut open = vec![root];
     while let Some(at) = open.pop() {

@@ -10,7 +10,7 @@ use crate::workspace::library;
 
 /// Whether a package declares libraries of relocatable CUDA code.
 pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
-    let at = graph.position(&package.id);
+    let at = graph.index(&package.id);
     at.is_some_and(|at| !graph.rdc(at).is_empty())
 }
 

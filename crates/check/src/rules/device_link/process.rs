@@ -131,8 +131,8 @@ impl<'a> Processes<'a> {
         for &index in &self.own {
             let image = self.image(index);
             let ids: Ids<'a> = has(&image).difference(&all).copied().collect();
-            let with = || self.together.loaded_with(index);
-            if !ids.is_empty() && self.is_whole(with()) {
+            let loaded = || self.together.loaded_with(index);
+            if !ids.is_empty() && self.is_whole(loaded()) {
                 found.push((image, image, ids));
             }
         }

@@ -80,7 +80,7 @@ feature says it.
 };
 
 /// A finding about a crate, where a package of the workspace asks for it.
-fn of(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
+fn crate_finding(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
     let found = Diagnostic::error(&rule.code, message);
     match &krate.asked {
         Some(asked) => found
@@ -94,9 +94,9 @@ fn of(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
 fn rows<'w>(
     workspace: &'w Workspace<'w>,
 ) -> impl Iterator<Item = (CrateId, &'w Crate<'w>, &'static Known)> {
-    let crates = workspace.crates.iter().enumerate();
-    crates.flat_map(|(index, krate)| {
-        known(&krate.name, &krate.features).map(move |row| (CrateId(index), krate, row))
+    workspace.crates.ids().flat_map(|id| {
+        let krate = &workspace.crates[id];
+        known(&krate.name, &krate.features).map(move |row| (id, krate, row))
     })
 }
 
@@ -107,7 +107,7 @@ fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
         };
         let message = format!("{} does not build without {tools}", krate.display_name());
         findings.push(
-            of(&BUILD_TIME_TOOLKIT, krate, message)
+            crate_finding(&BUILD_TIME_TOOLKIT, krate, message)
                 .help("make the dependency optional, behind a feature that is off by default"),
         );
     }
@@ -123,7 +123,7 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
             "cudarc" => "use the feature `dynamic-linking` with the stubs of gpustub",
             _ => "make the dependency optional, behind a feature that is off by default",
         };
-        findings.push(of(&STATIC_CUDART_DEPENDENCY, krate, message).help(other));
+        findings.push(crate_finding(&STATIC_CUDART_DEPENDENCY, krate, message).help(other));
     }
 }
 
@@ -134,27 +134,31 @@ fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
     for image in workspace.images() {
         let closure = workspace.closure(image);
         let stubbed = |id: &str| {
-            let manifests = closure.iter().filter_map(|&at| workspace[at].manifest);
+            let manifests = closure
+                .iter()
+                .filter_map(|&at| workspace.crates[at].manifest);
             let mut stubs = manifests.flat_map(|manifest| &manifest.stubs);
             stubs.any(|stub| stub.id.value == id)
         };
         for (index, _, row) in rows.iter().filter(|(index, ..)| closure.contains(index)) {
             for id in row.links.iter().filter(|id| !stubbed(id)) {
-                let owner = &workspace[image].name;
+                let owner = &workspace.crates[image].name;
                 bare.entry((*index, id)).or_default().insert(owner);
             }
         }
     }
     for ((index, id), images) in bare {
-        let krate = &workspace[index];
+        let krate = &workspace.crates[index];
         let owner = images.into_iter().next().unwrap_or_default();
         let message = format!(
             "{} links the library of `{id}`, for which `{owner}` declares no stub",
             krate.display_name()
         );
-        findings.push(of(&UNSTUBBED_LIBRARY, krate, message).help(format!(
-            "declare the library: `cargo gpustub add -p {owner} {id}`"
-        )));
+        findings.push(
+            crate_finding(&UNSTUBBED_LIBRARY, krate, message).help(format!(
+                "declare the library: `cargo gpustub add -p {owner} {id}`"
+            )),
+        );
     }
 }
 
@@ -174,7 +178,7 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
     for image in workspace.images() {
         let mut families: BTreeMap<&str, Vec<Header>> = BTreeMap::new();
         for at in workspace.closure(image) {
-            let krate = &workspace[at];
+            let krate = &workspace.crates[at];
             for (family, header) in headers(krate) {
                 families.entry(family).or_default().push(header);
             }

@@ -5,9 +5,11 @@ use super::{
 };
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
+use crate::define_id;
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
 use crate::gpu_arch::Arch;
+use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
 use crate::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType, SharedFiles};
 use crate::spanned::Spanned;
@@ -339,36 +341,65 @@ fn archs(
     archs
 }
 
+define_id! {
+    /// Index of a library among those of its file.
+    struct LibraryIndex;
+}
+
+/// A library on the path of the search for circles.
+struct Step {
+    library: LibraryIndex,
+    /// Number of its `requires` that were followed.
+    followed: usize,
+}
+
+impl Step {
+    fn new(library: LibraryIndex) -> Self {
+        Self {
+            library,
+            followed: 0,
+        }
+    }
+}
+
 /// Libraries of this file that require each other in a circle: one error for each circle, at the
 /// `requires` that closes it.
 fn cycles(decoder: &mut Decoder<'_>, links: &[DeviceLink]) {
-    let index = |name: &str| links.binary_search_by(|link| link.name.value.as_str().cmp(name));
-    let (mut done, mut on_path) = (vec![false; links.len()], vec![false; links.len()]);
-    for start in 0..links.len() {
-        // A path and, for each library on it, how many of its `requires` were followed.
-        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
-        while let Some((at, followed)) = path.last_mut() {
-            let (at, link) = (*at, &links[*at]);
+    let index = |name: &str| {
+        let found = links.binary_search_by(|link| link.name.value.as_str().cmp(name));
+        found.map(LibraryIndex::from_index)
+    };
+    let library = |index: LibraryIndex| &links[index.index()];
+    let mut done: IndexVec<LibraryIndex, bool> = IndexVec::filled(false, links.len());
+    let mut on_path = done.clone();
+    for start in done.ids() {
+        let mut path = vec![Step::new(start)];
+        while let Some(step) = path.last_mut() {
+            let at = step.library;
             on_path[at] = true;
-            let Some(required) = link.requires.get(*followed).filter(|_| !done[at]) else {
+            let required = library(at).requires.get(step.followed);
+            let Some(required) = required.filter(|_| !done[at]) else {
                 (done[at], on_path[at]) = (true, false);
                 path.pop();
                 continue;
             };
-            *followed += 1;
+            step.followed += 1;
             let Ok(next) = index(&required.value) else {
                 continue;
             };
             if !on_path[next] {
-                path.push((next, 0));
+                path.push(Step::new(next));
                 continue;
             }
-            let from = path.iter().position(|(at, _)| *at == next).unwrap_or(0);
+            let from = path
+                .iter()
+                .position(|step| step.library == next)
+                .unwrap_or(0);
             let mut names: Vec<&str> = path[from..]
                 .iter()
-                .map(|(at, _)| links[*at].name.value.as_str())
+                .map(|step| library(step.library).name.value.as_str())
                 .collect();
-            names.push(&links[next].name.value);
+            names.push(&library(next).name.value);
             let message = format!("libraries require each other: {}", names.join(" → "));
             let help = "move what both need into a library of its own";
             decoder.error_with_help(&REQUIRES_CYCLE, required.span.clone(), message, help);

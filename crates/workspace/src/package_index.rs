@@ -1,0 +1,8 @@
+//! Index of a package in the dependency graph.
+
+use gpustub_core::define_id;
+
+define_id! {
+    /// Index of a package in the lists of a [`Graph`](crate::graph::Graph).
+    pub struct PackageIndex;
+}
