@@ -41,7 +41,7 @@ impl Leaf {
                 "unused",
                 "cudaReserved",
                 "internal_padding",
-                "oversized-file",
+                "oversize",
             ]
             .iter()
             .any(|start| part.starts_with(start))

@@ -224,7 +224,7 @@ impl fmt::Display for Tag {
 }
 
 /// What tags call a machine that images call otherwise.
-pub fn tag_machine_mismatch(machine: &str) -> &str {
+pub fn machine_in_tag(machine: &str) -> &str {
     match machine {
         "x86" => "i686",
         "arm" => "armv7l",

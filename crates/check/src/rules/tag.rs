@@ -8,7 +8,7 @@ use gpustub_image::ImageKind;
 
 use crate::gpu_file::gpu_file;
 use crate::package::{Image, Package};
-use crate::platform_tag::{Tag, tag_machine_mismatch};
+use crate::platform_tag::{Tag, machine_in_tag};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 use crate::wheel::{Wheel, normal};
@@ -121,7 +121,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
         return;
     };
     for image in judged(package) {
-        let machine = tag_machine_mismatch(&image.facts.link.machine);
+        let machine = machine_in_tag(&image.facts.link.machine);
         let needs = image.facts.link.verneed.iter();
         // The loader's own nodes follow those of the C library.
         let needs = needs
@@ -177,7 +177,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     let loads = Loads::from_package(package);
     let wheel = Wheel::from_package(package).unwrap_or_default();
     for image in judged(package) {
-        let machine = tag_machine_mismatch(&image.facts.link.machine);
+        let machine = machine_in_tag(&image.facts.link.machine);
         let missing = |name: &&String| {
             !tag.has_library(name, machine) && loads.carried(&image, name).is_none()
         };
@@ -322,7 +322,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
         return;
     }
     for image in package.images() {
-        let is = tag_machine_mismatch(&image.facts.link.machine);
+        let is = machine_in_tag(&image.facts.link.machine);
         let level = image.facts.x86_level;
         let message = if claimed == ["any"] {
             format!("platform tag `any`, but the image is for {is}")
