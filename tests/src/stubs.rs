@@ -109,7 +109,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         return Err(format!("{wrong:?}").into());
     }
     let library = &mut plan.libraries[0];
-    library.library.to_mut().version_query = Some(VersionQuery {
+    library.manifest.to_mut().version_query = Some(VersionQuery {
         function: "trap_version".to_owned(),
         encoding: VersionEncoding::Cuda,
     });
@@ -120,7 +120,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         function.spec = u16::try_from(library.specs.len())?;
         library.specs.to_mut().push(spec);
     }
-    library.library.to_mut().abi = table;
+    library.manifest.to_mut().abi = table;
     Ok(())
 }
 

@@ -63,7 +63,7 @@ fn all_functions() -> Result<BTreeSet<String>> {
         let library = plan
             .libraries
             .iter()
-            .find(|library| library.id == id)
+            .find(|library| library.manifest.id == id)
             .ok_or("not planned")?;
         functions.extend(
             library
@@ -109,7 +109,7 @@ fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
         let planned = plan
             .libraries
             .iter()
-            .find(|library| library.id == id)
+            .find(|library| library.manifest.id == id)
             .ok_or("not planned")?;
         let expected: BTreeSet<_> = planned
             .functions

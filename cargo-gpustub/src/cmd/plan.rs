@@ -166,7 +166,7 @@ fn describe(
         let _ = writeln!(
             text,
             "  {}: {}, {library_type}{header}",
-            library.id, library.title
+            library.manifest.id, library.manifest.title
         );
         let changing = library
             .functions
@@ -188,7 +188,11 @@ fn describe(
         row(
             text,
             "link names",
-            library.link_names.iter().map(|name| format!("-l{name}")),
+            library
+                .manifest
+                .link_names
+                .iter()
+                .map(|name| format!("-l{name}")),
         );
         for (title, dirs) in search_order(library) {
             row(text, title, dirs.iter().cloned());
@@ -216,8 +220,8 @@ fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
     ];
     dirs.push(("loader", loader));
     dirs.extend([
-        ("variables", &library.root_env[..]),
-        ("toolkits", &library.roots),
+        ("variables", &library.manifest.root_env[..]),
+        ("toolkits", &library.manifest.roots),
         ("then in", &library.dirs_after_loader),
     ]);
     dirs
@@ -303,9 +307,9 @@ impl<'a> PackageJson<'a> {
 impl<'a> LibraryJson<'a> {
     fn new(library: &'a LibraryPlan) -> Self {
         Self {
-            id: &library.id,
-            title: &library.title,
-            role: match library.role {
+            id: &library.manifest.id,
+            title: &library.manifest.title,
+            role: match library.manifest.role {
                 Role::Driver => "driver",
                 Role::Toolkit => "toolkit",
                 Role::Loader => "loader",
@@ -316,7 +320,7 @@ impl<'a> LibraryJson<'a> {
             },
             header_version: library.header_version.map(header),
             min_version: library.min_version.map(|version| version.to_string()),
-            link_names: &library.link_names,
+            link_names: &library.manifest.link_names,
             load_names: library
                 .load_names
                 .iter()
@@ -327,8 +331,8 @@ impl<'a> LibraryJson<'a> {
             search: BTreeMap::from([
                 ("search_dirs", &library.search_dirs[..]),
                 ("wheel_dirs", &library.wheel_dirs),
-                ("root_env", &library.root_env),
-                ("roots", &library.roots),
+                ("root_env", &library.manifest.root_env),
+                ("roots", &library.manifest.roots),
                 ("root_subdirs", &library.root_subdirs),
                 ("dirs_before_loader", &library.dirs_before_loader),
                 ("dirs_after_loader", &library.dirs_after_loader),

@@ -5,7 +5,6 @@ mod planner;
 mod resolve;
 
 use std::borrow::Cow;
-use std::ops::Deref;
 
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
@@ -51,13 +50,12 @@ pub struct Spec {
     pub fallback_symbol: Option<String>,
 }
 
-/// One library of the plan, with all that was decided for it. What its manifest says is read
-/// through the plan: `plan.id` is the `id` of [`Library`]. The directories here hide those of the
-/// manifest: `{arch}` is replaced.
+/// One library of the plan: its manifest and all decisions about it. In the directories here
+/// `{arch}` is replaced, unlike in those of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
-    /// The library.
-    pub library: Cow<'static, Library>,
+    /// Manifest of the library.
+    pub manifest: Cow<'static, Library>,
     /// Whether it is linked against. `false`: here only to be asked for its version.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -86,14 +84,6 @@ pub struct LibraryPlan {
     pub specs: Cow<'static, [Spec]>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
-}
-
-impl Deref for LibraryPlan {
-    type Target = Library;
-
-    fn deref(&self) -> &Library {
-        &self.library
-    }
 }
 
 /// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one

@@ -28,7 +28,7 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
     } else {
         let input = Input::read(settings, &mut output.directives)?;
         let stubbed = input.plan.libraries.iter().filter(|l| l.stubbed);
-        output.stubs = stubbed.map(|l| l.id.clone()).collect();
+        output.stubs = stubbed.map(|l| l.manifest.id.clone()).collect();
         if !output.stubs.is_empty() {
             stubs::build(settings, &input.plan, &mut output)?;
         }

@@ -157,7 +157,10 @@ fn common_type(plan: &Plan) -> Result<LibraryType> {
 /// part of its file name, so that of a real one must not be in it.
 fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
     let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
-    let ids: Vec<&str> = stubbed.clone().map(|library| library.id.as_str()).collect();
+    let ids: Vec<&str> = stubbed
+        .clone()
+        .map(|library| library.manifest.id.as_str())
+        .collect();
     let name = given.map_or_else(|| format!("gpustub_{}", ids.join("_")), str::to_owned);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
     if name.is_empty() || name.len() > 200 || !name.chars().all(plain) {
@@ -169,7 +172,7 @@ fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
     let file = format!("lib{name}.so").to_ascii_lowercase();
     let shipped = Library::builtin_ids().filter_map(Library::builtin);
     let link_names = shipped.flat_map(|library| &library.link_names);
-    let real = link_names.chain(stubbed.flat_map(|library| &library.link_names));
+    let real = link_names.chain(stubbed.flat_map(|library| &library.manifest.link_names));
     let inside = real.filter(|real| file.contains(&format!("lib{}", real.to_ascii_lowercase())));
     match inside.max_by_key(|real| real.len()) {
         None => Ok(name),
@@ -226,7 +229,7 @@ fn link_folder(
     let dl = shared.is_none() && target.os == "linux";
     let script = templates::render("linker-script", &json!({ "name": name, "dl": dl }));
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        for link_name in &library.link_names {
+        for link_name in &library.manifest.link_names {
             files.add(&format!("link/lib{link_name}.{ending}"), script.as_bytes())?;
         }
     }
@@ -239,7 +242,13 @@ fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> S
         .libraries
         .iter()
         .filter(|library| library.stubbed)
-        .flat_map(|library| library.link_names.iter().map(|name| format!("-l{name}")))
+        .flat_map(|library| {
+            library
+                .manifest
+                .link_names
+                .iter()
+                .map(|name| format!("-l{name}"))
+        })
         .collect();
     let names = names.join(" ");
     match shared {

@@ -125,16 +125,19 @@ impl<'a> Planner<'a> {
             dirs_after_loader: local(&library.dirs_after_loader),
             specs: vec![Spec::default()].into(),
             functions: Vec::new().into(),
-            library,
+            manifest: library,
         }
     }
 
     /// Driver libraries that limit the majors of a planned one are asked for their version, so
     /// they are in the plan, stubbed or not.
     fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
-        let wanted: Vec<String> = libraries.iter().filter_map(|l| l.driver.clone()).collect();
+        let wanted: Vec<String> = libraries
+            .iter()
+            .filter_map(|l| l.manifest.driver.clone())
+            .collect();
         for id in wanted {
-            if libraries.iter().all(|library| library.id != id) {
+            if libraries.iter().all(|library| library.manifest.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
                     add(libraries, self.unstubbed(Cow::Borrowed(driver)));
                 }
@@ -260,9 +263,9 @@ impl<'a> Planner<'a> {
     fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
         let mut owners: ByName<&str> = ByName::new();
         for library in libraries.iter().filter(|library| library.stubbed) {
-            for name in &library.link_names {
-                if let Some(other) = owners.insert(name, &library.id) {
-                    let id = &library.id;
+            for name in &library.manifest.link_names {
+                if let Some(other) = owners.insert(name, &library.manifest.id) {
+                    let id = &library.manifest.id;
                     let message = format!("`{other}` and `{id}` both have the link name `{name}`");
                     let help = "give one of them other `link-names`, or remove it";
                     let place = self.stub_span(id);
@@ -286,7 +289,7 @@ impl<'a> Planner<'a> {
                 if names.is_empty() {
                     continue;
                 }
-                let (one, other) = (&one.id, &other.id);
+                let (one, other) = (&one.manifest.id, &other.manifest.id);
                 let message = format!("`{one}` and `{other}` both have {}", listing(&names));
                 let help = "remove them from the symbol list of one of the two";
                 let place = self.stub_span(other);
@@ -301,7 +304,7 @@ impl<'a> Planner<'a> {
 
 /// Adds a library where its id belongs.
 fn add(libraries: &mut Vec<LibraryPlan>, library: LibraryPlan) {
-    let index = libraries.partition_point(|other| other.id < library.id);
+    let index = libraries.partition_point(|other| other.manifest.id < library.manifest.id);
     libraries.insert(index, library);
 }
 

@@ -46,7 +46,7 @@ fn plan_of(body: &str) -> Plan {
 fn ids(plan: &Plan) -> Vec<&str> {
     plan.libraries
         .iter()
-        .map(|library| library.id.as_str())
+        .map(|library| library.manifest.id.as_str())
         .collect()
 }
 
@@ -88,7 +88,7 @@ fn majors_are_tried_in_order() {
         let library = plan
             .libraries
             .iter()
-            .find(|library| library.id == "cudart")
+            .find(|library| library.manifest.id == "cudart")
             .unwrap();
         library
             .load_names
@@ -146,8 +146,8 @@ fn drivers_are_planned_for_their_version() {
     let plan = plan_of("[stub.cudart]\n[stub.opencl]");
     assert_eq!(ids(&plan), ["cuda", "cudart", "opencl"]);
     let cuda = &plan.libraries[0];
-    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.version_query.is_some());
-    assert_eq!(plan.libraries[1].driver.as_deref(), Some("cuda"));
+    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.manifest.version_query.is_some());
+    assert_eq!(plan.libraries[1].manifest.driver.as_deref(), Some("cuda"));
     assert!(plan.libraries[1].functions.len() > 100);
     let both = plan_of("[stub.cudart]\n[stub.cuda]");
     assert_eq!(ids(&both), ["cuda", "cudart"]);
@@ -164,7 +164,7 @@ fn features_and_providers_decide() {
         !of(Some(&[]))
             .libraries
             .iter()
-            .any(|library| library.id == "nvrtc")
+            .any(|library| library.manifest.id == "nvrtc")
     );
     // As build scripts see features: CARGO_FEATURE_GPU_NVRTC.
     assert!(ids(&of(Some(&["GPU_NVRTC"]))).contains(&"nvrtc"));
@@ -255,9 +255,9 @@ fn own_words_replace_the_manifest() {
     );
     let opencl = &plan.libraries[0];
     assert_eq!(names(opencl), ["libMyCL.so.1"]);
-    assert_eq!(opencl.link_names, ["MyCL"]);
+    assert_eq!(opencl.manifest.link_names, ["MyCL"]);
     assert_eq!(
-        (opencl.codes, opencl.string.as_str()),
+        (opencl.manifest.codes, opencl.manifest.string.as_str()),
         (StatusCodes::all(7), "none")
     );
     let function = opencl
@@ -274,7 +274,10 @@ fn own_words_replace_the_manifest() {
         ),
         (None, 1, 1)
     );
-    assert_eq!(plan_of(OWN).libraries[0].codes, StatusCodes::all(-1));
+    assert_eq!(
+        plan_of(OWN).libraries[0].manifest.codes,
+        StatusCodes::all(-1)
+    );
 }
 
 #[test]

@@ -66,8 +66,10 @@ fn limits(text: &mut String) {
 fn families(plan: &Plan) -> Vec<&str> {
     let mut families: Vec<&str> = Vec::new();
     for library in &plan.libraries {
-        if !library.family.is_empty() && !families.contains(&library.family.as_str()) {
-            families.push(&library.family);
+        if !library.manifest.family.is_empty()
+            && !families.contains(&library.manifest.family.as_str())
+        {
+            families.push(&library.manifest.family);
         }
     }
     families
@@ -75,7 +77,7 @@ fn families(plan: &Plan) -> Vec<&str> {
 
 /// The arrays that a library's entry points to.
 fn data(text: &mut String, library: &LibraryPlan) {
-    let id = c_name(&library.id);
+    let id = c_name(&library.manifest.id);
     if library.stubbed {
         line!(
             text,
@@ -107,7 +109,7 @@ fn data(text: &mut String, library: &LibraryPlan) {
         text,
         "static const struct version_probe version_probes_of_{id}[] = {{"
     );
-    for probe in &library.toolkit_version_from {
+    for probe in &library.manifest.toolkit_version_from {
         line!(text, "    {},", version_probe(probe));
     }
     line!(text, "    {{.prefix = NULL}},\n}};");
@@ -134,12 +136,12 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
         ("required_functions", &library.required_functions),
         ("search_dirs", &library.search_dirs),
         ("wheel_dirs", &library.wheel_dirs),
-        ("root_env", &library.root_env),
-        ("roots", &library.roots),
+        ("root_env", &library.manifest.root_env),
+        ("roots", &library.manifest.roots),
         ("root_subdirs", &library.root_subdirs),
         ("dirs_before_loader", &library.dirs_before_loader),
         ("dirs_after_loader", &library.dirs_after_loader),
-        ("preload", &library.preload),
+        ("preload", &library.manifest.preload),
     ]
 }
 
@@ -216,7 +218,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let mut rows = String::new();
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
-        let bound = library.abi.entries(own, library.header_version);
+        let bound = library.manifest.abi.entries(own, library.header_version);
         // They do not overlap, so that their order says nothing else.
         let (mut bound, others): (Vec<AbiEntry>, Vec<AbiEntry>) = bound
             .into_iter()
@@ -315,38 +317,44 @@ fn out_param(out: Out) -> String {
 
 /// A library's element of `libraries`.
 fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str]) {
-    let id = c_name(&library.id);
-    let role = match library.role {
+    let id = c_name(&library.manifest.id);
+    let role = match library.manifest.role {
         Role::Driver => "DRIVER",
         Role::Toolkit => "TOOLKIT",
         Role::Loader => "LOADER",
     };
-    let query = library.version_query.as_ref();
+    let query = library.manifest.version_query.as_ref();
     let encoding = match query.map(|query| query.encoding) {
         None => "NONE",
         Some(VersionEncoding::Cuda) => "CUDA",
         Some(VersionEncoding::Pair) => "PAIR",
         Some(VersionEncoding::Hip) => "HIP",
     };
-    let family = families.iter().position(|family| *family == library.family);
-    let driver = library.driver.as_ref();
-    let driver = driver.and_then(|id| plan.libraries.iter().position(|other| other.id == *id));
-    let codes = library.codes;
+    let family = families
+        .iter()
+        .position(|family| *family == library.manifest.family);
+    let driver = library.manifest.driver.as_ref();
+    let driver = driver.and_then(|id| {
+        plan.libraries
+            .iter()
+            .position(|other| other.manifest.id == *id)
+    });
+    let codes = library.manifest.codes;
     let header = library
         .header_version
         .map_or(0, |header| header.from.code());
     line!(
         text,
         "    {{.id = {}, .title = {},",
-        quote(&library.id),
-        quote(&library.title)
+        quote(&library.manifest.id),
+        quote(&library.manifest.title)
     );
     line!(
         text,
         "     .override_env = {},",
-        quote(&override_variable(&library.id))
+        quote(&override_variable(&library.manifest.id))
     );
-    line!(text, "     .string = {},", quote(&library.string));
+    line!(text, "     .string = {},", quote(&library.manifest.string));
     line!(
         text,
         "     .role = ROLE_{role}, .family = {}, .driver = {},",
@@ -375,7 +383,7 @@ fn entry(text: &mut String, library: &LibraryPlan, plan: &Plan, families: &[&str
     line!(
         text,
         "     .load_names = load_names_of_{id}, .independent_major = {},",
-        u8::from(library.independent_major)
+        u8::from(library.manifest.independent_major)
     );
     for (list, _) in lists(library) {
         line!(text, "     .{list} = {list}_of_{id},");

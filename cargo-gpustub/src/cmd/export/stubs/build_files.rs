@@ -53,7 +53,7 @@ pub fn render(
         let all = template("gpustub.pc", &data);
         files.push(("pkgconfig/gpustub.pc".to_owned(), all));
         for library in plan.libraries.iter().filter(|library| library.stubbed) {
-            let (id, title) = (&library.id, &library.title);
+            let (id, title) = (&library.manifest.id, &library.manifest.title);
             let data = json!({ "id": id, "title": title, "version": env!("CARGO_PKG_VERSION") });
             let path = format!("pkgconfig/gpustub-{id}.pc");
             files.push((path, template("library.pc", &data)));
@@ -72,11 +72,11 @@ fn data(
 ) -> Value {
     let stubbed = || plan.libraries.iter().filter(|library| library.stubbed);
     let libraries: Vec<_> = stubbed()
-        .map(|library| json!({ "id": library.id }))
+        .map(|library| json!({ "id": library.manifest.id }))
         .collect();
     // Libraries of one toolkit come with one set of headers.
-    let of_cuda =
-        stubbed().filter(|library| library.family == "cuda" && !library.independent_major);
+    let of_cuda = stubbed()
+        .filter(|library| library.manifest.family == "cuda" && !library.manifest.independent_major);
     let header = of_cuda.filter_map(|library| library.header_version).next();
     // Build systems have words of their own for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));
