@@ -321,7 +321,7 @@ pub struct ExportStubs {
     /// Build for this target triple [default: the host]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// Name of the shared library, without `lib` and `.so` [default: gpustub_<LIBRARIES>]
+    /// Name of the shared library, without `lib` and `.so`; default: `gpustub_` and the libraries
     #[arg(long)]
     pub name: Option<String>,
     /// Version of the headers that the program is compiled against
