@@ -18,7 +18,7 @@ use gpustub_workspace::workspace::NO_PACKAGE;
 
 use crate::cli;
 
-use apply::judged;
+use apply::apply_policies;
 use policies::Policies;
 use report::{number, slashes};
 
@@ -39,7 +39,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     for detail in &report.details {
         shell.detail("Checking", detail);
     }
-    let found = judged(options, &here, &report, &policies);
+    let found = apply_policies(options, &here, &report, &policies);
     let mut sources = report.sources;
     sources.extend(policies.sources());
     shell.diagnostics(&found, &sources)?;

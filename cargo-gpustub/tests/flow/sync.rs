@@ -145,7 +145,7 @@ fn a_check_shows_and_writes_nothing() {
     assert!(!folder.join("build.rs").exists() && !folder.join("GpuStub.lock").exists());
 }
 
-/// What is installed decides `header-version` where it is unambiguous, and is named.
+/// An installed toolkit decides `header-version` where it is unambiguous, and is named.
 #[test]
 fn a_header_that_nobody_knows_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
-//! Which images have to do with GPUs. What is wrong with others, and would be with them on any
-//! machine, is not for this tool to say; but a wheel's tag speaks of all that is in it. And which
-//! images come into a process together.
+//! Images that use GPUs, and images that are loaded into one process. Faults of other images, which
+//! they have on any machine, are not reported; but a wheel's tag applies to all of its images.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -74,11 +73,11 @@ pub struct LoadGraph<'a> {
     by_name: BTreeMap<&'a str, BTreeSet<ImageId>>,
 }
 
-/// How many images are followed from one: more than any process has.
+/// Maximum number of images followed from one: more than any process has.
 const MOST: usize = 1000;
 
 impl<'a> LoadGraph<'a> {
-    /// Those of a package.
+    /// Load graph of a package.
     pub fn from_package(package: &'a Package) -> Self {
         let images: IndexVec<ImageId, Image<'a>> = package.images().collect();
         let mut by_name: BTreeMap<&str, BTreeSet<ImageId>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! How seriously findings are taken: levels, and findings that are allowed.
+//! Policies: levels of findings, and allowed findings.
 //!
 //! A level is the rule's own unless a policy says otherwise: that of the workspace, then that of the
 //! package in whose directory the finding lies, then the command line.
@@ -20,9 +20,9 @@ pub struct Layer<'a> {
     pub directory: &'a str,
     /// Whether it holds for everything, as a workspace's does; else for what lies in the directory.
     pub everywhere: bool,
-    /// How messages call its file.
+    /// Path of its file in messages.
     pub file: &'a str,
-    /// What it says.
+    /// The policy.
     pub policy: &'a Policy,
 }
 
@@ -52,7 +52,7 @@ pub struct PolicyEngine<'a> {
     /// The workspace's first.
     layers: Vec<Layer<'a>>,
     overrides: &'a Overrides,
-    /// What relative paths start from, absolute.
+    /// Base of relative paths, absolute.
     here: &'a str,
     today: Date,
     used: Vec<Vec<bool>>,

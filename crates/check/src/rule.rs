@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 pub struct Rule {
     /// Its id, what it means and why.
     pub code: Code,
-    /// How seriously it is taken unless a policy says otherwise.
+    /// Default level.
     pub level: RuleLevel,
     /// Function that applies it, by its scope.
     pub check: Check,

@@ -1,4 +1,4 @@
-//! The stubs of a package: sources, the library of them, and what cargo is told.
+//! The stubs of a package: sources, the library of them, and the directives for cargo.
 
 use gpustub_core::diag::INVALID_VALUE;
 use gpustub_core::directives::Directive;

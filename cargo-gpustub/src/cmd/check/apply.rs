@@ -13,7 +13,7 @@ use super::report::Report;
 use crate::cli;
 
 /// The findings as the policies and the command line have them, sorted.
-pub fn judged(
+pub fn apply_policies(
     options: &cli::Check,
     here: &str,
     report: &Report,
@@ -40,7 +40,7 @@ pub fn judged(
     once(sorted(found))
 }
 
-/// Each finding once: what is wrong with a file that cannot be read is told by all who need it, and a
+/// Each finding once: what is wrong with a file that cannot be read is reported by all that need it, and a
 /// file may be named twice.
 fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();

@@ -22,7 +22,7 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 use toml_edit::DocumentMut;
 
-use super::apply::judged;
+use super::apply::apply_policies;
 use super::policies::Policies;
 use super::workspace;
 use crate::cli;
@@ -40,10 +40,10 @@ pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
-/// The findings of the workspace, as they are judged.
+/// The findings of the workspace, with the policies applied.
 fn findings(options: &cli::Check, here: &str) -> Result<(Vec<Diagnostic>, Policies)> {
     let (report, policies) = workspace::look(options)?;
-    Ok((judged(options, here, &report, &policies), policies))
+    Ok((apply_policies(options, here, &report, &policies), policies))
 }
 
 /// The changes to `GpuStub.toml` files.

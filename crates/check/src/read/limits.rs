@@ -7,7 +7,7 @@ pub(super) struct Limits {
     pub(super) members: usize,
     /// Bytes that come out of compressed members.
     pub(super) inflated: u64,
-    /// Of them, bytes of one member.
+    /// Bytes of one member.
     pub(super) member: u64,
     /// Bytes of text that are kept.
     pub(super) text: u64,

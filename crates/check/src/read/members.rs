@@ -1,4 +1,4 @@
-//! What readers of archives hand their members to.
+//! Receiver of the members that readers of archives find.
 
 use std::io;
 

@@ -164,7 +164,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     {
         return;
     }
-    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, and only NVIDIA could mend that.
+    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, and only NVIDIA could fix that.
     let is_known = |entry: &str| entry.is_empty() && is_from_vendor(image);
     let mut entries: Vec<&str> = image
         .runpath()

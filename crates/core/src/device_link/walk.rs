@@ -1,9 +1,9 @@
-//! What is reached from a node, in which order, and what of it lies inside its image.
+//! Nodes reached from a node, in order, and those of them inside its image.
 
 use super::graph::{NodeId, ResolvedGraph, ResolvedOpen};
 use crate::ids::IndexVec;
 
-/// What lies inside an image, and what it leads to.
+/// Contents of an image, and the nodes that it leads to.
 #[derive(Default)]
 pub(super) struct ImageContents {
     /// The relocatable code that it holds, its own first.
@@ -64,8 +64,8 @@ impl<'g> Walk<'g> {
         &self.contents[image]
     }
 
-    /// Where the way to device code leads from `id`. What has its own device link hides what lies
-    /// inside it, and leads on to what it is linked with.
+    /// Next nodes on the way from `id` to device code. A node with its own device link hides its
+    /// contents, and leads on to the nodes that it is linked with.
     fn next(&self, root: NodeId, id: NodeId) -> &[NodeId] {
         if id != root && self.graph.node(id).is_opaque() {
             &self.contents[id].linked

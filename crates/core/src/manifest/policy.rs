@@ -15,7 +15,7 @@ pub struct Policy {
     pub allow: Vec<Allow>,
 }
 
-/// How seriously `check` takes a rule.
+/// Level of a rule of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleLevel {
     /// Not looked at.

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
 
-/// How a device link reaches programs.
+/// Delivery of a device link to programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// As link arguments of the package's own programs, tests, examples and C libraries.
@@ -28,7 +28,7 @@ pub enum Delivery {
     Crate,
 }
 
-/// What a program takes in, in this order.
+/// Parts that a program links, in this order.
 #[derive(Default)]
 struct Parts {
     object: PathBuf,
@@ -126,7 +126,7 @@ fn toolkit(context: &Context) -> Result<Nvcc, Error> {
     Nvcc::find(context.env, &target, &host)
 }
 
-/// What the host link has beside the link object.
+/// Parts of the host link other than the link object.
 fn parts(
     context: &Context,
     closure: &[Library],

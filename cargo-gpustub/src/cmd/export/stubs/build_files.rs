@@ -1,4 +1,4 @@
-//! What other build systems read, below `--out-dir`:
+//! Files for other build systems, below `--out-dir`:
 //!
 //! ```text
 //! cmake/gpustub-config.cmake     find_package(gpustub)
@@ -62,7 +62,7 @@ pub fn render(
     files
 }
 
-/// What the templates are filled with.
+/// Data of the templates.
 fn data(
     plan: &Plan,
     sources: &SourceSet,
