@@ -33,8 +33,13 @@ fn main() -> Result<()> {
             calls,
         ),
         (
-            "gpustub-build, all features",
+            "gpustub-build, archive and device-link",
             with(", features = [\"archive\", \"device-link\"]"),
+            calls,
+        ),
+        (
+            "gpustub-build, all features",
+            with(", features = [\"coff\", \"device-link\", \"macho\"]"),
             calls,
         ),
     ];

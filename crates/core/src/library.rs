@@ -240,12 +240,14 @@ impl Library {
         static READ: [OnceLock<Option<Library>>; LIBRARIES.len()] =
             [const { OnceLock::new() }; LIBRARIES.len()];
         let index = LIBRARIES.iter().position(|library| library.id == id)?;
-        let text = &LIBRARIES[index];
-        READ[index]
-            .get_or_init(|| {
-                Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
-            })
-            .as_ref()
+        READ[index].get_or_init(|| Self::read_builtin(id)).as_ref()
+    }
+
+    /// The shipped library of this id, to be changed: read again, since a copy would need `Clone` of all
+    /// types in it, which every build script would compile.
+    pub(crate) fn read_builtin(id: &str) -> Option<Self> {
+        let text = LIBRARIES.iter().find(|library| library.id == id)?;
+        Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
     }
 
     /// The ids of all shipped libraries, sorted.
@@ -299,7 +301,7 @@ pub fn is_id(id: &str) -> bool {
 
 /// The id as a part of C names: `cublas-lt` becomes `cublas_lt`.
 pub fn c_name(id: &str) -> String {
-    id.replace('-', "_")
+    id.replace("-", "_")
 }
 
 /// The environment variable that overrides where this library is looked for:

@@ -79,6 +79,27 @@ pub struct Custom {
     pub link_names: Vec<Spanned<String>>,
 }
 
+impl Custom {
+    /// Whether nothing is said: a shipped library stays as it is.
+    pub fn is_empty(&self) -> bool {
+        // Not `== Self::default()`, for which every build script would compile a comparison of all fields.
+        let Self {
+            load_names,
+            symbols,
+            codes,
+            text,
+            zero_out,
+            link_names,
+        } = self;
+        load_names.is_empty()
+            && zero_out.is_empty()
+            && link_names.is_empty()
+            && symbols.is_none()
+            && codes.is_none()
+            && text.is_none()
+    }
+}
+
 /// A decoded `GpuStub.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {

@@ -1,17 +1,18 @@
 //! What a member of an archive defines for others: what the index of an archive is made of.
 
 pub mod bitcode;
+#[cfg(feature = "coff")]
 mod coff;
 pub mod collector;
 pub mod elf;
+mod kind;
+#[cfg(feature = "macho")]
 mod macho;
 pub mod not_canonical;
 
-use object::FileKind;
-
 use crate::error::Error;
-use bitcode::codes::{MAGIC, WRAPPER};
 use collector::Definition;
+use kind::Kind;
 use not_canonical::NotCanonical;
 
 /// The symbols of an object file that others can be linked with, in its own order: what `llvm-ar`
@@ -30,48 +31,34 @@ use not_canonical::NotCanonical;
 ///
 /// # Errors
 ///
-/// If it is an object file, and damaged.
+/// If it is an object file, and damaged, or of a format whose cargo feature is disabled.
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
     let found = match Kind::detect(data) {
         Some(Kind::Elf) => elf::definitions(data),
         Some(Kind::Bitcode) => bitcode::definitions(data),
+        #[cfg(feature = "macho")]
         Some(Kind::MachO) => macho::definitions(data),
+        #[cfg(not(feature = "macho"))]
+        Some(Kind::MachO) => Err(crate::error::Problem::DisabledFormat {
+            format: "Mach-O",
+            feature: "macho",
+        }),
+        #[cfg(feature = "coff")]
         Some(Kind::Coff) => coff::definitions(data),
+        #[cfg(feature = "coff")]
         Some(Kind::BigCoff) => coff::big_definitions(data),
+        #[cfg(feature = "coff")]
         Some(Kind::Import) => coff::import_definitions(data),
+        #[cfg(not(feature = "coff"))]
+        Some(Kind::Coff | Kind::BigCoff | Kind::Import) => {
+            Err(crate::error::Problem::DisabledFormat {
+                format: "COFF",
+                feature: "coff",
+            })
+        }
         None => Ok(Vec::new()),
     };
     Ok(found?)
-}
-
-/// A kind of file whose definitions can be read.
-#[derive(Clone, Copy)]
-enum Kind {
-    Elf,
-    Bitcode,
-    MachO,
-    Coff,
-    BigCoff,
-    Import,
-}
-
-impl Kind {
-    fn detect(data: &[u8]) -> Option<Self> {
-        match data {
-            [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
-            _ if data.starts_with(MAGIC) || data.starts_with(&WRAPPER.to_le_bytes()) => {
-                return Some(Self::Bitcode);
-            }
-            _ => {}
-        }
-        match FileKind::parse(data).ok()? {
-            FileKind::MachO32 | FileKind::MachO64 => Some(Self::MachO),
-            FileKind::Coff => Some(Self::Coff),
-            FileKind::CoffBig => Some(Self::BigCoff),
-            FileKind::CoffImport => Some(Self::Import),
-            _ => None,
-        }
-    }
 }
 
 /// Bitcode in its canonical form; `None` for anything else.

@@ -17,6 +17,13 @@ pub enum Problem {
     Malformed(&'static str),
     /// The file is neither an archive nor an object file nor bitcode.
     UnsupportedInput,
+    /// The object file is of a format that this build does not read.
+    DisabledFormat {
+        /// The format.
+        format: &'static str,
+        /// Cargo feature that adds it, of `gpustub-build` as of this crate.
+        feature: &'static str,
+    },
     /// The directory has no files.
     EmptyDirectory,
     /// A super-archive has no view of that name, or no default view.
@@ -72,6 +79,9 @@ impl Error {
                 LLVM bitcode; of a universal (\"fat\") file, the part for one machine"
                     .into()
             }
+            Problem::DisabledFormat { feature, .. } => {
+                format!("add feature `{feature}` to the build-dependency `gpustub-build`")
+            }
             Problem::EmptyDirectory => {
                 "check the path, and that the build step that writes its files has run".into()
             }
@@ -108,6 +118,12 @@ impl fmt::Display for Error {
             Problem::Truncated(part) => write!(f, "is truncated: incomplete {part}"),
             Problem::Malformed(what) => write!(f, "is malformed: {what}"),
             Problem::UnsupportedInput => f.write_str("is neither an archive nor an object file"),
+            Problem::DisabledFormat { format, feature } => {
+                write!(
+                    f,
+                    "is a {format} object, and feature `{feature}` is disabled"
+                )
+            }
             Problem::EmptyDirectory => f.write_str("is a directory without files"),
             Problem::UnknownView {
                 name: Some(name), ..

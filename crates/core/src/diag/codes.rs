@@ -232,10 +232,11 @@ nothing. Without `-arch`, nvlink links for the oldest GPU that it knows
 
     [device-link.physics]
     archs = [\"sm_80\", \"sm_90\"]       # as in all libraries that it is linked with";
-    MISSING_BUILD_FEATURE "missing-build-feature": "a table that needs a cargo feature of gpustub-build",
+    MISSING_BUILD_FEATURE "missing-build-feature": "a table or file that needs a cargo feature of gpustub-build",
         "What only some projects need is behind a feature of the build-dependency, so that others do not
 compile it: `device-link` for the tables of that name, `archive` for super-archives. `cargo gpustub
-sync` writes it.
+sync` writes these two. Members of super-archives are ELF objects and LLVM bitcode, which is what
+GPUs have; `coff` and `macho` add the objects of Windows and macOS.
 
     [build-dependencies]
     gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";

@@ -23,8 +23,8 @@ impl Planner<'_> {
     pub fn resolve(&mut self, stub: &Stub) -> Option<Cow<'static, Library>> {
         let custom = &stub.custom;
         let mut library = match Library::builtin(&stub.id.value) {
-            Some(library) if *custom == Custom::default() => return Some(Cow::Borrowed(library)),
-            Some(library) => library.clone(),
+            Some(library) if custom.is_empty() => return Some(Cow::Borrowed(library)),
+            Some(_) => Library::read_builtin(&stub.id.value)?,
             None if self.describes_own(stub) => own(&stub.id.value),
             None => return None,
         };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{Diagnostic, IO_ERROR, MALFORMED_LIBRARY};
+use gpustub_core::diag::{Diagnostic, IO_ERROR, MALFORMED_LIBRARY, MISSING_BUILD_FEATURE};
 use gpustub_superarchive::{Error, Layer, Problem, Source};
 
 /// A layer, and the archives, folders and object files that it is made of.
@@ -62,6 +62,7 @@ impl Inputs {
 fn diagnostic(error: &Error) -> Box<Diagnostic> {
     let code = match error.problem() {
         Problem::Unreadable(_) => &IO_ERROR,
+        Problem::DisabledFormat { .. } => &MISSING_BUILD_FEATURE,
         _ => &MALFORMED_LIBRARY,
     };
     Box::new(Diagnostic::error(code, error.to_string()).help(error.help()))

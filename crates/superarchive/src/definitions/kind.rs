@@ -1,0 +1,119 @@
+//! Object formats, by the first bytes of a file.
+
+use super::bitcode::codes::{MAGIC, WRAPPER};
+
+/// A kind of file whose definitions can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Elf,
+    Bitcode,
+    MachO,
+    Coff,
+    BigCoff,
+    Import,
+}
+
+/// `ClassID` of objects with more than 65,279 sections (winnt.h, `ANON_OBJECT_HEADER_BIGOBJ`).
+const BIG_COFF_CLASS: [u8; 16] = [
+    0xC7, 0xA1, 0xBA, 0xD1, 0xEE, 0xBA, 0xA9, 0x4B, 0xAF, 0x20, 0xFA, 0xF6, 0x6A, 0xA4, 0xDC, 0xB8,
+];
+const BIG_COFF_CLASS_OFFSET: usize = 12;
+
+impl Kind {
+    /// Detects formats whose cargo feature is disabled, too: their members would otherwise pass for
+    /// files without symbols.
+    pub fn detect(data: &[u8]) -> Option<Self> {
+        match data {
+            [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
+            _ if data.starts_with(MAGIC) || data.starts_with(&WRAPPER.to_le_bytes()) => {
+                return Some(Self::Bitcode);
+            }
+            // No object of the other formats is shorter, and two bytes prove little.
+            _ if data.len() < 16 => return None,
+            _ => {}
+        }
+        match data {
+            [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] | [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] => {
+                Some(Self::MachO)
+            }
+            // `Machine`: Thumb-2, ARM64, ARM64EC, PowerPC, x86 and x86-64 (PE format, "Machine types").
+            [0xC4 | 0x4C, 0x01, ..]
+            | [0x64, 0xAA | 0x86, ..]
+            | [0x41, 0xA6, ..]
+            | [0xF0..=0xF2, 0x01, ..] => Some(Self::Coff),
+            // `Sig1` and `Sig2` of short import objects and of big objects, then the version.
+            [0, 0, 0xFF, 0xFF, 0, 0, ..] => Some(Self::Import),
+            [0, 0, 0xFF, 0xFF, 2, 0, ..]
+                if data[BIG_COFF_CLASS_OFFSET..].starts_with(&BIG_COFF_CLASS) =>
+            {
+                Some(Self::BigCoff)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object::FileKind;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As `object` sees it, whose formats are all enabled here.
+    fn as_object_does(data: &[u8]) -> Option<Kind> {
+        match FileKind::parse(data).ok()? {
+            FileKind::MachO32 | FileKind::MachO64 => Some(Kind::MachO),
+            FileKind::Coff => Some(Kind::Coff),
+            FileKind::CoffBig => Some(Kind::BigCoff),
+            FileKind::CoffImport => Some(Kind::Import),
+            _ => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn kinds_are_those_of_object(rest in proptest::collection::vec(any::<u8>(), 0..40)) {
+            for first in 0..=u8::MAX {
+                for second in 0..=u8::MAX {
+                    let mut data = vec![first, second];
+                    data.extend(&rest);
+                    let kind = Kind::detect(&data);
+                    if !matches!(kind, Some(Kind::Elf | Kind::Bitcode)) {
+                        prop_assert_eq!(kind, as_object_does(&data), "{:x?}", data);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_with_long_signatures_are_those_of_object() {
+        let big = [
+            &[0, 0, 0xFF, 0xFF, 2, 0, 0x64, 0x86, 0, 0, 0, 0][..],
+            &BIG_COFF_CLASS,
+            &[0; 28],
+        ];
+        let big = big.concat();
+        let mut other = big.clone();
+        other[20] ^= 1;
+        let macho = |magic: [u8; 4]| [&magic[..], &[0; 28]].concat();
+        for (data, kind) in [
+            (big.clone(), Some(Kind::BigCoff)),
+            (other, None),
+            (big[..27].to_vec(), None),
+            (
+                [&[0, 0, 0xFF, 0xFF, 0, 0][..], &[0; 14]].concat(),
+                Some(Kind::Import),
+            ),
+            (macho([0xFE, 0xED, 0xFA, 0xCE]), Some(Kind::MachO)),
+            (macho([0xFE, 0xED, 0xFA, 0xCF]), Some(Kind::MachO)),
+            (macho([0xCE, 0xFA, 0xED, 0xFE]), Some(Kind::MachO)),
+            (macho([0xCF, 0xFA, 0xED, 0xFE]), Some(Kind::MachO)),
+            (macho([0xCA, 0xFE, 0xBA, 0xBE]), None),
+        ] {
+            assert_eq!(Kind::detect(&data), kind, "{data:x?}");
+            assert_eq!(as_object_does(&data), kind, "{data:x?}");
+        }
+    }
+}
