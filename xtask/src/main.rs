@@ -4,9 +4,11 @@ mod abi;
 mod fallbacks;
 mod manifests;
 mod messages;
+mod prose;
 mod recipes;
 mod reference;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A task.
@@ -52,12 +54,24 @@ const TASKS: &[Task] = &[
         run: messages::run,
     },
     Task {
+        name: "prose",
+        about: "check comments, messages, pages and names against xtask/data/prose.toml",
+        usage: "[--counts] [PATH...]",
+        run: prose::run,
+    },
+    Task {
         name: "reference",
         about: "regenerate the schema and the reference pages of docs/, or compare them",
         usage: "[--check]",
         run: reference::run,
     },
 ];
+
+/// Root of the repository.
+fn repository() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_owned()
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

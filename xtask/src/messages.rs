@@ -12,6 +12,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::repository;
+
 /// Directories whose texts are listed.
 const ROOTS: &[&str] = &[
     "cargo-gpustub/src",
@@ -61,11 +63,6 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     }
     fs::write(&path, list).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(headless.is_empty())
-}
-
-fn repository() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest).to_owned()
 }
 
 fn texts() -> Result<Texts, String> {

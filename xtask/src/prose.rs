@@ -1,0 +1,94 @@
+//! Checks of the repository's prose: comments, help texts, messages, pages and names.
+//!
+//! Every tracked text file is read. The rules are data, `xtask/data/prose.toml`; no file is exempt.
+
+mod c;
+mod hash_comments;
+mod markdown;
+mod rules;
+mod rust;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::repository;
+use rules::Rules;
+use text::{Finding, Text};
+
+/// Runs `cargo xtask prose`.
+pub fn run(arguments: &[String]) -> Result<bool, String> {
+    let (counts, paths): (Vec<&String>, Vec<&String>) = arguments
+        .iter()
+        .partition(|argument| *argument == "--counts");
+    let rules = Rules::read()?;
+    let findings = findings(&rules, &paths)?;
+    if counts.is_empty() {
+        for finding in &findings {
+            println!("{finding}");
+        }
+    } else {
+        let mut by_rule: BTreeMap<&str, usize> = BTreeMap::new();
+        for finding in &findings {
+            *by_rule.entry(finding.rule.as_str()).or_default() += 1;
+        }
+        for (rule, count) in by_rule {
+            println!("{count:6} {rule}");
+        }
+    }
+    eprintln!("{} findings", findings.len());
+    Ok(findings.is_empty())
+}
+
+/// Findings in the tracked files below `paths`, or in all files if there are none.
+fn findings(rules: &Rules, paths: &[&String]) -> Result<Vec<Finding>, String> {
+    let mut list = Command::new("git");
+    let root = repository();
+    list.current_dir(&root);
+    list.args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+    ]);
+    let listed = list.args(paths).output().map_err(|e| format!("git: {e}"))?;
+    if !listed.status.success() {
+        return Err(String::from_utf8_lossy(&listed.stderr).into_owned());
+    }
+    let mut findings = Vec::new();
+    for path in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+        // A file that is deleted and not committed yet, or is no text.
+        let Ok(source) = fs::read_to_string(root.join(path)) else {
+            continue;
+        };
+        let texts = texts(path, &source)?;
+        findings.extend(rules.check(path, &texts));
+    }
+    Ok(findings)
+}
+
+/// Texts of a file, by its type.
+fn texts(path: &str, source: &str) -> Result<Vec<Text>, String> {
+    let path = Path::new(path);
+    let extension = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    Ok(match extension {
+        "rs" => rust::texts(source).map_err(|e| format!("{}: {e}", path.display()))?,
+        "c" | "h" | "cc" | "cpp" | "cu" | "S" | "hip" => c::texts(source),
+        "md" => markdown::texts(source),
+        "toml" | "sh" | "py" | "cmake" | "yml" | "yaml" | "abi" | "symbols" | "mk" | "json" => {
+            hash_comments::texts(source)
+        }
+        "" if source.starts_with("#!") => hash_comments::texts(source),
+        _ => Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! Comments that begin with `#`: TOML, shell, Python, CMake, YAML.
+
+use super::text::{Comments, Text};
+
+/// Comments that are alone on their lines; elsewhere `#` may be part of a string.
+pub fn texts(source: &str) -> Vec<Text> {
+    let mut comments = Comments::new(source);
+    let mut start = 0;
+    for line in source.split_inclusive('\n') {
+        let comment = line.trim_start();
+        let is_directive = comment.starts_with("#!") || comment.starts_with("#:");
+        if comment.starts_with('#') && !is_directive {
+            let indent = line.len() - comment.len();
+            comments.line(start + indent, start + line.trim_end().len(), "#");
+        }
+        start += line.len();
+    }
+    comments.into_texts()
+}
