@@ -4,6 +4,7 @@ mod abi;
 mod fallbacks;
 mod manifests;
 mod messages;
+mod pictures;
 mod prose;
 mod recipes;
 mod reference;
@@ -52,6 +53,12 @@ const TASKS: &[Task] = &[
         about: "regenerate docs/reference/messages.md, the list of all message texts, or compare it",
         usage: "[--check]",
         run: messages::run,
+    },
+    Task {
+        name: "pictures",
+        about: "regenerate docs/images/*.svg and the table of budgets, or compare them",
+        usage: "[--check]",
+        run: pictures::run,
     },
     Task {
         name: "prose",

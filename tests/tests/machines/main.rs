@@ -1,6 +1,7 @@
 //! One binary on many machines: the same file of `hello-gpu`, with other real libraries around it.
 
 mod nvrtc;
+mod screens;
 
 use std::fs;
 use std::path::{Path, PathBuf};
