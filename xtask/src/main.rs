@@ -2,6 +2,7 @@
 
 mod abi;
 mod fallbacks;
+mod invariants;
 mod manifests;
 mod messages;
 mod pictures;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use gpustub_reference::pages;
 
+use crate::invariants;
+
 /// Writes the files, or with `--check` reports those that are out of date.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let check = match arguments {
@@ -13,8 +15,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         _ => return Err("only `--check` is expected".to_owned()),
     };
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let invariants = (invariants::PAGE, invariants::page()?);
     let mut clean = true;
-    for (name, text) in pages() {
+    for (name, text) in pages().into_iter().chain([invariants]) {
         let path = docs.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
