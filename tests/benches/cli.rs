@@ -119,8 +119,6 @@ fn sync(program: &Path, folder: &Path) -> Result<()> {
     run(&mut sync())?;
     let mut metadata = cargo(folder);
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let mut rustc = Command::new("rustc");
-    rustc.arg("-vV");
     println!(
         "## `cargo gpustub sync`, nothing to do, {PACKAGES} packages with stubs for cuda and cudart\n"
     );
@@ -130,7 +128,6 @@ fn sync(program: &Path, folder: &Path) -> Result<()> {
             "cargo metadata --no-deps, which it calls once on the way",
             metadata,
         ),
-        ("rustc -vV, too", rustc),
     ])?;
     println!(
         "| sync beside cargo metadata | | {:.1} | |",

@@ -49,7 +49,7 @@ pub fn operations(
     all.features.all_features = true;
     all.features.features.clear();
     all.features.no_default_features = false;
-    let host = host_triple()?;
+    let host = host_triple();
     let full = Workspace::load(&all, Depth::Graph(&host))?;
     let graph = Graph::read(&full)?;
 

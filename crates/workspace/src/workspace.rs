@@ -1,14 +1,13 @@
 //! The workspace, as `cargo metadata` reports it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::io;
+use std::path::Path;
 
 use cargo_metadata::{Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
 use gpustub_report::error::{Error, Result};
 
-use crate::environment::variable;
 use crate::selection::Selection;
 
 /// How much cargo is asked for.
@@ -171,7 +170,7 @@ pub fn target(given: Option<&str>) -> Result<Target> {
     let triple = match given {
         Some(triple) => triple,
         None => {
-            host = host_triple()?;
+            host = host_triple();
             &host
         }
     };
@@ -181,17 +180,21 @@ pub fn target(given: Option<&str>) -> Result<Target> {
     })
 }
 
-/// The triple that rustc builds for by itself.
-pub fn host_triple() -> Result<String> {
-    let rustc = variable("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
-    let help = "install Rust, or set the target with `--target`";
-    let output = Command::new(&rustc).arg("-vV").output().map_err(|e| {
-        Error::new(format!("could not run `{} -vV`: {e}", rustc.display())).help(help)
-    })?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .ok_or_else(|| Error::new(format!("`{} -vV` names no host", rustc.display())).help(help))
+/// Target triple of this machine: the one that this program was compiled for.
+///
+/// No rustc is asked, so commands that need no cargo run without Rust. Stubs are built for the
+/// machine, and the machine of a static musl program is as a rule one with glibc; rustc's own musl
+/// targets, which link libc statically, hence become their gnu counterparts. A vendor's musl
+/// triple, such as `x86_64-alpine-linux-musl`, stays: its programs are linked dynamically.
+pub fn host_triple() -> String {
+    machine_triple(env!("GPUSTUB_TOOL_TARGET"))
+}
+
+fn machine_triple(compiled_for: &str) -> String {
+    match compiled_for.strip_suffix("-unknown-linux-musl") {
+        Some(arch) => format!("{arch}-unknown-linux-gnu"),
+        None => compiled_for.to_owned(),
+    }
 }
 
 fn no_such_package(name: &str, members: &[&Package]) -> Error {
@@ -224,6 +227,36 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
                 error
             }
         }
+        cargo_metadata::Error::Io(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            Error::new(format!("could not run `cargo metadata`: {cause}"))
+                .help("install Rust: packages are read by cargo")
+        }
         other => Error::new(format!("could not run `cargo metadata`: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_triple_is_a_supported_one() {
+        let host = Target::from_triple(&host_triple()).unwrap();
+        assert_eq!(host.arch, std::env::consts::ARCH);
+        assert_eq!(host.os, std::env::consts::OS);
+        assert_eq!(host.check(), None);
+    }
+
+    #[test]
+    fn machine_triple_of_a_static_program_is_that_of_glibc() {
+        for (compiled_for, machine) in [
+            ("x86_64-unknown-linux-musl", "x86_64-unknown-linux-gnu"),
+            ("aarch64-unknown-linux-musl", "aarch64-unknown-linux-gnu"),
+            ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"),
+            ("x86_64-alpine-linux-musl", "x86_64-alpine-linux-musl"),
+            ("x86_64-unknown-freebsd", "x86_64-unknown-freebsd"),
+        ] {
+            assert_eq!(machine_triple(compiled_for), machine);
+        }
     }
 }

@@ -210,7 +210,7 @@ fn link_folder(
     target: &Target,
     shared: Option<&str>,
 ) -> Result<()> {
-    let host = host_triple().unwrap_or_default();
+    let host = host_triple();
     let (name, ending) = match shared {
         Some(name) => {
             let file = format!("lib{name}.so");
