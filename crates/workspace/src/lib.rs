@@ -3,6 +3,7 @@
 
 pub mod cargo_tree;
 pub mod device_graph;
+pub mod directories;
 pub mod environment;
 pub mod finalizer;
 pub mod graph;

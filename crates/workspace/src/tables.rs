@@ -16,6 +16,7 @@ use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 
+use crate::directories::Directories;
 use crate::workspace::{Workspace, folder};
 
 /// The name of the file.
@@ -54,9 +55,14 @@ impl Declared {
     /// Reads the file at the root of a workspace that has no package there.
     pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
         let root = workspace.root();
-        if workspace.members().iter().any(|p| folder(p) == root) {
-            return Ok(None);
+        match workspace.members().iter().any(|p| folder(p) == root) {
+            true => Ok(None),
+            false => Self::read_virtual_root(root),
         }
+    }
+
+    /// Reads the file in a directory that has no package, at the root of a workspace.
+    fn read_virtual_root(root: &Path) -> Result<Option<Self>> {
         let mut declared = Self::read_in(root)?;
         if let Some(declared) = &mut declared {
             let stubs = declared.manifest.stubs.iter().map(|stub| {
@@ -73,6 +79,19 @@ impl Declared {
             declared.diagnostics.extend(misplaced);
         }
         Ok(declared)
+    }
+
+    /// Reads the files of a workspace without running cargo, the root's first. Features are not
+    /// validated.
+    pub fn read_directories(workspace: &Directories) -> Result<Vec<Self>> {
+        let mut found = Vec::new();
+        if workspace.is_virtual() {
+            found.extend(Self::read_virtual_root(&workspace.root)?);
+        }
+        for package in &workspace.packages {
+            found.extend(Self::read_in(package)?);
+        }
+        Ok(found)
     }
 
     /// Reads the file at the root of a workspace, whether or not a package is there: what it says of

@@ -14,9 +14,10 @@ use gpustub_core::version::HeaderVersion;
 use gpustub_reference::codes::UNKNOWN_RULE;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
+use gpustub_workspace::directories::Directories;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::Declared;
-use gpustub_workspace::workspace::{Depth, Workspace};
+use gpustub_workspace::workspace::Workspace;
 
 use super::report::slashes;
 
@@ -34,17 +35,24 @@ struct File {
 }
 
 impl Policies {
-    /// Those of the workspace here; none, if there is none.
+    /// Reads the policies of the workspace around the current directory, if there is one. Neither
+    /// cargo nor rustc has to be installed.
     pub fn nearby(options: &Selection) -> Result<Self> {
-        // Without a package around, cargo does not even have to be installed.
-        let here = std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?;
-        let inside = here
-            .ancestors()
-            .any(|folder| folder.join("Cargo.toml").exists());
-        if options.manifest.manifest_path.is_none() && !inside {
-            return Ok(Self::default());
+        let manifest = options.manifest.manifest_path.as_deref();
+        if let Some(path) = manifest.filter(|path| !path.is_file()) {
+            return Err(Error::new(format!("no file `{}`", path.display()))
+                .help("name a Cargo.toml with `--manifest-path`"));
         }
-        Self::read(&Workspace::load(options, Depth::Members)?)
+        let start = match manifest.map(std::path::absolute) {
+            None => std::env::current_dir(),
+            Some(path) => path.map(|path| path.parent().unwrap_or(&path).to_owned()),
+        };
+        let start = start.map_err(|e| Error::io("find", Path::new("."), &e))?;
+        let Some(workspace) = Directories::find(&start)? else {
+            return Ok(Self::default());
+        };
+        let all = Declared::read_directories(&workspace)?;
+        Ok(Self::new(all, &workspace.root))
     }
 
     /// Those of a workspace and its members.
@@ -53,7 +61,10 @@ impl Policies {
         for package in workspace.members() {
             all.extend(Declared::read(workspace, package)?);
         }
-        let root = workspace.root();
+        Ok(Self::new(all, workspace.root()))
+    }
+
+    fn new(all: Vec<Declared>, root: &Path) -> Self {
         let mut files: Vec<File> = all
             .into_iter()
             .map(|declared| File {
@@ -64,7 +75,7 @@ impl Policies {
             .collect();
         // A package inside the folder of another one is nearer.
         files.sort_by_key(|file| (!file.root, file.folder.len()));
-        Ok(Self { files })
+        Self { files }
     }
 
     /// That of the workspace as a whole.

@@ -1,0 +1,121 @@
+use super::*;
+
+fn write(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// Root and packages seen from a directory, relative to `root`.
+fn found(root: &Path, from: &str) -> Option<(String, Vec<String>)> {
+    let found = Directories::find(&root.join(from)).unwrap()?;
+    let relative = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
+    let packages = found.packages.iter().map(|path| relative(path)).collect();
+    Some((relative(&found.root), packages))
+}
+
+fn package(more: &str) -> String {
+    format!("[package]\nname = \"x\"\n{more}")
+}
+
+#[test]
+fn find_agrees_with_cargo_on_members() {
+    let root = tempfile::tempdir().unwrap();
+    let root = &fs::canonicalize(root.path()).unwrap();
+    write(
+        root,
+        &[
+            (
+                "Cargo.toml",
+                "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\", \"tool\", \"skipped/kept\"]\n\
+                 exclude = [\"skipped\", \"crates/out\"]\n\
+                 [workspace.dependencies]\nshared = { path = \"shared\" }\n",
+            ),
+            (
+                "crates/a/Cargo.toml",
+                "[package]\nname = \"a\"\n[dependencies]\nb = { path = \"../../hidden/b\" }\n",
+            ),
+            ("crates/a/src/lib.rs", ""),
+            (
+                "tool/Cargo.toml",
+                "[package]\nname = \"tool\"\n[build-dependencies]\nshared = { workspace = true }\n\
+                 [target.'cfg(unix)'.dev-dependencies]\nunix = { path = \"unix\" }\nserde = \"1\"\n",
+            ),
+            ("tool/src/lib.rs", ""),
+            ("hidden/b/Cargo.toml", "[package]\nname = \"b\"\n"),
+            ("hidden/b/src/lib.rs", ""),
+            ("shared/Cargo.toml", "[package]\nname = \"shared\"\n"),
+            ("shared/src/lib.rs", ""),
+            ("tool/unix/Cargo.toml", "[package]\nname = \"unix\"\n"),
+            ("tool/unix/src/lib.rs", ""),
+            ("skipped/kept/Cargo.toml", "[package]\nname = \"kept\"\n"),
+            ("skipped/kept/src/lib.rs", ""),
+            ("skipped/other/Cargo.toml", "[package]\nname = \"other\"\n"),
+            ("skipped/other/src/lib.rs", ""),
+            ("crates/out/Cargo.toml", "[package]\nname = \"out\"\n"),
+            ("crates/out/src/lib.rs", ""),
+            ("unlisted/readme", ""),
+        ],
+    );
+    // No entry that needs the registry, which cargo would ask for with `--no-deps`, too.
+    let mut cargo = cargo_metadata::MetadataCommand::new();
+    cargo.manifest_path(root.join("Cargo.toml")).no_deps();
+    let metadata = cargo.exec().unwrap();
+    let members = metadata.workspace_packages().into_iter();
+    let directories: BTreeSet<PathBuf> = members
+        .filter_map(|member| Some(member.manifest_path.parent()?.into()))
+        .collect();
+    assert_eq!(directories.len(), 6, "{directories:?}");
+    for from in ["", "tool/src", "unlisted", "shared", "hidden/b"] {
+        let found = Directories::find(&root.join(from)).unwrap().unwrap();
+        assert_eq!(found.root, *root, "{from}");
+        assert_eq!(found.packages, directories, "{from}");
+        assert!(found.is_virtual());
+    }
+    let other = found(root, "skipped/other/src").unwrap();
+    assert_eq!(
+        other,
+        ("skipped/other".into(), vec!["skipped/other".into()])
+    );
+}
+
+#[test]
+fn find_follows_package_workspace_and_stops_without_a_package() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(
+        root,
+        &[
+            (
+                "alone/Cargo.toml",
+                &package("[dependencies]\nb = { path = \"b\" }\n"),
+            ),
+            ("alone/b/Cargo.toml", &package("")),
+            (
+                "far/Cargo.toml",
+                &package("[workspace]\nmembers = [\"../member\"]\n"),
+            ),
+            ("member/Cargo.toml", &package("workspace = \"../far\"\n")),
+            ("none/readme", ""),
+        ],
+    );
+    // Path dependencies are members of workspaces only.
+    assert_eq!(
+        found(root, "alone").unwrap(),
+        ("alone".into(), vec!["alone".into()])
+    );
+    let both = vec!["far".to_owned(), "member".to_owned()];
+    assert_eq!(found(root, "member").unwrap(), ("far".into(), both.clone()));
+    assert_eq!(found(root, "far").unwrap(), ("far".into(), both));
+    assert_eq!(found(root, "none"), None);
+}
+
+#[test]
+fn find_reports_a_manifest_that_is_no_toml() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), &[("Cargo.toml", "[package\n")]);
+    let error = Directories::find(root.path()).unwrap_err();
+    assert!(error.message.starts_with("could not parse `"), "{error}");
+}
