@@ -10,9 +10,18 @@ use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
 use gpustub_report::error::{Error, Result};
 
-/// The error of a command, from one of the work of build scripts.
+/// Converts an error of the engine, whose text has the label `error[CODE]: ` and its help already:
+/// commands print both in their own way.
 pub fn engine_error(error: gpustub_engine::Error) -> Error {
-    Error::new(error.to_string())
+    let text = error.to_string();
+    let label = error.code().map(|code| format!("error[{}]: ", code.id));
+    let text = label
+        .and_then(|label| text.strip_prefix(&label))
+        .unwrap_or(&text);
+    match text.rsplit_once("\n  help: ") {
+        Some((message, help)) if !help.contains('\n') => Error::new(message).help(help),
+        _ => Error::new(text),
+    }
 }
 
 /// What the sources are made into.

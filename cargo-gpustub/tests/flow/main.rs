@@ -5,6 +5,7 @@ mod completions;
 mod cuda;
 mod device_links;
 mod documents;
+mod empty_path;
 mod examples;
 mod finalizers;
 mod formats;
