@@ -54,13 +54,8 @@ pub fn users_of_helper(lock: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds the build-dependency. `inherit`: as the workspace declares it.
-pub fn add_helper(manifest: &str, inherit: bool) -> Result<String, toml_edit::TomlError> {
-    let value = if inherit {
-        Value::InlineTable(InlineTable::from_iter([("workspace", true)]))
-    } else {
-        Value::from(REQUIREMENT)
-    };
+/// Adds the build-dependency with this source.
+pub fn add_helper(manifest: &str, value: Value) -> Result<String, toml_edit::TomlError> {
     add_dependency(manifest, "build-dependencies", HELPER, value)
 }
 
@@ -326,6 +321,7 @@ mod tests {
     #[test]
     fn adds_the_dependency_and_keeps_the_rest() {
         let package = "[package]\nname = \"x\" # ours\n";
+        let inherited = || InlineTable::from_iter([("workspace", true)]);
         for (before, after) in [
             (String::new(), "\n[build-dependencies]\n@\n".to_owned()),
             (
@@ -350,20 +346,23 @@ mod tests {
             ),
         ] {
             let line = |value: &str| after.replace('@', &format!("{HELPER} = {value}"));
-            assert_eq!(add_helper(&before, false).unwrap(), line("\"0.1\""));
             assert_eq!(
-                add_helper(&before, true).unwrap(),
+                add_helper(&before, REQUIREMENT.into()).unwrap(),
+                line("\"0.1\"")
+            );
+            assert_eq!(
+                add_helper(&before, inherited().into()).unwrap(),
                 line("{ workspace = true }")
             );
         }
         assert_eq!(
-            add_helper("\u{feff}[package]\r\nname = \"x\"\r\n", true).unwrap(),
+            add_helper("\u{feff}[package]\r\nname = \"x\"\r\n", inherited().into()).unwrap(),
             format!(
                 "\u{feff}[package]\r\nname = \"x\"\r\n\r\n[build-dependencies]\r\n\
                  {HELPER} = {{ workspace = true }}\r\n"
             )
         );
-        assert!(add_helper("[", false).is_err());
+        assert!(add_helper("[", REQUIREMENT.into()).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod directories;
 pub mod environment;
 pub mod finalizer;
 pub mod graph;
+pub mod helper_source;
 pub mod imports;
 pub mod lock;
 pub mod package_index;

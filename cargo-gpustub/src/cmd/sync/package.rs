@@ -13,6 +13,7 @@ use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::Pending;
 use gpustub_workspace::finalizer;
+use gpustub_workspace::helper_source::HelperSource;
 use gpustub_workspace::tables::{Declared, FILE, Members};
 use gpustub_workspace::workspace::{Workspace, folder, library};
 
@@ -38,7 +39,9 @@ pub(super) fn edits(
     let edit = || {
         let mut text = manifest.clone();
         if helper.is_none() {
-            text = cargo_toml::add_helper(&text, cargo_toml::workspace_declares(&root)?)?;
+            let members = workspace.members().into_iter();
+            let source = HelperSource::choose(workspace, &root, members)?;
+            text = cargo_toml::add_helper(&text, source.dependency(folder(package)))?;
         }
         let features = [
             (declared.has_rdc(), finalizer::FEATURE),

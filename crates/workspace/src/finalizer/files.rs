@@ -18,6 +18,7 @@ use super::closure::{Closure, When};
 use super::naming::{FOLDER, is_one, name, place};
 use super::renamed;
 use crate::graph::Graph;
+use crate::helper_source::{HelperSource, git, relative};
 use crate::package_index::PackageIndex;
 use crate::tables::FILE;
 use crate::workspace::{Workspace, folder, library};
@@ -201,15 +202,10 @@ fn spec(dir: &Path, member: &Package, optional: bool) -> String {
                 table.insert("version", member.version.to_string().into());
             }
         }
-        Some(source) if source.repr.starts_with("git+") => {
-            let repr = source.repr.trim_start_matches("git+");
-            let (url, rev) = repr.split_once('#').unwrap_or((repr, ""));
-            table.insert("git", url.split('?').next().unwrap_or(url).into());
-            table.insert("rev", rev.into());
-        }
-        Some(_) => {
-            table.insert("version", member.version.to_string().into());
-        }
+        Some(source) => match git(&source.repr) {
+            Some(repository) => table = repository.table(dir),
+            None => drop(table.insert("version", member.version.to_string().into())),
+        },
     }
     table.insert("default-features", false.into());
     if optional {
@@ -218,28 +214,15 @@ fn spec(dir: &Path, member: &Package, optional: bool) -> String {
     table.to_string().trim().to_owned()
 }
 
-/// How the finalizer depends on gpustub-build: as the workspace does, or as a member of the closure.
+/// Dependency of the finalizer on gpustub-build, from the source that the packages of the closure
+/// declare, or that `sync` gives packages without one.
 fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -> Result<String> {
-    let mut table = InlineTable::new();
-    let root = workspace.root().join("Cargo.toml");
-    let root = fs::read_to_string(&root).map_err(|e| Error::io("read", &root, &e))?;
-    if cargo_toml::workspace_declares(&root).unwrap_or(false) {
-        table.insert("workspace", true.into());
-    } else {
-        let mut all = closure
-            .members
-            .keys()
-            .flat_map(|&at| &graph.packages[at].dependencies);
-        let one = all.find(|d| d.name == cargo_toml::HELPER && d.path.is_some());
-        match one.and_then(|dependency| dependency.path.as_ref()) {
-            Some(path) => {
-                table.insert("path", relative(path.as_std_path(), dir).into());
-            }
-            None => {
-                table.insert("version", cargo_toml::REQUIREMENT.into());
-            }
-        }
-    }
+    let path = workspace.root().join("Cargo.toml");
+    let root = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
+    let members = closure.members.keys().map(|&at| graph.packages[at]);
+    let source = HelperSource::choose(workspace, &root, members.chain(workspace.members()))
+        .map_err(|e| Error::new(format!("could not read `{}`: {e}", display_path(&path))))?;
+    let mut table = source.table(dir);
     table.insert("features", toml_edit::Array::from_iter([FEATURE]).into());
     Ok(table.to_string().trim().to_owned())
 }
@@ -251,9 +234,4 @@ fn is_stubbed(graph: &Graph, package: &Package) -> bool {
     reachable
         .into_iter()
         .any(|at| graph.nodes[at].provides.contains_key("cudart") && !is_finalizer(at))
-}
-
-fn relative(to: &Path, from: &Path) -> String {
-    let path = pathdiff::diff_paths(to, from).unwrap_or_else(|| to.to_owned());
-    path.display().to_string().replace('\\', "/")
 }
