@@ -14,6 +14,7 @@ mod headers;
 mod libraries;
 mod refusals;
 mod renames;
+mod sources;
 mod stale;
 mod sync;
 mod terminal;
