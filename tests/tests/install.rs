@@ -1,5 +1,10 @@
 //! Commands of `docs/install.md`: the static binary, and the subcommand installed from git.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "cargo's own directory is found by the environment"
+)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,10 +24,10 @@ const PAGE: &str = "docs/install.md";
 fn documented(words: &str) -> Result<Vec<String>> {
     let all = commands(PAGE)?.into_iter().map(|(command, _)| command);
     let found: Vec<String> = all.filter(|line| line.starts_with(words)).collect();
-    match found.is_empty() {
-        true => Err(format!("{PAGE} has no command `{words}`").into()),
-        false => Ok(found),
+    if found.is_empty() {
+        return Err(format!("{PAGE} has no command `{words}`").into());
     }
+    Ok(found)
 }
 
 #[test]

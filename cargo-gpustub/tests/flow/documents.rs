@@ -148,7 +148,12 @@ fn recipes_for_ci_run() {
     );
     ends(0, &folder, &["sync"]);
     let mut commands = lines("github.yml", "run");
-    assert_eq!(commands.remove(0), "cargo install cargo-gpustub --locked");
+    let page = fs::read_to_string(repository().join("docs/install.md")).unwrap();
+    let install = format!("$ {}\n", commands.remove(0));
+    assert!(
+        install.contains("cargo install") && page.contains(&install),
+        "{install}"
+    );
     assert_eq!(commands.len(), 4);
     let hook = lines("pre-commit.yaml", "entry");
     assert_eq!(hook.len(), 1);

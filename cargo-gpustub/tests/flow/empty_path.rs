@@ -9,10 +9,10 @@ use snapbox::cmd::cargo_bin;
 use super::{ACME, cc, package, write};
 
 /// The subcommand with an empty environment, but for a `PATH` that names nothing.
-fn bare(folder: &Path, arguments: &[&str]) -> Command {
+fn bare(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo_bin!("cargo-gpustub"));
     command
-        .current_dir(folder)
+        .current_dir(directory)
         .args(arguments)
         .env_clear()
         .env("PATH", "/nonexistent");
@@ -20,12 +20,12 @@ fn bare(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs and must end with this code; returns standard output and standard error.
-fn ends(code: i32, folder: &Path, arguments: &[&str]) -> (String, String) {
+fn ends(code: i32, directory: &Path, arguments: &[&str]) -> (String, String) {
     let Output {
         status,
         stdout,
         stderr,
-    } = bare(folder, arguments).output().unwrap();
+    } = bare(directory, arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(stdout), text(stderr));
     assert_eq!(status.code(), Some(code), "{arguments:?}\n{out}\n{err}");
@@ -33,44 +33,44 @@ fn ends(code: i32, folder: &Path, arguments: &[&str]) -> (String, String) {
 }
 
 /// A library with a path that only one machine has, and the wheel that it is in.
-fn wheel(folder: &Path) {
+fn wheel(directory: &Path) {
     write(
-        folder,
+        directory,
         "gpu.c",
         "const char driver[] = \"libcuda.so.1\"; int gpuWork(void) { return 0; }\n",
     );
     let flags = ["-shared", "-fPIC", "-Wl,-soname,libgpu.so.1"];
     let runpath = ["-Wl,-rpath,/opt/x/lib", "-o", "libgpu.so.1", "gpu.c"];
-    cc(folder, &[&flags[..], &runpath].concat());
+    cc(directory, &[&flags[..], &runpath].concat());
     let dist_info = "wheel/demo-1.0.dist-info/METADATA";
     write(
-        folder,
+        directory,
         dist_info,
         "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
     );
-    let inside = folder.join("wheel/demo/_gpu.so");
+    let inside = directory.join("wheel/demo/_gpu.so");
     fs::create_dir_all(inside.parent().unwrap()).unwrap();
-    fs::copy(folder.join("libgpu.so.1"), inside).unwrap();
-    let wheel = folder.join("demo-1.0-py3-none-linux_x86_64.whl");
-    super::pack::pack(&folder.join("wheel"), &[], &wheel).unwrap();
+    fs::copy(directory.join("libgpu.so.1"), inside).unwrap();
+    let wheel = directory.join("demo-1.0-py3-none-linux_x86_64.whl");
+    super::pack::pack(&directory.join("wheel"), &[], &wheel).unwrap();
 }
 
 #[test]
 fn files_are_checked_without_tools() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    wheel(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    wheel(directory);
     for file in ["libgpu.so.1", "demo-1.0-py3-none-linux_x86_64.whl"] {
-        let (_, err) = ends(1, folder, &["check", file]);
+        let (_, err) = ends(1, directory, &["check", file]);
         assert!(err.contains("error[absolute-runpath]"), "{err}");
     }
-    let (out, _) = ends(0, folder, &["symbols", "libgpu.so.1"]);
+    let (out, _) = ends(0, directory, &["symbols", "libgpu.so.1"]);
     assert!(
         out.contains("@soname libgpu.so.1\n") && out.contains("\ngpuWork\n"),
         "{out}"
     );
     cc(
-        folder,
+        directory,
         &[
             "-shared",
             "-fPIC",
@@ -80,47 +80,51 @@ fn files_are_checked_without_tools() {
             "gpu.c",
         ],
     );
-    let (out, _) = ends(1, folder, &["diff", "libgpu.so.1", "libnew.so"]);
+    let (out, _) = ends(1, directory, &["diff", "libgpu.so.1", "libnew.so"]);
     assert!(out.contains("gpuWork") && out.contains("gpuRest"), "{out}");
-    let (out, _) = ends(0, folder, &["explain", "absolute-runpath"]);
+    let (out, _) = ends(0, directory, &["explain", "absolute-runpath"]);
     assert!(out.starts_with("absolute-runpath: "), "{out}");
 }
 
 /// The policy of the workspace around, also in a member's directory.
 #[test]
 fn files_in_a_workspace_are_checked_by_its_policy() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    wheel(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    wheel(directory);
     write(
-        folder,
+        directory,
         "Cargo.toml",
         "[workspace]\nmembers = [\"crates/*\"]\n",
     );
-    package(&folder.join("crates/a"), "a", "");
+    package(&directory.join("crates/a"), "a", "");
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         "schema = 1\n[policy.rules]\nabsolute-runpath = \"warn\"\n",
     );
     for (from, file) in [(".", "libgpu.so.1"), ("crates/a", "../../libgpu.so.1")] {
-        let (_, err) = ends(0, &folder.join(from), &["check", file]);
+        let (_, err) = ends(0, &directory.join(from), &["check", file]);
         assert!(err.contains("warning[absolute-runpath]"), "{err}");
     }
     // A member has its own for its directory.
     write(
-        folder,
+        directory,
         "crates/a/GpuStub.toml",
         "schema = 1\n[policy.rules]\nabsolute-runpath = \"deny\"\nno-such-rule = \"warn\"\n",
     );
-    fs::copy(folder.join("libgpu.so.1"), folder.join("crates/a/own.so")).unwrap();
-    let (_, err) = ends(1, folder, &["check", "libgpu.so.1", "crates/a/own.so"]);
+    fs::copy(
+        directory.join("libgpu.so.1"),
+        directory.join("crates/a/own.so"),
+    )
+    .unwrap();
+    let (_, err) = ends(1, directory, &["check", "libgpu.so.1", "crates/a/own.so"]);
     assert!(err.contains("warning[absolute-runpath]"), "{err}");
     assert!(err.contains("error[absolute-runpath]"), "{err}");
     assert!(err.contains("unknown rule `no-such-rule`"), "{err}");
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &["check", "-m", "none/Cargo.toml", "libgpu.so.1"],
     );
     assert!(err.contains("error: no file `none/Cargo.toml`"), "{err}");
@@ -130,8 +134,8 @@ fn files_in_a_workspace_are_checked_by_its_policy() {
         &[
             "check",
             "-m",
-            folder.join("Cargo.toml").to_str().unwrap(),
-            folder.join("libgpu.so.1").to_str().unwrap(),
+            directory.join("Cargo.toml").to_str().unwrap(),
+            directory.join("libgpu.so.1").to_str().unwrap(),
         ],
     );
     assert!(err.contains("warning[absolute-runpath]"), "{err}");
@@ -139,8 +143,8 @@ fn files_in_a_workspace_are_checked_by_its_policy() {
 
 #[test]
 fn stubs_are_exported_as_sources() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     let stubs = [
         "export",
         "stubs",
@@ -151,7 +155,7 @@ fn stubs_are_exported_as_sources() {
     ];
     let (_, err) = ends(
         0,
-        folder,
+        directory,
         &[&stubs[..], &["out", "--sources-only"]].concat(),
     );
     assert!(
@@ -159,13 +163,13 @@ fn stubs_are_exported_as_sources() {
         "{err}"
     );
     let usual = [&stubs[..], &["same", "--sources-only"]].concat();
-    super::ends(0, folder, &usual);
+    super::ends(0, directory, &usual);
     for file in ["src/stubs.S", "src/gpustub_table.inc", "meson.build"] {
-        let read = |tree: &str| fs::read(folder.join(tree).join(file)).unwrap();
+        let read = |tree: &str| fs::read(directory.join(tree).join(file)).unwrap();
         assert_eq!(read("out"), read("same"), "{file}");
     }
     cc(
-        &folder.join("out/src"),
+        &directory.join("out/src"),
         &[
             "-std=gnu11",
             "-fPIC",
@@ -176,20 +180,20 @@ fn stubs_are_exported_as_sources() {
         ],
     );
 
-    let (_, err) = ends(101, folder, &[&stubs[..], &["compiled"]].concat());
+    let (_, err) = ends(101, directory, &[&stubs[..], &["compiled"]].concat());
     missing_compiler(&err);
-    assert!(!folder.join("compiled").exists());
+    assert!(!directory.join("compiled").exists());
     // The package here would name the libraries, which cargo has to find.
-    write(folder, "GpuStub.toml", ACME);
-    let (_, err) = ends(101, folder, &["export", "stubs", "--out-dir", "own"]);
+    write(directory, "GpuStub.toml", ACME);
+    let (_, err) = ends(101, directory, &["export", "stubs", "--out-dir", "own"]);
     assert!(err.contains("could not run `cargo metadata`"), "{err}");
     assert!(err.contains("help: install Rust"), "{err}");
 }
 
 #[test]
 fn doctor_reports_a_missing_compiler() {
-    let folder = tempfile::tempdir().unwrap();
-    let (out, err) = ends(101, folder.path(), &["doctor"]);
+    let directory = tempfile::tempdir().unwrap();
+    let (out, err) = ends(101, directory.path(), &["doctor"]);
     let host = format!("host        {}-", std::env::consts::ARCH);
     assert!(out.starts_with(&host), "{out}");
     assert!(out.contains("C compiler  none\n"), "{out}");

@@ -6,43 +6,47 @@ use std::process::Command;
 
 use super::{ends, package, repository, write};
 
-fn read(folder: &Path, name: &str) -> String {
-    fs::read_to_string(folder.join(name)).unwrap()
+fn read(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap()
 }
 
 /// A package with a declared library, and with this value for gpustub-build, if any.
-fn user(folder: &Path, name: &str, helper: Option<&str>) {
+fn user(directory: &Path, name: &str, helper: Option<&str>) {
     let helper = helper.map(|value| format!("\n[build-dependencies]\ngpustub-build = {value}\n"));
-    package(folder, name, &helper.unwrap_or_default());
-    write(folder, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    package(directory, name, &helper.unwrap_or_default());
+    write(directory, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
 }
 
 #[test]
 fn a_project_in_the_tree_of_the_tool_gets_a_relative_path() {
     let target = repository().join("target");
     fs::create_dir_all(&target).unwrap();
-    let folder = tempfile::tempdir_in(target).unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir_in(target).unwrap();
+    let directory = directory.path();
     write(
-        folder,
+        directory,
         "Cargo.toml",
         "[workspace]\nresolver = \"3\"\nmembers = [\"a\", \"b\"]\n",
     );
     for name in ["a", "b"] {
-        user(&folder.join(name), name, None);
+        user(&directory.join(name), name, None);
     }
-    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, directory, &["sync", "--workspace"]);
     let line = "\n[build-dependencies]\ngpustub-build = { path = \"../../../gpustub-build\" }\n";
     for name in ["a", "b"] {
-        let text = read(folder, &format!("{name}/Cargo.toml"));
+        let text = read(directory, &format!("{name}/Cargo.toml"));
         assert!(text.ends_with(line), "{text}");
     }
-    let (_, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
+    let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
     assert!(err.contains("Fresh"), "{err}");
-    fs::copy(repository().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    fs::copy(
+        repository().join("Cargo.lock"),
+        directory.join("Cargo.lock"),
+    )
+    .unwrap();
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .current_dir(folder)
+        .current_dir(directory)
         .args(["tree", "--offline", "--invert", "gpustub-build"]);
     let output = cargo.output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -63,29 +67,34 @@ fn a_declared_source_is_followed_and_stays() {
         "{ git = \"https://host.invalid/gpustub\", branch = \"feature/x\" }",
         "{ git = \"ssh://git@host.invalid/gpustub\", tag = \"v1\" }",
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
         let members =
             "[workspace]\nresolver = \"3\"\nmembers = [\"w/*\"]\nexclude = [\"elsewhere\"]\n";
-        write(folder, "Cargo.toml", members);
+        write(directory, "Cargo.toml", members);
         // The name of a registry has to be known.
         let ours = "[registries.ours]\nindex = \"https://host.invalid/index\"\n";
-        write(folder, ".cargo/config.toml", ours);
-        package(&folder.join("elsewhere/gpustub-build"), "gpustub-build", "");
-        user(&folder.join("w/declares"), "declares", Some(source));
-        user(&folder.join("w/another"), "another", None);
-        ends(0, folder, &["sync", "--workspace"]);
-        let own = read(folder, "w/declares/Cargo.toml");
+        write(directory, ".cargo/config.toml", ours);
+        package(
+            &directory.join("elsewhere/gpustub-build"),
+            "gpustub-build",
+            "",
+        );
+        user(&directory.join("w/declares"), "declares", Some(source));
+        user(&directory.join("w/another"), "another", None);
+        ends(0, directory, &["sync", "--workspace"]);
+        let own = read(directory, "w/declares/Cargo.toml");
         let line = format!("gpustub-build = {source}\n");
         assert!(own.ends_with(&line), "{own}");
-        let other = read(folder, "w/another/Cargo.toml");
+        let other = read(directory, "w/another/Cargo.toml");
         // A registry is not a source that others are given.
-        let expected = match source.contains("version") {
-            true => "gpustub-build = \"0.1\"\n",
-            false => &line,
+        let expected = if source.contains("version") {
+            "gpustub-build = \"0.1\"\n"
+        } else {
+            &line
         };
         assert!(other.ends_with(expected), "{source}: {other}");
-        let (out, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
+        let (out, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
         assert!(
             out.is_empty() && err.contains("Fresh"),
             "{source}: {out}{err}"

@@ -137,9 +137,10 @@ fn path_dependencies<'a>(
         .flat_map(TableLike::iter);
     dependencies.filter_map(move |(name, dependency)| {
         let inherits = dependency.get("workspace").and_then(Item::as_bool) == Some(true);
-        let (base, dependency) = match inherits {
-            true => (root, shared?.get(name)?),
-            false => (directory, dependency),
+        let (base, dependency) = if inherits {
+            (root, shared?.get(name)?)
+        } else {
+            (directory, dependency)
         };
         let path = dependency.get("path").and_then(Item::as_str)?;
         Some(normalize(&base.join(path)))

@@ -55,10 +55,10 @@ impl Declared {
     /// Reads the file at the root of a workspace that has no package there.
     pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
         let root = workspace.root();
-        match workspace.members().iter().any(|p| folder(p) == root) {
-            true => Ok(None),
-            false => Self::read_virtual_root(root),
+        if workspace.members().iter().any(|p| folder(p) == root) {
+            return Ok(None);
         }
+        Self::read_virtual_root(root)
     }
 
     /// Reads the file in a directory that has no package, at the root of a workspace.
