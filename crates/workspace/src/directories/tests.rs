@@ -16,6 +16,17 @@ fn found(root: &Path, from: &str) -> Option<(String, Vec<String>)> {
     Some((relative(&found.root), packages))
 }
 
+/// Directories of the members by `cargo metadata`, which needs no registry for them.
+fn members(root: &Path) -> BTreeSet<PathBuf> {
+    let mut cargo = cargo_metadata::MetadataCommand::new();
+    cargo.manifest_path(root.join("Cargo.toml")).no_deps();
+    let metadata = cargo.exec().unwrap();
+    let members = metadata.workspace_packages().into_iter();
+    members
+        .filter_map(|member| Some(member.manifest_path.parent()?.into()))
+        .collect()
+}
+
 fn package(more: &str) -> String {
     format!("[package]\nname = \"x\"\n{more}")
 }
@@ -59,14 +70,7 @@ fn find_agrees_with_cargo_on_members() {
             ("unlisted/readme", ""),
         ],
     );
-    // No entry that needs the registry, which cargo would ask for with `--no-deps`, too.
-    let mut cargo = cargo_metadata::MetadataCommand::new();
-    cargo.manifest_path(root.join("Cargo.toml")).no_deps();
-    let metadata = cargo.exec().unwrap();
-    let members = metadata.workspace_packages().into_iter();
-    let directories: BTreeSet<PathBuf> = members
-        .filter_map(|member| Some(member.manifest_path.parent()?.into()))
-        .collect();
+    let directories = members(root);
     assert_eq!(directories.len(), 6, "{directories:?}");
     for from in ["", "tool/src", "unlisted", "shared", "hidden/b"] {
         let found = Directories::find(&root.join(from)).unwrap().unwrap();
@@ -118,4 +122,13 @@ fn find_reports_a_manifest_that_is_no_toml() {
     write(root.path(), &[("Cargo.toml", "[package\n")]);
     let error = Directories::find(root.path()).unwrap_err();
     assert!(error.message.starts_with("could not parse `"), "{error}");
+}
+
+#[test]
+fn find_agrees_with_cargo_on_this_repository() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = Directories::find(here).unwrap().unwrap();
+    assert_eq!(found.root, here.ancestors().nth(2).unwrap());
+    assert_eq!(found.packages, members(&found.root));
+    assert!(found.packages.contains(here));
 }
