@@ -144,8 +144,8 @@ fn heavy_install_from_git() -> Result<()> {
     let home = cargo_home(dir)?;
     let url = format!("file://{}", clone.display());
     let root = dir.join("root");
-    let cargo = |folder: &Path, words: &[&str]| {
-        let mut command = cargo(folder);
+    let cargo = |directory: &Path, words: &[&str]| {
+        let mut command = cargo(directory);
         command.args(words).env("CARGO_HOME", &home);
         // Without CARGO_NET_OFFLINE, by which cargo would refuse the clone, too.
         command
