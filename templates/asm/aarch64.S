@@ -1,13 +1,13 @@
 /* aarch64.S: trampolines for AArch64 ELF, little endian.
  *
  * AAPCS64 6.8: integer arguments in x0-x7, vectors in q0-q7 (SVE: z0-z7, p0-p3), the indirect
- * result pointer in x8, the return address in x30. x9-x15 are free at every call; the slot travels
- * in x15, because linkers may put a veneer, which uses x16 and x17, between thunk and slow path.
- * Functions that take scalable vectors keep z8-z23 and p4-p15 for their callers (6.1.3, 6.1.4), those
- * marked aarch64_vector_pcs q8-q23; C code does not, so the first call has to.
+ * result pointer in x8, the return address in x30. x9-x15 are free at every call; the slot is passed
+ * in x15, because linkers may insert a veneer, which uses x16 and x17, between thunk and slow path.
+ * Functions that take scalable vectors preserve z8-z23 and p4-p15 (6.1.3, 6.1.4), functions marked
+ * aarch64_vector_pcs q8-q23; C code does not, so the first call has to.
  *
- * A warm call is `bti c; adrp; ldr; br x17`. A slot that is not bound yet points at the thunk
- * behind its trampoline; `bti c` also accepts a `br` by x16 or x17. */
+ * A warm call is `bti c; adrp; ldr; br x17`. An unbound slot points at the thunk after its
+ * trampoline; `bti c` also accepts a `br` by x16 or x17. */
 
 #ifdef GPUSTUB_EXPORT
 #define GPUSTUB_HIDE(name)
@@ -15,8 +15,8 @@
 #define GPUSTUB_HIDE(name) .hidden name
 #endif
 
-/* One section per trampoline, per slot and per name, tied only by references, so that the linker
- * drops what the program does not call. */
+/* One section per trampoline, per slot and per name, connected only by references, so that the linker
+ * drops functions that the program does not call. */
 .macro gpustub_function library, index, name, spec
  .section .text.gpustub.\name, "ax", %progbits
  .p2align 4
@@ -49,9 +49,9 @@
  .asciz "\name"
 .endm
 
-/* Adapter thunk: target of the slot of a function that takes one argument more, which is null; those
- * behind it move up. The thunk's own target is written before the slot, but may be read before it: then gpustub1_enter, which
- * orders the two, leads here again. */
+/* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments
+ * after it move up. The thunk's own target is written before the slot, but may be read before it: then
+ * gpustub1_enter, which orders the two, jumps to this thunk again. */
 .macro gpustub_adapter library, name, argument
  gpustub_adapter_info \library, \name
  .section .text.gpustub.\name, "ax", %progbits
@@ -83,7 +83,7 @@
 
 /* ---- the first call ------------------------------------------------------------------------- */
 
-/* struct frame, then what only this file needs; below x29. */
+/* struct frame, then fields that only this file uses; below x29. */
 #define INDIRECT 64
 #define RESULT   80
 #define OBSERVE  88
@@ -92,7 +92,7 @@
 #define SLOT     496
 #define SVE      504
 #define FRAME    512
-/* How much of the caller's stack an observed call gets; see x86_64.S. */
+/* Size of the part of the caller's stack that an observed call receives; see x86_64.S. */
 #define COPIED   256
 
  .section .text.gpustub1_slow, "ax", %progbits
@@ -117,7 +117,7 @@ gpustub1_slow:
  stp x6, x7, [sp, #48]
  add x9, x29, #16
  stp x8, x9, [sp, #INDIRECT]
- // A library's constructor may set the rounding mode; the call must not see that.
+ // A library's constructor may set the rounding mode, which must not affect the call.
  mrs x10, fpcr
  str x10, [sp, #FPCR]
  stp xzr, xzr, [sp, #RESULT]
@@ -195,8 +195,8 @@ gpustub1_slow:
  .cfi_negate_ra_state
  ret
  .cfi_restore_state
- // Calls the function with a copy of its stack arguments, so that what it returns can be seen;
- // this frame stays, and can be unwound.
+ // Calls the function with a copy of its stack arguments, to observe its result; this frame stays,
+ // and can be unwound.
 5: add x9, x29, #16
  sub sp, sp, #COPIED
  mov x10, sp
@@ -234,7 +234,7 @@ gpustub1_slow:
 
 /* Linking an object without this note switches BTI and PAC off for the whole program (AArch64
  * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC | GCS; every return
- * above is to the address that its call left, as guarded control stacks ask). */
+ * above is to the address that its call stored, as guarded control stacks require). */
  .section .note.gnu.property, "a"
  .p2align 3
  .word 4, 16, 5

@@ -4,11 +4,11 @@
  * vectors in xmm/ymm/zmm 0-7, the number of vector registers of a variadic call in al, the static
  * chain in r10, the hidden result pointer in rdi. r11 is free at every call.
  *
- * A warm call is `endbr64; jmp *slot`. A slot that is not bound yet points at the thunk behind its
- * trampoline, which enters gpustub1_slow with the slot in r11.
+ * A warm call is `endbr64; jmp *slot`. An unbound slot points at the thunk after its trampoline, which
+ * enters gpustub1_slow with the slot in r11.
  *
- * There is no FDE per trampoline: it would cost 32 of about 96 bytes, and a trampoline is never a
- * frame on the stack, since it only jumps. */
+ * Trampolines have no FDE: it would cost 32 of about 96 bytes, and a trampoline is never a frame on the
+ * stack, since it only jumps. */
 
 #ifdef GPUSTUB_EXPORT
 #define GPUSTUB_HIDE(name)
@@ -16,8 +16,8 @@
 #define GPUSTUB_HIDE(name) .hidden name
 #endif
 
-/* One section per trampoline, per slot and per name, tied only by references, so that the linker
- * drops what the program does not call. */
+/* One section per trampoline, per slot and per name, connected only by references, so that the linker
+ * drops functions that the program does not call. */
 .macro gpustub_function library, index, name, spec
  .section .text.gpustub.\name, "ax", @progbits
  .p2align 4                     /* the warm path never crosses a cache line */
@@ -47,8 +47,9 @@
  .asciz "\name"
 .endm
 
-/* Adapter thunk: target of the slot of a function that takes one argument more, which is null; those
- * behind it move up. The thunk's own target is written before the slot, and loads stay in order (Intel SDM vol. 3, 9.2.2). */
+/* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments
+ * after it move up. The thunk's own target is written before the slot, and loads stay in order (Intel SDM
+ * vol. 3, 9.2.2). */
 .macro gpustub_adapter library, name, argument
  gpustub_adapter_info \library, \name
  .section .text.gpustub.\name, "ax", @progbits
@@ -75,7 +76,7 @@
 
 /* ---- the first call ------------------------------------------------------------------------- */
 
-/* struct frame, then what only this file needs; 64-byte aligned for zmm. */
+/* struct frame, then fields that only this file uses; 64-byte aligned for zmm. */
 #define INDIRECT 48
 #define STACK    56
 #define RESULT   64
@@ -87,12 +88,12 @@
 #define X87CW    108
 #define VECTORS  128
 #define FRAME    (VECTORS + 8 * 64)
-/* How much of the caller's stack an observed call gets: 16 arguments and a struct by value are
- * what the APIs have at most; the caller's own frames lie above. */
+/* Size of the part of the caller's stack that an observed call receives: the APIs have at most 16
+ * arguments and a struct by value; the caller's own frames are above. */
 #define COPIED   256
 
-/* Which vector registers this CPU and kernel keep: found out once, at run time, because the flags
- * that the stub was compiled with say nothing of the machine it runs on. */
+/* Vector registers of this CPU that the kernel saves: determined once, at run time, because the flags
+ * that the stub was compiled with do not describe the machine that runs it. */
  .section .bss.gpustub1_vectors, "aw", @nobits
 .Lvectors: .byte 0              /* 0 unknown, 1 xmm, 2 ymm, 3 zmm */
 
@@ -122,7 +123,7 @@ gpustub1_slow:
  leaq 16(%rbp), %rax
  movq %rax, STACK(%rsp)
  movq $0, RESULT(%rsp)
- /* A library's constructor may set the rounding or denormal mode; the call must not see that. */
+ /* A library's constructor may set the rounding or denormal mode, which must not affect the call. */
  stmxcsr MXCSR(%rsp)
  fnstcw X87CW(%rsp)
 
@@ -230,8 +231,8 @@ gpustub1_slow:
  .cfi_def_cfa %rsp, 8
  ret
  .cfi_restore_state
- /* Calls the function with a copy of its stack arguments, so that what it returns can be seen; this
-  * frame stays, and can be unwound. */
+ /* Calls the function with a copy of its stack arguments, to observe its result; this frame stays, and can
+  * be unwound. */
 10: subq $COPIED, %rsp
  movq COPIED + STACK(%rsp), %rsi
  movq %rsp, %rdi

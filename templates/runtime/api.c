@@ -1,10 +1,10 @@
-/* api.c: gpustub.h. */
+/* api.c: the functions of gpustub.h. */
 #include "internal.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-/* The library's index, or -1. */
+/* Returns the index of the library, or -1. */
 static int library_index(const char *name)
 {
     for (int i = 0; name && i < library_count(); i++)
@@ -44,7 +44,7 @@ HIDDEN int gpustub_has_function(const char *library, const char *function)
     for (const struct slot *slot = known->first; slot < known->last; slot++)
         if (!strcmp(slot_name(slot), function))
             return resolve_slot(slot, known, result, &binding) != NULL;
-    /* A function that the program does not call has no slot: then the library answers. */
+    /* A function that the program does not call has no slot: dlsym decides. */
     return dlsym(result->handle, function) != NULL;
 }
 

@@ -1,4 +1,4 @@
-/* call.c: what a call does that has no bound function: bind it, or answer in the library's place. */
+/* call.c: slow path of a call without a bound function: binds the library, or returns in its place. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -7,12 +7,12 @@
 
 /* ---- which function of the library ----------------------------------------------------------- */
 
-/* Sets the name that has in this library the ABI that the program's headers declare for the function's
- * own name, which the binding has; NULL if none has it, or if that cannot be known. */
+/* Replaces the binding's name, the function's own, by the name that has the ABI of the program's headers
+ * in this library; NULL if none has, or if the version is unknown. */
 static void apply_abi_table(struct binding *binding, const struct library *library,
                             const struct spec *spec, const struct result *result)
 {
-    /* Where only the major is known, what holds for all of its versions. */
+    /* If only the major is known, an entry must hold for all of its versions. */
     int32_t from = result->version;
     int32_t below = result->exact ? from + 10 : result->major * 1000 + 1000;
     if (spec->abi_entries_len && !from)
@@ -28,7 +28,7 @@ static void apply_abi_table(struct binding *binding, const struct library *libra
     }
 }
 
-/* musl has no symbol versions: there a name is the default version. */
+/* Resolves a name in a library. musl has no dlvsym, and always returns the default version. */
 static void *lookup_symbol(void *handle, const struct slot *slot, const char *name,
                            const char *symbol_version)
 {
@@ -41,12 +41,11 @@ static void *lookup_symbol(void *handle, const struct slot *slot, const char *na
     (void)symbol_version;
 #endif
         target = dlsym(handle, name);
-    /* An exported stub may find itself: its trampoline lies right before its thunk. */
+    /* An exported stub may find itself: its trampoline directly precedes its thunk. */
     return (uintptr_t)slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
 }
 
-/* The function of a loaded library that a slot stands for, and how it is bound; NULL if there is
- * none. */
+/* Returns the function of a loaded library for a slot, and describes its binding; NULL if there is none. */
 void *resolve_slot(const struct slot *slot, const struct library *library,
                    const struct result *result, struct binding *binding)
 {
@@ -68,7 +67,7 @@ void *resolve_slot(const struct slot *slot, const struct library *library,
     return target;
 }
 
-/* ---- answering in its place -------------------------------------------------------------------- */
+/* ---- results in the library's place ------------------------------------------------------------ */
 
 static int32_t status_code(const struct library *library, const struct spec *spec,
                            enum reason reason)
@@ -104,7 +103,7 @@ static void write_out_param(const struct library *library, const struct out_para
     }
 }
 
-/* Answers in the library's place. Async-signal-safe. */
+/* Writes out parameters and the result in the library's place. Async-signal-safe. */
 static void answer(const struct library *library, const struct spec *spec, int32_t code,
                    struct frame *frame)
 {
@@ -125,8 +124,8 @@ static void answer(const struct library *library, const struct spec *spec, int32
 
 /* ---- the slow path ------------------------------------------------------------------------------ */
 
-/* Does the work of an adapter thunk for a call that is made from here. The argument registers hold all
- * arguments of the function; see MAX_ADAPTER_ARGS. */
+/* Inserts the null argument, as an adapter thunk does, for a call that does not pass through it. The
+ * argument registers hold all arguments of the function; see MAX_ADAPTER_ARGS. */
 static void insert_null_argument(struct frame *frame, int argument)
 {
     for (int i = REGISTER_ARGS - 1; i > argument; i--)
@@ -134,7 +133,7 @@ static void insert_null_argument(struct frame *frame, int argument)
     frame->reg[argument] = 0;
 }
 
-/* Where to jump with the frame; NULL if nowhere, with the reason. */
+/* Returns the jump target for the frame, or NULL and the reason. */
 static void *call_target(int index, const struct slot *slot, struct frame *frame,
                          enum reason *reason)
 {
@@ -144,8 +143,8 @@ static void *call_target(int index, const struct slot *slot, struct frame *frame
     *reason = LIBRARY_MISSING;
     if (target != slot_thunk(slot))
         return target;
-    /* Left unbound: hooks, every slot while tracing, and slots that a linker told to reorder
-     * sections put where binding does not find them. */
+    /* Unbound slots: those of hooks, all slots while tracing, and slots that a linker option moved out of
+     * the range that binding scans. */
     if (!result || !result->handle)
         return NULL;
     target = resolve_slot(slot, get_library(index), result, &binding);
@@ -161,7 +160,7 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     const struct library *library = get_library(info->library);
     const struct spec *spec = slot_spec(slot, library);
     enum reason reason = UNLOADING;
-    int error = errno; /* a first call leaves errno as a later one does */
+    int error = errno; /* a first call preserves errno as later calls do */
     enum trace_mode mode = trace_mode();
     int forced = 0, answered = 0;
     int32_t code = 0;
@@ -181,7 +180,7 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
         target = NULL;
     else if (!target)
         answer(library, spec, forced ? code : status_code(library, spec, reason), frame);
-    if (forced && spec->returns == RETURNS_VALUE) /* a fixed value, or codes of another API */
+    if (forced && spec->returns == RETURNS_VALUE) /* the rule's code replaces the fixed value */
         frame->result = (uintptr_t)(intptr_t)code;
     if (!target) {
         if (mode == TRACE_CALLS)

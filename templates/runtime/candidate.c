@@ -1,4 +1,4 @@
-/* candidate.c: one candidate of a search: whether it is loaded, and whether it is the library. */
+/* candidate.c: loads one candidate of a search and accepts or rejects it. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The toolkit major that the candidate's load name has; 0: none, or the name has none. */
+/* Returns the toolkit major of the candidate's load name; 0: unversioned, or a major of the library's. */
 int32_t named_toolkit(const struct search *search, const struct candidate *candidate)
 {
     return search->library->independent_major ? 0 : candidate->major;
@@ -15,7 +15,7 @@ int32_t named_toolkit(const struct search *search, const struct candidate *candi
 
 /* ---- paths ------------------------------------------------------------------------------------- */
 
-/* The file of a candidate as new text; NULL if it has none, or if memory is short. */
+/* Returns the file of a candidate as an allocated string; NULL if it has none or memory is short. */
 static char *candidate_path(const struct candidate *candidate)
 {
     if (candidate->file)
@@ -50,15 +50,15 @@ static int same_file(const char *a, const char *b)
            (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
-/* ---- fates ------------------------------------------------------------------------------------- */
+/* ---- status ------------------------------------------------------------------------------------ */
 
-/* Whether reports name the candidate. */
+/* Returns whether reports name the candidate. */
 int is_reported(const struct candidate *candidate)
 {
     return candidate->status == CANDIDATE_NOT_FOUND || candidate->status == CANDIDATE_REJECTED;
 }
 
-/* The candidate as reports name it. */
+/* Appends the name of the candidate in reports. */
 void append_candidate(struct text *text, const struct candidate *candidate)
 {
     if (candidate->file) {
@@ -75,8 +75,8 @@ void append_candidate(struct text *text, const struct candidate *candidate)
     }
 }
 
-/* Notes the reason why a candidate is not the library, and owns it; NULL: there is no such file. The
- * same reason for the same file is noted once. */
+/* Records a rejected candidate, once per file and reason. Takes ownership of `reason`; NULL: the file
+ * does not exist. */
 void reject_candidate(struct search *search, struct candidate *candidate, char *reason)
 {
     for (const struct candidate *other = search->result->candidates; other < candidate; other++)
@@ -90,7 +90,7 @@ void reject_candidate(struct search *search, struct candidate *candidate, char *
     candidate->reason = reason;
 }
 
-/* The reason why a candidate does not have its turn, as new text. */
+/* Returns the reason why a candidate is not tried, as an allocated string. */
 static char *late_reason(const struct search *search, const struct candidate *candidate)
 {
     struct text why = {NULL, 0, 0};
@@ -119,8 +119,8 @@ static int is_path_reported(const struct search *search, const char *path)
     return 0;
 }
 
-/* Notes a file that exists and is not tried, unless it is the library itself or was tried before.
- * `reason` NULL: it comes too late. */
+/* Records a file that exists and is not tried, unless it is the chosen library or already reported.
+ * `reason` NULL: a preferred candidate precedes it. */
 void skip_candidate(struct search *search, struct candidate *candidate, const char *reason)
 {
     const struct result *result = search->result;
@@ -147,13 +147,13 @@ void discard_result(struct result *result)
     free(result->path);
     free(result->reason);
     free(result->root);
-    free(result); /* the handle stays open: a library once loaded is never closed */
+    free(result); /* the handle stays open: a loaded library is never closed */
 }
 
 /* ---- a loaded library -------------------------------------------------------------------------- */
 
-/* Loads the files that the library will ask for by a name that the loader cannot find from here
- * (NVRTC 13.0 has no run path, and opens its builtins when it first compiles). */
+/* Preloads siblings that the library opens later by a bare name, which the loader could not resolve
+ * (NVRTC 13.0 has no RUNPATH and opens its builtins at the first compilation). */
 static void preload_siblings(const struct library *library, const char *path, int32_t major)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
@@ -187,7 +187,7 @@ static int32_t query_version(const struct library *library, void *handle)
         return 0;
     memcpy(&ask, &symbol, sizeof ask); /* ISO C has no cast from object to function pointer */
     switch (library->version_encoding) {
-    case ENCODING_CUDA: /* int f(int *): the second argument is not read */
+    case ENCODING_CUDA: /* int f(int *): ignores the second argument */
         failed = ask(&value, NULL);
         break;
     case ENCODING_HIP: /* 10000000 * major + 100000 * minor + patch */
@@ -233,8 +233,8 @@ static void append_other_toolkit(struct text *why, const struct search *search, 
     append_number(why, search->toolkit->major);
 }
 
-/* The reason why a loaded library cannot be used, as new text; NULL if it can. `version`: the newest that it
- * may be; 0: unknown. */
+/* Returns the reason why a loaded library is unusable, as an allocated string, or NULL. `version`: upper
+ * bound of its version; 0: unknown. */
 static char *find_objection(struct search *search, void *handle, int32_t major, int32_t toolkit,
                             int32_t version)
 {
@@ -261,7 +261,7 @@ static char *find_objection(struct search *search, void *handle, int32_t major, 
     return why.data;
 }
 
-/* Makes a loaded library the result, unless there is an objection. */
+/* Accepts a loaded library as the result, or records the objection to it. */
 void accept_library(struct search *search, struct candidate *candidate, void *handle)
 {
     struct result *result = search->result;
@@ -274,7 +274,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
     char *objection;
     if (!inspect_handle(handle, library, &path, &major)) {
         objection = copy_string("the stubs themselves, not the library");
-    } else if (!chosen_by_path && !result->forced && /* the loader's choice */
+    } else if (!chosen_by_path && !result->forced && /* chosen by the loader */
                (impostor = impostor_reason(library, path))) {
         objection = copy_string(impostor);
     } else {
@@ -294,7 +294,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
         objection = find_objection(search, handle, major, toolkit,
                                    version || !major ? version : major * 1000 + 990);
     }
-    if (objection) { /* `path` is another one, where the file was in the process already */
+    if (objection) { /* `path` is another file if dlopen returned an image already loaded */
         if (!chosen_by_path)
             candidate->file = path;
         else
@@ -321,8 +321,8 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
 
 /* ---- a file ------------------------------------------------------------------------------------ */
 
-/* Rejects an impostor before it is loaded: once it is, a stub with the driver's soname would
- * be what all others in the process find. */
+/* Rejects an impostor before dlopen: once loaded, a link-time stub with the driver's soname would
+ * satisfy every later lookup in the process. */
 static int reject_impostor(struct search *search, struct candidate *candidate, const char *file)
 {
     const char *why = impostor_reason(search->library, file);
@@ -331,25 +331,25 @@ static int reject_impostor(struct search *search, struct candidate *candidate, c
     return why != NULL;
 }
 
-/* The loader's message without the name that it starts with; NULL: there is no such file. */
-static char *loader_message(const char *name)
+/* Returns dlerror()'s message, or NULL if it only says that `name` does not exist. */
+static char *load_error(const char *name)
 {
     const char *message = dlerror();
     const char *named = message ? strstr(message, name) : NULL;
     if (!message)
         return copy_string("cannot be loaded");
-    /* Only this very file is missing (glibc "NAME: cannot open shared object
-     * file: No such file or directory", musl "Error loading shared library NAME: No such …", in
-     * the user's language). */
+    /* Only this file is missing, not one that it needs (glibc "NAME: cannot open shared object file: No
+     * such file or directory", musl "Error loading shared library NAME: No such …", in the user's
+     * language). */
     if (named && named[strlen(name)] == ':' && strstr(message, strerror(ENOENT)) &&
         !strstr(message, "needed by"))
         return NULL;
     return copy_string(message);
 }
 
-/* Whether a file that shares its name with another toolkit's is that one. It has its own turn, if
- * there is a load name of its major. */
-static int is_of_other_major(struct search *search, struct candidate *candidate, const char *file)
+/* Skips a file of another toolkit with the same soname (libcusparse.so.12 is in CUDA 12 and 13). If its
+ * major has a load name, that name tries the file; otherwise the reason is recorded. */
+static int skip_other_toolkit(struct search *search, struct candidate *candidate, const char *file)
 {
     const struct library *library = search->library;
     const struct load_name *name = library->load_names;
@@ -359,7 +359,7 @@ static int is_of_other_major(struct search *search, struct candidate *candidate,
         (!major && !library->independent_major) || !(probed = toolkit_major(library, file)))
         return 0;
     if (library->independent_major) {
-        if (!search->toolkit) { /* newer than the driver supports: comes last */
+        if (!search->toolkit) { /* newer than the driver supports: tried last */
             int waits = candidate->may_wait && search->driver && probed > search->driver / 1000;
             if (waits)
                 candidate->status = CANDIDATE_DEFERRED;
@@ -381,8 +381,7 @@ static int is_of_other_major(struct search *search, struct candidate *candidate,
     return 1;
 }
 
-/* Loads a file, or the name for which the loader searches, and makes it the result if it is the
- * library. */
+/* Loads a file, or a name that the loader resolves, and accepts or rejects it. */
 void open_candidate(struct search *search, struct candidate *candidate)
 {
     int by_loader = candidate->kind == CANDIDATE_LOADER;
@@ -395,14 +394,14 @@ void open_candidate(struct search *search, struct candidate *candidate)
     if (candidate->directory && stat(file, &status)) {
         reject_candidate(search, candidate, NULL);
     } else if (by_loader || (!reject_impostor(search, candidate, file) &&
-                             !is_of_other_major(search, candidate, file))) {
+                             !skip_other_toolkit(search, candidate, file))) {
         void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
         if (handle) {
             accept_library(search, candidate, handle);
         } else {
-            char *why = loader_message(file);
+            char *why = load_error(file);
             if (!why && !by_loader &&
-                !stat(file, &status)) /* glibc's words for that are the same */
+                !stat(file, &status)) /* glibc reports a foreign e_machine as a missing file */
                 why = copy_string("a library for another processor");
             reject_candidate(search, candidate, why);
         }
@@ -410,7 +409,7 @@ void open_candidate(struct search *search, struct candidate *candidate)
     free(path);
 }
 
-/* Makes an image that is in the process the result, if it is the library. */
+/* Accepts or rejects an image that is already loaded. */
 void open_loaded(struct search *search, struct candidate *candidate)
 {
     void *handle = dlopen(candidate->file, RTLD_LAZY | RTLD_NOLOAD);

@@ -1,4 +1,4 @@
-/* format.c: strings that grow, without aborting when memory is short. */
+/* format.c: growing strings; a failed allocation leaves them unchanged. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ void append_version(struct text *text, int32_t version)
     append_number(text, version % 1000 / 10);
 }
 
-/* The length of the UTF-8 sequence at `bytes` (RFC 3629, section 4); 0 if it is none. */
+/* Returns the length of the UTF-8 sequence at `bytes` (RFC 3629, section 4); 0 if it is malformed. */
 static size_t utf8_length(const unsigned char *bytes)
 {
     unsigned char first = bytes[0];
@@ -61,7 +61,7 @@ static size_t utf8_length(const unsigned char *bytes)
     return length;
 }
 
-/* A JSON string (RFC 8259, section 7). File names are bytes: what is no UTF-8 becomes U+FFFD. */
+/* Appends a JSON string (RFC 8259, section 7). File names are bytes: malformed UTF-8 becomes U+FFFD. */
 void append_json(struct text *text, const char *string)
 {
     append(text, "\"");

@@ -1,13 +1,13 @@
-/* gpustub.h: ask about the GPU libraries that a program reaches through gpustub's stubs.
+/* gpustub.h: queries and controls the GPU libraries that a program reaches through gpustub's stubs.
  *
- * The functions live in the stub archive itself. They are hidden: each linked image (program or
- * shared library) that contains the archive has its own, and asks about its own stubs.
- * `library` is the name used in GpuStub.toml: "cudart". Nothing here prints, aborts or throws.
+ * The stub archive defines these functions as hidden symbols: each linked image (program or shared
+ * library) that contains the archive has a separate copy, which reports on the stubs of that image.
+ * `library` is the name used in GpuStub.toml: "cudart". No function prints, aborts or throws.
  * Strings stay valid until the process ends.
  *
- * With GPUSTUB_TRACE=1 in the environment each call is a line on standard error, with its argument
+ * GPUSTUB_TRACE=1 in the environment prints a line on standard error for each call, with its argument
  * registers and its result; GPUSTUB_FAIL=cudaMalloc:3=2 makes the third cudaMalloc return 2. Both are
- * read at the first call, unless the process is set-user-id, and calls cost nothing more without. */
+ * read at the first call, unless the process is set-user-id. Without them, calls have no extra cost. */
 #ifndef GPUSTUB_H
 #define GPUSTUB_H
 
@@ -15,46 +15,46 @@
 extern "C" {
 #endif
 
-/* What the functions below return. */
+/* Status codes of the functions below. */
 enum gpustub_status {
     GPUSTUB_OK = 0,              /* done; the library is available */
-    GPUSTUB_UNAVAILABLE = 1,     /* there is no library to use: gpustub_reason() says why */
+    GPUSTUB_UNAVAILABLE = 1,     /* no usable library; gpustub_reason() returns the reason */
     GPUSTUB_UNKNOWN_LIBRARY = 2, /* this image has no stubs for a library of that name */
     GPUSTUB_ALREADY_BOUND = 3,   /* the library has been bound already */
     GPUSTUB_INVALID_ARGUMENT = 4 /* a null argument */
 };
 
-/* Finds, loads and binds a library now, if that has not happened yet. Afterwards its stubs are
+/* Finds, loads and binds a library, unless that has already happened. Afterwards its stubs are
  * async-signal-safe. */
 int gpustub_load(const char *library);
 
-/* 1 if the library can be used, else 0. Loads it if that has not happened yet. */
+/* Returns 1 if the library can be used, else 0. Loads it unless that has already happened. */
 int gpustub_is_available(const char *library);
 
-/* 1 if a call of this function would reach the real library, else 0 (library or function missing,
- * or refused because its meaning differs between the program's headers and this library). */
+/* Returns 1 if a call of this function would reach the real library, else 0 (library or function
+ * missing, or refused because its ABI differs between the program's headers and this library). */
 int gpustub_has_function(const char *library, const char *function);
 
-/* The file that was loaded, as the loader names it; NULL if unavailable. */
+/* Returns the path of the loaded file, as the loader names it; NULL if unavailable. */
 const char *gpustub_path(const char *library);
 
-/* The library's version as 1000 * major + 10 * minor (12.9 is 12090); 0 if unknown or unavailable.
- * The minor part is 0 where the library tells its major only. */
+/* Returns the library's version as 1000 * major + 10 * minor (12.9 is 12090); 0 if unknown or
+ * unavailable. The minor part is 0 if only the major is known. */
 int gpustub_version(const char *library);
 
-/* Why the library is unavailable, in one line; "" if it is available. */
+/* Returns the reason why the library is unavailable, in one line; "" if it is available. */
 const char *gpustub_reason(const char *library);
 
-/* Everything about it in a few lines: what was chosen, what was tried and rejected and why,
- * how many functions were bound, refused and missing. NULL if this image has no such stubs. */
+/* Returns a report of a few lines: the file that was chosen, the files that were tried and rejected with
+ * the reasons, the functions that were bound, refused and missing. NULL if this image has no such stubs. */
 const char *gpustub_report(const char *library);
 
-/* How many of the functions that this image uses were bound, refused for their ABI, and missing.
+/* Numbers of the functions used by this image that were bound, refused for their ABI, and missing.
  * Any pointer may be NULL. */
 int gpustub_counts(const char *library, int *bound, int *refused, int *missing);
 
-/* Uses this dlopen handle instead of searching. Must come before the first call; the handle must
- * stay open for the rest of the process. */
+/* Uses this dlopen handle instead of searching. Must be called before the first use of the library; the
+ * handle must stay open for the rest of the process. */
 int gpustub_set_handle(const char *library, void *handle);
 
 #ifdef __cplusplus
@@ -62,9 +62,9 @@ int gpustub_set_handle(const char *library, void *handle);
 #endif
 
 /* Mark of the headers' major: all objects and the stubs of one image must have the same. Each mark is
- * a section group of its own, and all define one symbol. So objects that were compiled against two
- * majors do not link, nor do those whose headers are not of GpuStub.toml's `header-version`. Nothing of
- * it is loaded. */
+ * a separate section group, and all define one symbol. So objects that were compiled against two majors
+ * do not link, nor do objects whose headers differ from GpuStub.toml's `header-version`. No mark is
+ * loaded. */
 #if defined(__ELF__) && defined(__GNUC__) && !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
 #define GPUSTUB_DETAIL_MARK(library)                                                               \
     "gpustub_error_incompatible_header_versions_of_" library "__see_header_version_in_GpuStub_toml"
@@ -78,7 +78,7 @@ int gpustub_set_handle(const char *library, void *handle);
 #endif
 #endif
 
-/* Not once per include, but once per library: this header may come before those of the library. */
+/* Once per library, not once per include: this header may precede those of the library. */
 #ifdef GPUSTUB_DETAIL_MARK_HEADERS
 #if defined(CUDA_VERSION) && !defined(GPUSTUB_DETAIL_MARKED_CUDA)
 #define GPUSTUB_DETAIL_MARKED_CUDA

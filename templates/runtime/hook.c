@@ -1,10 +1,10 @@
-/* hook.c: what compilers' start-up code registers before main, kept until the library is there.
+/* hook.c: queues the registrations of compilers' start-up code until the library is loaded.
  *
- * nvcc and hipcc give every object with device code a constructor, which opens a module and
+ * nvcc and hipcc add a constructor to every object with device code, which opens a module and
  * registers its kernels and variables (crt/host_runtime.h: __cudaRegisterFatBinary, ...Function,
- * ...Var, ...End; atexit(__cudaUnregisterFatBinary)). Loading the library there would load it in
- * every program that has a kernel in it. So the calls are queued, with handles of our own, and
- * replayed in their order at the first call that needs the library. */
+ * ...Var, ...End; atexit(__cudaUnregisterFatBinary)). Loading the library in the constructor would load
+ * it in every program that contains a kernel. So the calls are queued, with handles of the run time, and
+ * replayed in order at the first call that needs the library. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A module. Its address is the handle that the program holds. Never freed: the program may ask
- * with it at any time. */
+/* A module. Its address is the program's handle. Never freed: the program may pass the handle at any
+ * time. */
 struct module {
-    void *nothing; /* what the handle of a program that looks into it leads to */
+    void *nothing; /* NULL, for a program that dereferences the handle */
     void *real;    /* atomic: the library's handle; NULL: not replayed */
     struct module *next;
     char is_closed; /* atomic */
@@ -34,7 +34,7 @@ typedef uintptr_t hook_function(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uint
 
 static struct module *all_modules; /* atomic; grows only */
 
-/* The end of a queue that takes no more: its library has been looked for. */
+/* Head of a closed queue: the search for its library is over. */
 static struct hook_record closed_queue;
 
 static int is_queue_closed(const struct library_state *state)
@@ -84,8 +84,8 @@ static int enqueue_hook(struct library_state *state, const struct slot *slot,
     return 1;
 }
 
-/* The first step of a hook: whether it is answered without the library. If not, a handle of ours
- * among its arguments has become the library's. */
+/* First step of a hook. Returns whether it needs no library; otherwise it has replaced the run time's
+ * handle among the arguments by the library's. */
 int answer_hook(int index, const struct slot *slot, const struct spec *spec, struct frame *frame)
 {
     struct library_state *state = get_state(index);
@@ -100,7 +100,7 @@ int answer_hook(int index, const struct slot *slot, const struct spec *spec, str
         return enqueue_hook(state, slot, spec, module, frame);
     }
     module = find_module(frame->reg[0]);
-    if (!module) /* the library's own; or nothing, from an opening that failed */
+    if (!module) /* a handle of the library, or NULL from a HOOK_OPEN that failed */
         return !frame->reg[0] || !is_queue_closed(state);
     if (spec->hook == HOOK_RECORD && enqueue_hook(state, slot, spec, module, frame))
         return 1;
@@ -110,7 +110,7 @@ int answer_hook(int index, const struct slot *slot, const struct spec *spec, str
     return !frame->reg[0];
 }
 
-/* The second step, after the library was looked for: whether the hook is answered now. */
+/* Second step, after the search for the library. Returns whether the hook is done. */
 int answer_hook_after_load(const struct spec *spec, int is_there, struct frame *frame)
 {
     if (spec->hook == HOOK_CALL) {
@@ -144,7 +144,7 @@ static void replay_hook(const struct hook_record *record, const struct library *
     if (!target || LOAD_ACQUIRE(&module->is_closed) || (!opens && !handle))
         return;
     memcpy(&function, &target, sizeof function);
-    /* More arguments than a function has are not looked at, in both calling conventions. */
+    /* Both calling conventions ignore surplus arguments. */
     returned = function(opens ? a[0] : handle, a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
                         a[10], a[11]);
     if (opens) {
@@ -153,7 +153,7 @@ static void replay_hook(const struct hook_record *record, const struct library *
     }
 }
 
-/* Takes what is queued; in its order if `result` has a library to replay it to. */
+/* Replays the queued calls in order if `result` has a library, frees them and closes the queue. */
 static void drain_queue(struct library_state *state, const struct library *library,
                         const struct result *result)
 {
@@ -178,24 +178,25 @@ static void drain_queue(struct library_state *state, const struct library *libra
                                           __ATOMIC_ACQUIRE));
 }
 
-/* Replays what the library's hooks were given, once, before a slot is bound: a bound slot leads past
- * this. A thread that comes while another is at it waits: a kernel that it launches must be known
- * by then. Not in a child of a fork, where that thread is not. 0 if this thread is the one that
- * replays, called back. */
+/* Replays the queued calls of hooks once, before any slot is bound, since calls through bound slots do
+ * not come here. Other threads wait, because a kernel must be registered before its launch; in a child of
+ * a fork, which lacks the replaying thread, they do not. Returns 0 in the replaying thread itself, called
+ * back. */
 int replay_hooks(int index, const struct result *result)
 {
     struct library_state *state = get_state(index);
     int32_t me = (int32_t)getpid(), process = 0;
     if (is_queue_closed(state))
         return 1;
-    /* One word decides who replays: with two, a fork between them would leave the child waiting. */
+    /* One compare-and-swap elects the replaying thread: with two words, a fork between them would leave the
+     * child waiting. */
     if (__atomic_compare_exchange_n(&state->replayer_process, &process, me, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
         STORE_RELEASE(&state->replayer, (uintptr_t)pthread_self());
         drain_queue(state, get_library(index), result);
         return 1;
     }
-    if (process != me) /* what is left to replay lies on the stack of a thread that is not here */
+    if (process != me) /* the rest of the queue is on the stack of a thread that the fork lacks */
         STORE_RELEASE(&state->queue, &closed_queue);
     while (!is_queue_closed(state)) {
         if (LOAD_ACQUIRE(&state->replayer) == (uintptr_t)pthread_self())

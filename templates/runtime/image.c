@@ -1,4 +1,4 @@
-/* image.c: the images mapped into the process: our own, and the libraries that are there already. */
+/* image.c: inspects mapped images: the one that contains this code, and libraries already loaded. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #define ElfW(type) Elf_##type /* FreeBSD's spelling */
 #endif
 
-/* Whether the process runs with more rights than its user: then no variable is read at all
+/* Returns whether the process has more privileges than its user, so that no variable is read
  * (ld.so(8), "Secure-execution mode"). */
 int is_secure(void)
 {
@@ -26,7 +26,7 @@ int is_secure(void)
 #endif
 }
 
-/* The variable's value, or NULL if unset, empty, or the process is a secure one. */
+/* Returns the variable's value, or NULL if unset, empty, or in secure-execution mode. */
 const char *read_env(const char *name)
 {
     const char *value = is_secure() ? NULL : getenv(name);
@@ -34,10 +34,10 @@ const char *read_env(const char *name)
 }
 
 #ifdef __aarch64__
-/* Called before the vector registers have been saved: must not touch them. In glibc and musl
- * getauxval is a loop over integers. It is called by its address, because a lazily bound call goes
- * through the loader, which keeps 128 bits of each vector register. (The id register would be
- * shorter, but reading it is an illegal instruction on kernels before 4.11.) */
+/* Called before the vector registers are saved, which it must not modify. In glibc and musl getauxval
+ * is a loop over integers. The call is indirect, because a lazily bound call goes through the loader,
+ * which preserves 128 bits of each vector register. (Reading the id register would be shorter, but is an
+ * illegal instruction on kernels before 4.11.) */
 HIDDEN int gpustub1_has_sve(void);
 __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 {
@@ -50,7 +50,7 @@ __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 }
 #endif
 
-/* ---- what a dynamic section says ------------------------------------------------------------ */
+/* ---- the dynamic section -------------------------------------------------------------------- */
 
 struct dynamic {
     const char *strings, *soname;
@@ -58,7 +58,7 @@ struct dynamic {
     size_t version_count;
 };
 
-/* glibc relocates the addresses in a mapped dynamic section, musl leaves them as in the file. */
+/* Returns an address of a mapped dynamic section, which glibc relocates and musl leaves as in the file. */
 static const char *mapped_address(ElfW(Addr) base, ElfW(Addr) address)
 {
     uintptr_t value = (uintptr_t)(address < base ? base + address : address);
@@ -86,12 +86,12 @@ static struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
     return result;
 }
 
-/* ---- our own image -------------------------------------------------------------------------- */
+/* ---- the image of this code ----------------------------------------------------------------- */
 
 struct own_image {
     uintptr_t address;
     char path[PATH_MAX];
-    int images; /* seen so far; the first is the program */
+    int images; /* number visited; the first is the program */
     int found;
 };
 
@@ -113,7 +113,7 @@ static int visit_own_image(struct dl_phdr_info *info, size_t size, void *context
     return 0;
 }
 
-/* The absolute path of the file that this code was linked into; NULL if that cannot be known. */
+/* Returns the absolute path of the file that contains this code; NULL if unknown. */
 char *own_image_path(void)
 {
     struct own_image *own = calloc(1, sizeof *own);
@@ -122,7 +122,7 @@ char *own_image_path(void)
         return NULL;
     own->address = (uintptr_t)&gpustub1_slots_first;
     dl_iterate_phdr(visit_own_image, own);
-    if (own->found && own->images == 1) { /* in glibc without a name, in musl as it was called */
+    if (own->found && own->images == 1) { /* the program: nameless in glibc, in musl as invoked */
         ssize_t length = readlink("/proc/self/exe", own->path, sizeof own->path - 1);
         if (length > 0)
             own->path[length] = 0;
@@ -133,10 +133,10 @@ char *own_image_path(void)
     return path;
 }
 
-/* ---- what a name tells ---------------------------------------------------------------------- */
+/* ---- majors of names ------------------------------------------------------------------------ */
 
-/* The toolkit major that a soname or symbol version tells: by the manifest's own table, else by its
- * number, if the table shows that number and major agree. 0: unknown. */
+/* Returns the toolkit major of a soname or symbol version: from the manifest's table, else its number, if
+ * the table shows that numbers and majors agree. 0: unknown. */
 static int32_t major_of_name(const struct library *library, const char *name)
 {
     const struct load_name *known;
@@ -155,7 +155,7 @@ static int32_t major_of_name(const struct library *library, const char *name)
     return 0;
 }
 
-/* ---- libraries that are loaded already ------------------------------------------------------ */
+/* ---- libraries already loaded --------------------------------------------------------------- */
 
 struct image_iter {
     const struct library *library;
@@ -178,7 +178,7 @@ static int visit_image(struct dl_phdr_info *info, size_t size, void *context)
         const struct load_name *name = walk->library->load_names;
         while (soname && name->name && strcmp(name->name, soname))
             name++;
-        /* Of a library of one's own, a major that its table does not list is another library. */
+        /* An unlisted major of a user-defined library is a different library. */
         if (!soname ||
             (!name->name && (!walk->library->family ||
                              major_of_name(walk->library, soname) <= walk->library->newest_major)))
@@ -198,7 +198,7 @@ static int visit_image(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* The mapped images that have a load name as their soname, or would have one in a newer manifest. */
+/* Lists the mapped images whose soname is a load name, or would be one in a newer manifest. */
 struct loaded_image *list_loaded_images(const struct library *library)
 {
     struct image_iter walk = {library, calloc(1, sizeof *walk.images), 0};
@@ -207,12 +207,12 @@ struct loaded_image *list_loaded_images(const struct library *library)
     return walk.images;
 }
 
-/* ---- what was loaded ------------------------------------------------------------------------ */
+/* ---- handles -------------------------------------------------------------------------------- */
 
-extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* of this image */
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* this image's */
 
-/* Tells the file and the toolkit major of a handle. 0 if it is that of this very image: an
- * override, or a link of the library's name, may lead to the stubs themselves. */
+/* Reports the file and the toolkit major of a handle. Returns 0 if it refers to this image: an override, or
+ * a link with the library's name, may lead to the stubs themselves. */
 int inspect_handle(void *handle, const struct library *library, char **path, int32_t *major)
 {
     struct link_map *map = NULL;
@@ -232,5 +232,5 @@ int inspect_handle(void *handle, const struct library *library, char **path, int
             break;
         version = (const void *)((const char *)version + version->vd_next);
     }
-    return !*path || map->l_ld != _DYNAMIC; /* the program's own handle, nameless, means all */
+    return !*path || map->l_ld != _DYNAMIC; /* the program's handle has no name, and searches all */
 }

@@ -1,9 +1,10 @@
 /* internal.h: declarations shared by the files of the run time.
  *
- * How threads meet (no lock is ever held, so a fork or a constructor that calls back is harmless):
- *   1. search: each thread that finds a library unsettled makes a result of its own;
+ * Synchronization of threads (no lock is ever held, so a fork or a constructor that calls back is
+ * harmless):
+ *   1. search: each thread that finds a library unsettled creates a separate result;
  *   2. publish: one result per library wins a compare-and-swap and is never changed or freed;
- *   3. replay: one thread gives the library what start-up code registered (hook.c); others wait;
+ *   3. replay: one thread replays the registrations of start-up code (hook.c); others wait;
  *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
  *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
  * The wait in 3 is the only one, and a child of a fork does not wait. */
@@ -16,10 +17,10 @@
 
 #include "shared.h"
 
-/* In the one translation unit of runtime.c nothing of this has external linkage: no name of ours meets
- * one of the program, and of two run times in one link, linkers report the few names that are the
- * interface, so that lld, which shows 20 errors, gets to the one that says what to do. Each file also
- * compiles alone, to be checked; what that gives is not for linking. */
+/* In the one translation unit of runtime.c no internal name has external linkage. So none collides with a
+ * name of the program, and for two run times in one link, linkers report only the few names of the
+ * interface: lld, which shows 20 errors, reaches the one that names the remedy. Each file also compiles
+ * alone, for checks; such an object is not for linking. */
 #ifdef SINGLE_UNIT
 #define INTERNAL static
 #else
@@ -30,7 +31,7 @@
 #define LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
-/* Text that grows; a failed allocation makes it stay as it is, never an abort. */
+/* Growing string; a failed allocation leaves it unchanged and never aborts. */
 struct text {
     char *data; /* NUL-terminated, or NULL while empty */
     size_t length, capacity;
@@ -39,48 +40,49 @@ struct text {
 /* A directory of a search. */
 enum dir_kind {
     DIR_SEARCHED,
-    DIR_LOADER,   /* no directory: the loader searches for the name itself */
+    DIR_LOADER,   /* no directory: the loader resolves the bare name */
     DIR_OF_LOADER /* one of the loader's directories */
 };
 struct search_dir {
     char *path;         /* absolute; NULL: DIR_LOADER */
-    size_t root_length; /* the site-packages directory or toolkit root that starts path; 0: none */
-    const char *found_by; /* how the directory was found: a variable, "search-dirs", ... */
+    size_t root_length; /* length of the site-packages directory or toolkit root in path; 0: none */
+    const char *found_by; /* origin of the directory: a variable, "search-dirs", ... */
     enum dir_kind kind;
 };
 struct search_dirs {
     struct search_dir *data;
     int length, capacity;
-    int is_cut;         /* memory was short: some are missing */
-    const char *except; /* while the list is made: this root has had its turn, or NULL */
+    int is_cut;         /* an allocation failed: directories are missing */
+    const char *except; /* root to skip because the list already has it, or NULL */
 };
 
-/* A file that may be the library, and its fate: the search tries a list of these, reports show it. */
+/* A file that may be the library, and its status: a search tries a list of candidates, and reports
+ * print it. */
 enum candidate_kind {
     CANDIDATE_FILE,
-    CANDIDATE_LOADER,     /* the loader searches for the name itself */
+    CANDIDATE_LOADER,     /* the loader resolves the bare name */
     CANDIDATE_LOADER_DIR, /* a file in one of the loader's directories, after its search */
-    CANDIDATE_LOADED,     /* in the process already */
-    CANDIDATE_HANDLE      /* a handle of the program's own */
+    CANDIDATE_LOADED,     /* an image already loaded */
+    CANDIDATE_HANDLE      /* a handle set by the program */
 };
 enum candidate_status {
-    CANDIDATE_UNTRIED,  /* or no report shows it */
-    CANDIDATE_DEFERRED, /* newer than the driver supports: has a second turn */
+    CANDIDATE_UNTRIED,  /* not tried, or not reported */
+    CANDIDATE_DEFERRED, /* newer than the driver supports: tried again later */
     CANDIDATE_NOT_FOUND,
     CANDIDATE_REJECTED,
     CANDIDATE_CHOSEN
 };
 struct candidate {
     const char *name;      /* load name; NULL: none */
-    const char *directory; /* of the search's directories; NULL: `file`, or the loader's search */
+    const char *directory; /* one of the search's directories; NULL: `file`, or the loader's search */
     const char *found_by;
-    char *reason;       /* CANDIDATE_REJECTED: why */
-    char *file;         /* absolute path, where no name in a directory gives it; else NULL */
+    char *reason;       /* reason for CANDIDATE_REJECTED */
+    char *file;         /* absolute path if it is not `name` in `directory`; else NULL */
     size_t root_length; /* as in struct search_dir */
-    int32_t major;      /* of the load name; 0: none */
+    int32_t major;      /* major of the load name; 0: none */
     enum candidate_kind kind;
     enum candidate_status status;
-    uint8_t is_excluded; /* of a major that the family has not settled for: never tried */
+    uint8_t is_excluded; /* not of the major that the family settled for: never tried */
     uint8_t may_wait;    /* deferred if newer than the driver supports */
 };
 
@@ -89,38 +91,38 @@ struct result {
     void *handle; /* NULL: unavailable */
     char *path;   /* as the loader names it */
     const char *found_by;
-    char *reason;    /* why unavailable; NULL if available */
-    char *root;      /* the site-packages directory or toolkit root that it is in, or NULL */
-    int32_t major;   /* that of its name: the toolkit's or the library's own; 0: unknown */
-    int32_t toolkit; /* the toolkit's; 0: unknown */
+    char *reason;    /* reason why unavailable; NULL if available */
+    char *root;      /* site-packages directory or toolkit root that contains path, or NULL */
+    int32_t major;   /* major of the load name, the toolkit's or the library's; 0: unknown */
+    int32_t toolkit; /* major of the toolkit; 0: unknown */
     int32_t version; /* 1000 * major + 10 * minor; 0: unknown */
     int exact;       /* whether the minor part of version is known */
-    int forced;      /* by an override variable or a handle of the program's own */
+    int forced;      /* set by an override variable, or by a handle of the program */
     struct candidate *candidates; /* in the order of the search */
     int candidates_len, candidates_cap;
-    struct search_dirs dirs;     /* what the candidates point to */
+    struct search_dirs dirs;     /* the directories that candidates point to */
     int bound, refused, missing; /* atomic; set by binding, always to the same values */
-    int renamed;                 /* atomic: number of those bound under another name */
-    int adapted;                 /* atomic: number of those bound through an adapter thunk */
+    int renamed;                 /* atomic: number of functions bound under another name */
+    int adapted;                 /* atomic: number of functions bound through an adapter thunk */
     char is_bound;               /* atomic */
-    char *report;                /* atomic, made when asked for */
+    char *report;                /* atomic, built on demand */
 };
 
 /* An image with the soname of a library. */
 struct loaded_image {
-    const struct load_name *name; /* NULL: of a major that the manifest does not know yet */
-    char *path;                   /* NULL ends a list of these */
+    const struct load_name *name; /* NULL: a major newer than those in the manifest */
+    char *path;                   /* NULL ends a list of images */
 };
 
 /* State of one library. */
 struct library_state {
     struct result *result; /* atomic */
     struct loaded_image
-        *loaded_images;        /* atomic: what had been loaded before any thread searched */
-    void *handle;              /* atomic: handle of the program's own */
+        *loaded_images;        /* atomic: images loaded before any thread searched */
+    void *handle;              /* atomic: handle set by the program */
     struct hook_record *queue; /* atomic: calls of hooks, the latest first */
-    int32_t replayer_process;  /* atomic: that of the thread that replays them */
-    uintptr_t replayer;        /* atomic: that thread; 0: it did not say yet */
+    int32_t replayer_process;  /* atomic: process of the thread that replays the queue */
+    uintptr_t replayer;        /* atomic: that thread; 0: not stored yet */
     uint32_t *counts;          /* atomic: calls of each slot, while tracing */
 };
 
@@ -131,8 +133,8 @@ struct toolkit {
     const char *claimed_by; /* id of the library */
 };
 
-/* ---- target of a slot; binding needs it for every function, and without optimisation only what
- * must be inlined is ---------------------------------------------------------------------- */
+/* ---- parts of a slot: always inlined, since binding reads them for every function, even without
+ * optimisation ---------------------------------------------------------------------------- */
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -158,7 +160,7 @@ ALWAYS_INLINE void *slot_thunk(const struct slot *slot)
     return (char *)&slot->thunk + slot->thunk;
 }
 
-/* Has the function called through its adapter thunk, which it returns. */
+/* Makes `function` the target of its adapter thunk. Returns the thunk. */
 ALWAYS_INLINE void *adapt(const struct slot *slot, void *function)
 {
     const char *behind = slot_name(slot) + __builtin_strlen(slot_name(slot)) + 1;
@@ -187,7 +189,7 @@ INTERNAL int is_secure(void);
 INTERNAL const char *read_env(const char *name);
 
 /* search_dirs.c */
-enum { MAX_FILES = 64 }; /* of one pattern in one directory */
+enum { MAX_FILES = 64 }; /* matches of one pattern in one directory */
 INTERNAL size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES]);
 INTERNAL const char *impostor_reason(const struct library *library, const char *path);
 INTERNAL char *toolkit_root_of(const struct library *library, const char *path);
@@ -205,10 +207,10 @@ struct search {
     int index;
     const struct library *library;
     struct result *result;
-    const struct toolkit *toolkit; /* what the library's family settled for, or NULL */
+    const struct toolkit *toolkit; /* toolkit that the library's family settled for, or NULL */
     int32_t driver;                /* the driver's version; 0: no limit */
-    int next;                      /* index of the candidate that has its turn */
-    int is_cut;                    /* memory was short: candidates are missing */
+    int next;                      /* index of the next candidate to try */
+    int is_cut;                    /* an allocation failed: candidates are missing */
 };
 INTERNAL int32_t named_toolkit(const struct search *search, const struct candidate *candidate);
 INTERNAL int is_reported(const struct candidate *candidate);
@@ -238,8 +240,8 @@ INTERNAL int is_exiting(void);
 enum reason { LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
 struct binding {
     const char *name;   /* in the library */
-    int null_argument;  /* the argument that is NULL there and not the caller's; -1: none */
-    enum reason reason; /* why there is none */
+    int null_argument;  /* index of the argument NULL that the adapter inserts; -1: none */
+    enum reason reason; /* reason why no function is bound */
 };
 INTERNAL void *resolve_slot(const struct slot *slot, const struct library *library,
                             const struct result *result, struct binding *binding);

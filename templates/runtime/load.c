@@ -1,4 +1,4 @@
-/* load.c: publishes the result of a search, binds the slots, and keeps them from being changed. */
+/* load.c: publishes the result of a search, binds the slots, and makes them read-only. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static struct toolkit *family_toolkits[FAMILY_COUNT + 1]; /* atomic */
 static unsigned active_binders;                           /* atomic */
 static char exiting;                                      /* atomic */
 
-/* Whether the pages of the slots may be written. */
+/* Protection of the pages of the slots. */
 enum { PAGES_WRITABLE, PAGES_CHANGING, PAGES_SEALED, PAGES_NEVER_SEALED };
 static int page_state; /* atomic */
 
@@ -41,7 +41,7 @@ const struct toolkit *get_toolkit(int family)
     return LOAD_ACQUIRE(&family_toolkits[family]);
 }
 
-/* Makes the result's toolkit that of the family, unless there is one; returns the family's. */
+/* Makes the result's toolkit that of the family unless it has one. Returns the family's toolkit. */
 const struct toolkit *claim_toolkit(int family, const struct result *result, const char *claimed_by)
 {
     struct toolkit *theirs = LOAD_ACQUIRE(&family_toolkits[family]);
@@ -63,7 +63,7 @@ const struct toolkit *claim_toolkit(int family, const struct result *result, con
 
 /* ---- read-only slots ------------------------------------------------------------------------ */
 
-/* Changes the protection of the pages that hold nothing but slots. */
+/* Changes the protection of the pages that contain only slots. */
 static int protect_pages(int protection)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -72,7 +72,7 @@ static int protect_pages(int protection)
     void *start;
     if (first >= last) /* smaller than a page of this machine: stays writable */
         return 1;
-    /* cast by copy: an integer is no pointer into an object */
+    /* copied, not cast: an integer is no pointer into an object */
     __builtin_memcpy(&start, &first, sizeof start);
     return !mprotect(start, last - first, protection);
 }
@@ -119,7 +119,7 @@ static void bind_slots(const struct library *library, struct result *result)
             } else {
                 renamed += binding.name != slot_name(slot);
             }
-            /* Hooks pass through gpustub1_enter always, and so does all that is watched. */
+            /* Hooks always pass through gpustub1_enter, as do all calls while tracing. */
             if (!watched && !slot_spec(slot, library)->hook &&
                 !__atomic_load_n(&exiting, __ATOMIC_SEQ_CST))
                 STORE_RELEASE(&slot->target, target);
@@ -136,8 +136,8 @@ static void bind_slots(const struct library *library, struct result *result)
     seal_slots();
 }
 
-/* The library's result: searched for, published and bound. NULL only if memory is short. Recursive to
- * one level: the search for a toolkit's library settles its driver first. */
+/* Returns the library's result after search, publication and binding; NULL only if memory is short.
+ * Recursive to one level: the search for a toolkit's library first settles its driver. */
 struct result *settle_library(int index)
 {
     struct library_state *state = &library_states[index];
@@ -163,8 +163,8 @@ struct result *settle_library(int index)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Leads every slot of a library back to its thunk. One whose result is not published yet will
- * not be bound any more: a thread publishes first, and looks at exiting then. */
+/* Points every slot of a library at its thunk again. A library without a published result stays
+ * unbound: a thread publishes first, then reads `exiting`. */
 static void unbind_slots(int index)
 {
     const struct library *library = &libraries[index];
@@ -178,7 +178,7 @@ static void unbind_slots(int index)
     }
 }
 
-/* From here on stubs neither load nor reach libraries that are being torn down. Runs after the
+/* Stops stubs from loading libraries, and from calling libraries that are being torn down. Runs after the
  * image's other destructors (101 is the last priority open to programs), which may still call. */
 __attribute__((destructor(101))) static void finish(void)
 {

@@ -1,4 +1,4 @@
-/* report.c: reports of a search: the library, the candidates that were rejected, and why. */
+/* report.c: reports of a search: the library, the rejected candidates, and the reasons. */
 #include "internal.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 enum { MAX_NAMES = 8 };
 
-/* What came of a function. */
+/* Outcome of binding a function. */
 enum binding_kind { BOUND_UNCHANGED, BOUND_RENAMED, BOUND_ADAPTED, MISSING, ABI_MISMATCH };
 
 static enum binding_kind binding_kind(const struct slot *slot, const struct library *library,
@@ -21,7 +21,7 @@ static enum binding_kind binding_kind(const struct slot *slot, const struct libr
     return binding->name == slot_name(slot) ? BOUND_UNCHANGED : BOUND_RENAMED;
 }
 
-/* The functions that came to this end, in one line. */
+/* Appends the functions with this outcome, in one line. */
 static void append_functions(struct text *text, const char *title, const struct library *library,
                              const struct result *result, enum binding_kind wanted)
 {
@@ -68,7 +68,7 @@ static void append_refusal(struct text *text, const struct library *library,
     }
 }
 
-/* The length of a candidate's directory, and its text; 0: the loader's search. */
+/* Returns the length of a candidate's directory, and its text; 0: the loader's search. */
 static size_t candidate_directory(const struct candidate *candidate, const char **directory)
 {
     const char *slash = candidate->file ? strrchr(candidate->file, '/') : NULL;
@@ -76,7 +76,7 @@ static size_t candidate_directory(const struct candidate *candidate, const char 
     return slash ? (size_t)(slash - candidate->file) : *directory ? strlen(*directory) : 0;
 }
 
-/* The directories with a file of no name, each once: names times directories would fill a screen. */
+/* Appends each directory with a missing file once: names times directories would fill a screen. */
 static void append_missing_dirs(struct text *text, const struct result *result)
 {
     int count = 0;
@@ -206,7 +206,7 @@ static void append_json_report(struct text *text, const struct library *library,
     append(text, "]}\n");
 }
 
-/* The report as text, made when it is first asked for; NULL if memory is short. */
+/* Returns the report as text, built by the first call; NULL if memory is short. */
 const char *get_report(int index, struct result *result)
 {
     char *theirs = LOAD_ACQUIRE(&result->report);
@@ -234,7 +234,7 @@ void write_stderr(const char *data, size_t length)
     }
 }
 
-/* One report per library, in one write, if GPUSTUB_LOG asks for it. */
+/* Prints one report per library, in one write, if GPUSTUB_LOG requests it. */
 void log_report(int index, struct result *result)
 {
     const char *wanted = read_env("GPUSTUB_LOG");

@@ -1,12 +1,12 @@
 /* search.c: the candidates for a library as a list of values, and the loop that tries them.
  *
- * The list is made in stages, because a stage depends on what came of the one before: images that are
- * in the process; names in every directory; names of majors that the driver does not support;
- * unversioned names. It belongs to the result of one thread's search, grows by doubling, and is bounded
- * by names times directories, which are bounded themselves. Candidates that no report shows are
- * dropped at the end. No state is shared: several threads may search for one library at once, a child
- * of a fork goes on with its copy, and a constructor of a candidate that calls a stub starts a search
- * of its own. */
+ * The list is built in stages, because each stage depends on the result of the previous one: loaded
+ * images; names in every directory; names of majors that the driver does not support; unversioned
+ * names. It belongs to the result of one thread's search, grows by doubling, and is bounded by names
+ * times directories, which are bounded themselves. Candidates that no report shows are dropped at the
+ * end. No state is shared: several threads may search for one library at once, a child of a fork
+ * continues with its copy, and a constructor of a candidate that calls a stub starts a separate
+ * search. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -46,7 +46,7 @@ static enum round round_of(const struct search *search, const struct candidate *
                : ROUND_SUPPORTED;
 }
 
-/* A load name in every directory. */
+/* Adds a load name in every directory. */
 static void add_name(struct search *search, const struct load_name *name, enum round round)
 {
     const struct search_dirs *dirs = &search->result->dirs;
@@ -68,8 +68,8 @@ static void add_name(struct search *search, const struct load_name *name, enum r
     }
 }
 
-/* The candidates of a round. Those that were deferred are appended to the list for their second turn,
- * and lose their first place in it. */
+/* Adds the candidates of a round. ROUND_NEWER first moves deferred candidates to the end of the list, to be
+ * tried again. */
 static void add_round(struct search *search, enum round round)
 {
     int length = search->result->candidates_len;
@@ -88,7 +88,7 @@ static void add_round(struct search *search, enum round round)
         add_name(search, name, round);
 }
 
-/* Images that were in the process before any thread searched. NULL if memory is short. */
+/* Returns the images that were loaded before any thread searched. NULL if memory is short. */
 static const struct loaded_image *loaded_before(const struct search *search)
 {
     struct library_state *state = get_state(search->index);
@@ -96,7 +96,7 @@ static const struct loaded_image *loaded_before(const struct search *search)
     struct loaded_image *mine = loaded ? NULL : list_loaded_images(search->library);
     if (!mine)
         return loaded;
-    /* The first answer counts for all threads: a later one would include what ours loaded. */
+    /* The first list serves all threads: a later one would include images that this search loaded. */
     if (__atomic_compare_exchange_n(&state->loaded_images, &loaded, mine, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         return mine;
@@ -106,7 +106,7 @@ static const struct loaded_image *loaded_before(const struct search *search)
     return loaded;
 }
 
-/* Loaded images of one load name; NULL: of a newer major. */
+/* Adds the loaded images of one load name; NULL: images of a newer major. */
 static void add_images(struct search *search, const struct loaded_image *image,
                        const struct load_name *name)
 {
@@ -121,7 +121,7 @@ static void add_images(struct search *search, const struct loaded_image *image,
     }
 }
 
-/* Images that are in the process already, the preferred major first. */
+/* Adds the images that are already loaded, the preferred major first. */
 static void add_loaded(struct search *search)
 {
     const struct loaded_image *loaded = loaded_before(search);
@@ -130,7 +130,7 @@ static void add_loaded(struct search *search)
     add_images(search, loaded, NULL);
 }
 
-/* The first candidate that exists and could not be used, or NULL. */
+/* Returns the first candidate that exists but was rejected, or NULL. */
 static const struct candidate *first_problem(const struct result *result)
 {
     for (int i = 0; i < result->candidates_len; i++)
@@ -139,7 +139,7 @@ static const struct candidate *first_problem(const struct result *result)
     return NULL;
 }
 
-/* The candidates of an override variable: a file, or all names in a directory. */
+/* Adds the candidates of an override variable: a file, or all names in a directory. */
 static void add_override(struct search *search, const char *value)
 {
     const struct library *library = search->library;
@@ -165,7 +165,7 @@ static void add_override(struct search *search, const char *value)
                                                      .found_by = library->override_env});
 }
 
-/* Keeps of the list what reports show. */
+/* Drops the candidates that reports do not show. */
 static void drop_untried(struct result *result)
 {
     int length = 0;
@@ -186,16 +186,16 @@ static void drop_untried(struct result *result)
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-/* Answer of the loader's own search for a name. */
+/* Result of the loader's search for a bare name. */
 enum loader_answer {
     LOADER_NOT_ASKED,
-    LOADER_HAD_ANOTHER, /* the soname is that of a library in the process, which was rejected */
+    LOADER_HAD_ANOTHER, /* an image with this soname was already loaded, and was rejected */
     LOADER_SEARCHED
 };
 
-/* Has the loader search for a name. A library stays loaded even if it is rejected: unloading what
- * started threads or hooks is not safe. The loader then answers its soname with it, and its directories
- * are searched instead. */
+/* Lets the loader resolve a name. A rejected library stays loaded: unloading code that started threads or
+ * hooks is not safe. The loader then returns it for its soname, so the loader's directories are searched
+ * instead. */
 static enum loader_answer ask_loader(struct search *search, struct candidate *candidate)
 {
     int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
@@ -203,8 +203,8 @@ static enum loader_answer ask_loader(struct search *search, struct candidate *ca
     return was_there && !search->result->handle ? LOADER_HAD_ANOTHER : LOADER_SEARCHED;
 }
 
-/* Tries the candidates that had no turn yet, in their order; once a library is found, notes those that
- * come too late. */
+/* Tries the candidates from `next` on, in order; once a library is found, records the remaining ones that
+ * exist. */
 static void try_candidates(struct search *search)
 {
     const struct result *result = search->result;
@@ -238,7 +238,7 @@ static void try_candidates(struct search *search)
     }
 }
 
-/* Every name in every directory. */
+/* Tries every name in every directory. */
 static void search_names(struct search *search)
 {
     struct search_dirs *dirs = &search->result->dirs;
@@ -252,7 +252,7 @@ static void search_names(struct search *search)
 
 /* ---- one search -------------------------------------------------------------------------------- */
 
-/* The override variable: a file, a directory, or `off`. Nothing else is searched then. */
+/* Searches only what the override variable names: a file, a directory, or `off`. */
 static void search_override(struct search *search, const char *value)
 {
     const char *variable = search->library->override_env;
@@ -279,8 +279,8 @@ static void search_override(struct search *search, const char *value)
     }
 }
 
-/* The most telling single line for why a library is unavailable: a file that exists and could not be
- * used explains more than all the directories where nothing was. */
+/* Returns the most informative single line why a library is unavailable: a file that exists but was
+ * rejected explains more than all the directories without a file. */
 static char *summarize(const struct search *search)
 {
     const struct candidate *problem = first_problem(search->result);
@@ -327,7 +327,7 @@ static struct result *search_once(int index, const struct toolkit *toolkit)
         add_loaded(&search);
         try_candidates(&search);
         if (!result->handle && library->driver >= 0) {
-            const struct result *driver = settle_library(library->driver); /* recursion: driver */
+            const struct result *driver = settle_library(library->driver); /* recursion: the driver */
             search.driver = driver && driver->handle ? driver->version : 0;
         }
         search_names(&search);
@@ -348,7 +348,7 @@ static int same_toolkit(const struct toolkit *toolkit, const struct result *resu
     return toolkit->major == result->toolkit && (!a || !b ? a == b : !strcmp(a, b));
 }
 
-/* The result of a search, not yet published; NULL if memory is short. */
+/* Returns the result of a search, not yet published; NULL if memory is short. */
 struct result *find_library(int index)
 {
     const struct library *library = get_library(index);
@@ -361,6 +361,6 @@ struct result *find_library(int index)
         const struct toolkit *agreed = claim_toolkit(library->family, result, library->id);
         if (!agreed || agreed == toolkit || same_toolkit(agreed, result))
             return result;
-        discard_result(result); /* another library of the family was quicker: follow it */
+        discard_result(result); /* another library of the family settled first: search again */
     }
 }

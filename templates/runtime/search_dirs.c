@@ -1,4 +1,4 @@
-/* search_dirs.c: the directories of a search, in their order, as a list of values. */
+/* search_dirs.c: lists the directories of a search, in order. */
 #include "internal.h"
 
 #include <dirent.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Orders `cuda-12.10` after `cuda-12.9`: digits by their number, the rest by bytes. */
+/* Orders names newest first, `cuda-12.10` before `cuda-12.9`: digits as numbers, the rest as bytes. */
 static int compare_names(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -15,7 +15,7 @@ static int compare_names(const void *a, const void *b)
             char *end_x, *end_y;
             unsigned long nx = strtoul(x, &end_x, 10), ny = strtoul(y, &end_y, 10);
             if (nx != ny)
-                return nx < ny ? 1 : -1; /* newest first */
+                return nx < ny ? 1 : -1;
             x = end_x;
             y = end_y;
         } else if (*x != *y || !*x) {
@@ -27,8 +27,8 @@ static int compare_names(const void *a, const void *b)
     }
 }
 
-/* Paths of the entries of a directory whose names start with the prefix, newest version first.
- * Returns their number; the caller frees each. */
+/* Lists the paths of directory entries whose names start with the prefix, newest version first.
+ * Returns their number; the caller frees each path. */
 size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES])
 {
     size_t count = 0;
@@ -41,7 +41,7 @@ size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FIL
             count += paths[count] != NULL;
         }
     closedir(stream);
-    qsort(paths, count, sizeof *paths, compare_names); /* of one directory: by their names */
+    qsort(paths, count, sizeof *paths, compare_names); /* equal directory: compares the names */
     return count;
 }
 
@@ -53,13 +53,13 @@ static int is_in_stubs_dir(const char *path)
     return slash && slash - path >= 6 && !strncmp(slash - 6, "/stubs", 6);
 }
 
-/* Reason why a file is never the library that it is named after; NULL if there is none. */
+/* Returns the reason why a file is never the library that its name says, or NULL. */
 const char *impostor_reason(const struct library *library, const char *path)
 {
     char *real = path ? realpath(path, NULL) : NULL;
     const char *why = NULL;
-    /* A toolkit's `stubs` directory holds libraries that only serve to be linked against; people
-     * link to them from elsewhere. */
+    /* A toolkit's `stubs` directory contains link-time libraries, to which symbolic links elsewhere may
+     * lead. */
     if (is_in_stubs_dir(path) || is_in_stubs_dir(real))
         why = "a toolkit's link-time stub, not the library";
     /* The wheel of the CUDA 11 runtime has a libOpenCL.so.1 beside libcudart. */
@@ -69,9 +69,9 @@ const char *impostor_reason(const struct library *library, const char *path)
     return why;
 }
 
-/* The site-packages directory or toolkit root of a file, by the manifest's layout; NULL if in none.
- * So that the rest of the toolkit is searched beside a library that was found without a search
- * there: loaded already, or by the loader. */
+/* Returns the site-packages directory or toolkit root of a file, by the manifest's layout, or NULL. With
+ * it, the rest of the toolkit is searched beside a library that was already loaded or that the loader
+ * found. */
 char *toolkit_root_of(const struct library *library, const char *path)
 {
     const char *const *lists[] = {library->wheel_dirs, library->root_subdirs};
@@ -99,7 +99,7 @@ void free_search_dirs(struct search_dirs *dirs)
     free(dirs->data);
 }
 
-/* Appends a directory, which owns the path. */
+/* Appends a directory. Takes ownership of the path. */
 static void append_dir(struct search_dirs *dirs, char *path, struct search_dir dir)
 {
     if (dirs->length == dirs->capacity) {
@@ -117,7 +117,7 @@ static void append_dir(struct search_dirs *dirs, char *path, struct search_dir d
     dirs->data[dirs->length++] = dir;
 }
 
-/* Adds a directory below a root, unless the list has it already. Relative ones are never searched. */
+/* Adds a directory below a root, unless the list already has it. Relative roots are never searched. */
 void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
                     const char *found_by)
 {
@@ -146,7 +146,7 @@ static void add_subdirs(struct search_dirs *dirs, const char *root, const char *
         add_search_dir(dirs, root, *below, found_by);
 }
 
-/* The last component of this name in a path: its end, or NULL. */
+/* Returns the end of the last component of this name in a path, or NULL. */
 static const char *component_end(const char *path, const char *name)
 {
     const char *end = NULL;
@@ -157,7 +157,7 @@ static const char *component_end(const char *path, const char *name)
     return end;
 }
 
-/* Wheels in the site-packages directory that the image is in, then below VIRTUAL_ENV. */
+/* Adds wheels in the site-packages directory that contains the image, then below VIRTUAL_ENV. */
 static void add_wheel_dirs(struct search_dirs *dirs, const struct library *library, const char *own)
 {
     const char *end = own ? component_end(own, "site-packages") : NULL;
@@ -183,7 +183,7 @@ static void add_wheel_dirs(struct search_dirs *dirs, const struct library *libra
     free(lib);
 }
 
-/* Directories of the manifest or of GpuStub.toml: absolute, or from $ORIGIN. */
+/* Adds directories of the manifest or of GpuStub.toml: absolute, or relative to $ORIGIN. */
 static void add_fixed_dirs(struct search_dirs *dirs, const char *own, const char *const *entries,
                            const char *found_by)
 {
@@ -231,9 +231,9 @@ static void add_toolkit_roots(struct search_dirs *dirs, const struct library *li
     }
 }
 
-/* The loader's own search, and the directories that it goes through, since its search cannot be
- * asked without loading. (ld.so.cache is not among those; what it names is in directories that most
- * systems have in the list too. musl does not list them.) */
+/* Adds the loader's search, and the directories that it searches, since the loader cannot be queried
+ * without loading. (ld.so.cache is not in that list; on most systems its files are in directories of the
+ * list. musl does not list them.) */
 static void add_loader_dirs(struct search_dirs *dirs)
 {
     static const char found_by[] = "the loader's search";
@@ -259,13 +259,13 @@ static void add_loader_dirs(struct search_dirs *dirs)
 #endif
 }
 
-/* All directories in which a library may be, in the order of the search: those of the toolkit that the
- * library's family settled for (root, or NULL), GpuStub.toml's, wheels, conda, the loader's search,
- * toolkits, well-known ones. */
+/* Lists all directories to search for a library, in search order: those of the toolkit that the library's
+ * family settled for (root, or NULL), GpuStub.toml's, wheels, conda, driver directories, the loader's
+ * search, toolkits, well-known ones. */
 void list_search_dirs(struct search_dirs *dirs, const struct library *library, const char *root)
 {
-    /* $ORIGIN and the directories around the program are the caller's choice in a secure process
-     * (a hard link moves them), as ld.so(8) says. */
+    /* In a secure process the caller controls $ORIGIN and the directories around the program through a
+     * hard link, as ld.so(8) says. */
     char *own = is_secure() ? NULL : own_image_path();
     int is_toolkit = library->role == ROLE_TOOLKIT;
     if (root) {

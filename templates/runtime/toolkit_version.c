@@ -1,6 +1,6 @@
-/* toolkit_version.c: which toolkit a file belongs to whose name two toolkits use (libcusparse.so.12 is that of
- * CUDA 12 and of CUDA 13), read from the file before it is loaded. Nothing that the file says is
- * trusted: all reads are of fixed sizes, and where they lead is checked by pread. */
+/* toolkit_version.c: determines the toolkit of a file before it is loaded, if two toolkits use its name
+ * (libcusparse.so.12 is in CUDA 12 and in CUDA 13). The file is untrusted: all reads have fixed sizes, and
+ * pread checks their offsets. */
 #include "internal.h"
 
 #include <elf.h>
@@ -18,9 +18,9 @@ enum {
     MAX_SEGMENTS = 32,
     MAX_ENTRIES = 256,
     MAX_SECTIONS = 64,
-    MAX_RODATA_SIZE = 8 << 20, /* twice the largest that is asked for, that of cuDNN's engines */
+    MAX_RODATA_SIZE = 8 << 20, /* twice the largest section read, that of cuDNN's engines */
     WINDOW_SIZE = 4096,
-    MAX_NUMBER_LENGTH = 8 /* with what follows it */
+    MAX_NUMBER_LENGTH = 8 /* with the character after it */
 };
 
 static int32_t leading_number(const char *text)
@@ -29,7 +29,7 @@ static int32_t leading_number(const char *text)
     return number < 10000 ? (int32_t)number : 0;
 }
 
-/* The number after the prefix, if the text starts with that; else 0. */
+/* Returns the number after the prefix if the text starts with the prefix; else 0. */
 static int32_t number_after(const char *text, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -43,7 +43,7 @@ static int read_elf_header(int file, ElfW(Ehdr) * header)
            header->e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32);
 }
 
-/* The major in the first needed name that tells one; 0: none does. */
+/* Returns the major in the first DT_NEEDED name with the prefix and a number; 0: none. */
 static int32_t needed_major(int file, const char *prefix)
 {
     ElfW(Ehdr) header;
@@ -67,7 +67,7 @@ static int32_t needed_major(int file, const char *prefix)
     for (int i = 0; i < last; i++)
         if (entries[i].d_tag == DT_NULL)
             last = i;
-    for (int i = 0; i < last; i++) /* an address: where in the file it lies, its segment tells */
+    for (int i = 0; i < last; i++) /* an address: its segment maps it to an offset in the file */
         for (int k = 0; k < count && entries[i].d_tag == DT_STRTAB; k++)
             if (segments[k].p_type == PT_LOAD &&
                 entries[i].d_un.d_ptr - segments[k].p_vaddr < segments[k].p_filesz)
@@ -84,7 +84,7 @@ static int32_t needed_major(int file, const char *prefix)
     return major;
 }
 
-/* The first number after the prefix between two offsets of the file; 0: there is none. */
+/* Returns the first number after the prefix between two offsets of the file; 0: none. */
 static int32_t find_number(int file, uint64_t at, uint64_t end, const char *prefix)
 {
     char window[WINDOW_SIZE + 1];
@@ -99,7 +99,7 @@ static int32_t find_number(int file, uint64_t at, uint64_t end, const char *pref
         at += (uint64_t)got;
         size_t length = kept + (size_t)got;
         window[length] = 0;
-        /* What may be cut off at the end is kept for the next window. */
+        /* A match that may be cut off at the end is kept for the next window. */
         size_t until = at < end ? (length > most ? length - most : 0) : length;
         for (char *found = window;
              (found = memchr(found, *prefix, until - (size_t)(found - window))); found++) {
@@ -113,8 +113,8 @@ static int32_t find_number(int file, uint64_t at, uint64_t end, const char *pref
     return 0;
 }
 
-/* The major after the prefix in the section of constants; 0: it tells none. A file that has lost its
- * section table (a linker writes one, and `strip` leaves it) tells nothing. */
+/* Returns the major after the prefix in .rodata; 0: none, or no section table (linkers write one, and
+ * `strip` keeps it). */
 static int32_t rodata_major(int file, const char *prefix)
 {
     static const char wanted[] = ".rodata";
@@ -141,8 +141,8 @@ static int32_t rodata_major(int file, const char *prefix)
     return 0;
 }
 
-/* The file beside `path` of that name; what follows `.so` is the same (libcudnn.so.9,
- * libcudnn_adv.so.9). New text; NULL if there can be none. */
+/* Returns the path of the file of that name beside `path`, with the same text from `.so` on (libcudnn.so.9,
+ * libcudnn_adv.so.9), as an allocated string; NULL if `path` has no directory or no `.so`. */
 static char *sibling_path(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
@@ -161,7 +161,7 @@ static int32_t probe_version(const struct version_probe *probe, const char *path
     char *beside = probe->sibling ? sibling_path(path, probe->sibling) : NULL;
     int32_t major = 0;
     int file = -1;
-    if (beside || !probe->sibling) /* O_NONBLOCK: not to wait for a pipe's writer */
+    if (beside || !probe->sibling) /* O_NONBLOCK: does not wait for a pipe's writer */
         file = open(beside ? beside : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     free(beside);
     if (file < 0)
@@ -174,8 +174,8 @@ static int32_t probe_version(const struct version_probe *probe, const char *path
     return major;
 }
 
-/* The toolkit major of a file of such a name: by what stands in it, or else by where it lies
- * (site-packages/nvidia/cu13, /usr/local/cuda-13.0). 0: neither tells. */
+/* Returns the toolkit major of a file whose name two toolkits use: from its contents, else from its path
+ * (site-packages/nvidia/cu13, /usr/local/cuda-13.0). 0: unknown. */
 int32_t toolkit_major(const struct library *library, const char *path)
 {
     static const char *const markers[] = {"/nvidia/cu", "/cuda-"};

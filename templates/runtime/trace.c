@@ -1,5 +1,5 @@
-/* trace.c: GPUSTUB_TRACE and GPUSTUB_FAIL. With either set no slot is bound, so that every call
- * passes through gpustub1_enter; with neither, calls are what they always are. */
+/* trace.c: GPUSTUB_TRACE and GPUSTUB_FAIL. If either is set, no slot is bound, so that every call
+ * passes through gpustub1_enter; otherwise calls have no extra cost. */
 #include "internal.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static int decided_trace_mode;    /* atomic */
-static const char *failure_rules; /* GPUSTUB_FAIL as it was at the first call, or NULL */
+static const char *failure_rules; /* value of GPUSTUB_FAIL at the first call, or NULL */
 
 /* ---- GPUSTUB_FAIL: name[:n]=code, separated by commas ------------------------------------------ */
 
@@ -20,7 +20,7 @@ struct failure_rule {
     long code;
 };
 
-/* Reads the next rule; 0 at the end or at what is no rule. */
+/* Reads the next rule; returns 0 at the end or at a malformed rule. */
 static int parse_failure_rule(const char **text, struct failure_rule *rule)
 {
     char *end;
@@ -61,9 +61,9 @@ static void check_failure_rules(void)
     free(line.data);
 }
 
-/* ---- deciding ------------------------------------------------------------------------------------ */
+/* ---- mode ---------------------------------------------------------------------------------------- */
 
-/* How calls are watched: decided at the first one, before anything is bound. */
+/* Returns the trace mode, which the first call determines before any slot is bound. */
 enum trace_mode trace_mode(void)
 {
     int mode = LOAD_ACQUIRE(&decided_trace_mode);
@@ -73,7 +73,7 @@ enum trace_mode trace_mode(void)
     int decided = trace && strcmp(trace, "0") ? TRACE_CALLS : fail ? TRACE_FAILING : TRACE_OFF;
     char *copy = fail ? copy_string(fail) : NULL;
     const char *none = NULL;
-    /* The text before the mode: who sees the mode sees the text. */
+    /* Stores the rules before the mode: a thread that sees the mode sees the rules. */
     if (copy && !__atomic_compare_exchange_n(&failure_rules, &none, copy, 0, __ATOMIC_ACQ_REL,
                                              __ATOMIC_ACQUIRE)) {
         free(copy);
@@ -141,7 +141,7 @@ static void trace_result(const struct slot *slot, const struct spec *spec, uintp
 
 /* ---- one call -------------------------------------------------------------------------------------- */
 
-/* Adds a call to its function's count, which it returns. */
+/* Increments and returns the number of calls of a function. */
 static uint32_t count_call(int index, const struct slot *slot)
 {
     const struct library *library = get_library(index);
@@ -159,7 +159,7 @@ static uint32_t count_call(int index, const struct slot *slot)
     return counts ? __atomic_add_fetch(&counts[slot - library->first], 1, __ATOMIC_RELAXED) : 0;
 }
 
-/* Notes a call; whether it is to fail, and with which code. */
+/* Counts and traces a call. Returns whether a rule makes it fail, and the code. */
 int observe_call(int index, const struct slot *slot, const struct frame *frame, int32_t *code)
 {
     const char *name = slot_name(slot), *text = failure_rules;
@@ -184,7 +184,7 @@ int observe_call(int index, const struct slot *slot, const struct frame *frame, 
     return 0;
 }
 
-/* A call that was answered in the library's place. */
+/* Traces the result of a call that did not reach the library. */
 void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result)
 {
     if (spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
@@ -201,7 +201,7 @@ void gpustub1_returned(const struct frame *frame, uintptr_t result)
     errno = error;
 }
 
-/* At exit: how often each function was called. */
+/* Prints the number of calls of each function, at exit. */
 void report_call_counts(void)
 {
     struct text text = {NULL, 0, 0};

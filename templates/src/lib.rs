@@ -1,8 +1,8 @@
 //! The templates of gpustub, as text: data, no code.
 //!
-//! `asm/` holds the trampolines of each architecture and `runtime/` the C run time: real source
-//! files that compile as they are, around a generated table. `tree/` holds the Handlebars files
-//! for what `cargo gpustub` writes into users' trees.
+//! `asm/` contains the trampolines of each architecture and `runtime/` the C run time: real source
+//! files that compile unchanged, around a generated table. `tree/` contains the Handlebars files
+//! for the files that `cargo gpustub` writes into users' trees.
 
 /// A template: its path below this package, with `/`, and its text.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ templates![
 ];
 
 templates![
-    /// Handlebars files for what is written into users' trees.
+    /// Handlebars files for the files written into users' trees.
     TREE:
     "tree/GpuStub.lock.hbs",
     "tree/GpuStub.toml.hbs",
@@ -90,5 +90,6 @@ templates![
     "tree/use-line.hbs",
 ];
 
-/// What the tree of `cargo gpustub add --toolkit` holds, as TOML: `tree/toolkit/layout.toml`.
+/// Contents of the directory that `cargo gpustub add --toolkit` writes, as TOML:
+/// `tree/toolkit/layout.toml`.
 pub const TOOLKIT: &str = include_str!("../tree/toolkit/layout.toml");

@@ -1,4 +1,4 @@
-//! Whatever program uses this crate has the device link of its CUDA code.
+//! Device link of the CUDA code of each program that uses this crate.
 
 #![no_std]
 
