@@ -1,8 +1,8 @@
 //! The library manifests of gpustub, as text: data, no code.
 //!
 //! Each GPU library has `<id>.toml` (load names, directories, fall-back values) and
-//! `<id>.symbols` (its functions, and the versions that have them); those whose functions changed
-//! their ABI have `<id>.abi` too. The formats are read by `gpustub-core`.
+//! `<id>.symbols` (its functions, and the versions that have them); a library whose functions
+//! changed their ABI also has `<id>.abi`. `gpustub-core` reads the formats.
 
 /// One library: its id, its manifest and its symbol list.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! `gpustub.h`: what the C run time in the stub archive offers.
+//! Declarations of `gpustub.h`, which the C run time in the stub archive implements.
 
 use core::ffi::{c_char, c_int, c_void};
 

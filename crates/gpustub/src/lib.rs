@@ -1,7 +1,7 @@
-//! The run-time face of gpustub: is a GPU library available, where was it found, why not.
+//! Run-time queries of gpustub: whether a GPU library is available, its path, or the reason.
 //!
-//! Calls of a stubbed library need nothing from here: the first one loads the library, and without
-//! it every call returns the API's own error code. This crate asks, and says what happened:
+//! Calls of a stubbed library do not need this crate: the first call loads the library, and without
+//! the library every call returns the API's own error code. This crate reports the result:
 //!
 //! ```no_run
 //! match gpustub::load("cudart") {
@@ -9,19 +9,19 @@
 //!     Err(why) => println!("no CUDA: {why}"),
 //! }
 //! if gpustub::has_function("cudart", "cudaMallocAsync") {
-//!     // a call of it reaches the real library
+//!     // a call of cudaMallocAsync reaches the real library
 //! }
 //! ```
 //!
-//! Nothing here prints, aborts or allocates (the C run time allocates when it loads a library).
+//! No function prints, aborts or allocates (the C run time allocates when it loads a library).
 //!
-//! # Who provides the stubs
+//! # Provider of the stubs
 //!
-//! The functions behind this crate live in the stub archive. Some package of the program has to
+//! The stub archive defines the functions behind this crate. Some package of the program has to
 //! provide stubs, that is, have a `GpuStub.toml` with a `[stub]` table and call
-//! `gpustub_build::build()` in its `build.rs`. If none does, the linker says
-//! `undefined symbol: gpustub_load`. Each linked image (program, shared library) asks about its
-//! own stubs.
+//! `gpustub_build::build()` in its `build.rs`. If none does, the linker reports
+//! `undefined symbol: gpustub_load`. Each linked image (program, shared library) queries its own
+//! stubs.
 
 #![no_std]
 
@@ -43,7 +43,7 @@ pub use text::Text;
 pub struct Version {
     /// The major number.
     pub major: u32,
-    /// The minor number; 0 where the library tells its major only.
+    /// The minor number; 0 if only the major is known.
     pub minor: u32,
 }
 
@@ -53,15 +53,15 @@ impl fmt::Display for Version {
     }
 }
 
-/// How many of the functions that this image uses reach the real library.
+/// Numbers of the functions used by this image that were bound, refused and missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Bound to the real function.
+    /// Functions bound to the real library.
     pub bound: u32,
-    /// Refused, because its meaning differs between the program's headers and this library.
+    /// Functions refused because their ABI differs between the program's headers and this library.
     pub refused: u32,
-    /// Not in this library.
+    /// Functions that this library lacks.
     pub missing: u32,
 }
 
@@ -79,22 +79,22 @@ impl Loaded {
         self.path
     }
 
-    /// Its version, if it tells.
+    /// The version, if known.
     pub fn version(&self) -> Option<Version> {
         self.version
     }
 
-    /// How many functions were bound.
+    /// Numbers of functions bound, refused and missing.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 }
 
-/// Why a library cannot be used. Its text is one line.
+/// Reason why a library cannot be used. Displayed as one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// No library was found that can be used.
+    /// No usable library was found.
     Missing(Text),
     /// This image has no stubs for a library of that name.
     UnknownLibrary,
@@ -113,13 +113,13 @@ impl fmt::Display for Unavailable {
 
 impl core::error::Error for Unavailable {}
 
-/// Why a handle was rejected.
+/// Reason why a handle was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandleError {
     /// The library has been bound already.
     AlreadyBound,
-    /// The handle's library cannot be used: [`reason`] returns why.
+    /// The handle's library cannot be used: [`reason`] returns the reason.
     Rejected,
     /// This image has no stubs for a library of that name.
     UnknownLibrary,
@@ -137,7 +137,7 @@ impl fmt::Display for HandleError {
 
 impl core::error::Error for HandleError {}
 
-/// Finds, loads and binds a library now, if that has not happened yet. `library` is the name in
+/// Finds, loads and binds a library, unless that has already happened. `library` is the name in
 /// `GpuStub.toml`. Afterwards its stubs are async-signal-safe.
 pub fn load(library: &str) -> Result<Loaded, Unavailable> {
     // SAFETY: the pointer is to a C string that outlives the call.
@@ -153,7 +153,7 @@ pub fn load(library: &str) -> Result<Loaded, Unavailable> {
     }
 }
 
-/// Whether the library can be used. Loads it if that has not happened yet.
+/// Returns whether the library can be used. Loads it unless that has already happened.
 pub fn is_available(library: &str) -> bool {
     // SAFETY: as in `load`.
     with_c_str(library, |name| unsafe {
@@ -161,8 +161,8 @@ pub fn is_available(library: &str) -> bool {
     }) == Some(1)
 }
 
-/// Whether a call of this function would reach the real library. Loads it if that has not happened
-/// yet.
+/// Returns whether a call of this function would reach the real library. Loads the library unless
+/// that has already happened.
 pub fn has_function(library: &str, function: &str) -> bool {
     let answer = with_c_str(library, |library| {
         with_c_str(function, |function| {
@@ -173,7 +173,7 @@ pub fn has_function(library: &str, function: &str) -> bool {
     answer.flatten() == Some(1)
 }
 
-/// The file that was loaded, as the loader names it; `None` if unavailable.
+/// Path of the loaded file, as the loader names it; `None` if unavailable.
 fn path(library: &str) -> Option<Text> {
     // SAFETY: as in `load`.
     text(with_c_str(library, |name| unsafe {
@@ -194,7 +194,7 @@ fn version(library: &str) -> Option<Version> {
     })
 }
 
-/// Why the library is unavailable, in one line; empty if it is available.
+/// Reason why the library is unavailable, in one line; empty if it is available.
 pub fn reason(library: &str) -> Text {
     // SAFETY: as in `load`.
     let reason = with_c_str(library, |name| unsafe {
@@ -203,8 +203,8 @@ pub fn reason(library: &str) -> Text {
     reason.and_then(text).unwrap_or_default()
 }
 
-/// What was chosen, what was tried and rejected and why, how many functions were bound; in a
-/// few lines. `None` if this image has no stubs for a library of that name.
+/// Report of a few lines: the file that was chosen, the files that were tried and rejected with the
+/// reasons, the functions that were bound. `None` if this image has no stubs for the library.
 pub fn report(library: &str) -> Option<Text> {
     // SAFETY: as in `load`.
     text(with_c_str(library, |name| unsafe {
@@ -227,15 +227,15 @@ fn counts(library: &str) -> Option<Counts> {
     })
 }
 
-/// Uses this handle instead of searching. Must come before the first call of the library.
+/// Uses this handle instead of searching. Must be called before the first use of the library.
 ///
 /// # Safety
 ///
 /// `handle` was returned by `dlopen` and stays open for the rest of the process. It is the library
-/// that `library` stands for: its functions will be called with that library's types.
+/// that `library` names: its functions will be called with that library's types.
 pub unsafe fn set_handle(library: &str, handle: NonNull<c_void>) -> Result<(), HandleError> {
     let status = with_c_str(library, |name| {
-        // SAFETY: the name is as in `load`; what the handle has to be is the caller's promise.
+        // SAFETY: the name is as in `load`; the caller guarantees the rest.
         unsafe { ffi::gpustub_set_handle(name.as_ptr(), handle.as_ptr()) }
     });
     match status {
@@ -248,6 +248,6 @@ pub unsafe fn set_handle(library: &str, handle: NonNull<c_void>) -> Result<(), H
 
 /// A string of the run time; `None` for NULL.
 fn text(string: *const core::ffi::c_char) -> Option<Text> {
-    // SAFETY: gpustub.h: its strings are NUL-terminated and stay valid until the process ends.
+    // SAFETY: strings of gpustub.h are NUL-terminated and stay valid until the process ends.
     (!string.is_null()).then(|| Text::new(unsafe { CStr::from_ptr(string) }))
 }

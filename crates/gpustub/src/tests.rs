@@ -1,4 +1,4 @@
-//! Against a run time of our own, whose answers say what it was asked.
+//! Tests with a fake run time, whose results depend on the requested names.
 
 extern crate std;
 
@@ -8,9 +8,9 @@ use std::string::{String, ToString};
 
 use super::*;
 
-/// A name that a caller gave.
+/// Name passed by the caller.
 fn asked(name: *const c_char) -> &'static str {
-    // SAFETY: the crate passes NUL-terminated names; the tests look at them during the call only.
+    // SAFETY: the crate passes NUL-terminated names; the tests read them only during the call.
     unsafe { CStr::from_ptr(name) }.to_str().unwrap()
 }
 
@@ -96,7 +96,7 @@ extern "C" fn gpustub_set_handle(library: *const c_char, _handle: *mut c_void) -
 }
 
 #[test]
-fn what_is_loaded_is_described() {
+fn load_describes_the_library() {
     let cudart = load("cudart").unwrap();
     assert_eq!(cudart.path().to_string(), "/lib/libcudart.so.12");
     assert_eq!(
@@ -121,7 +121,7 @@ fn what_is_loaded_is_described() {
 }
 
 #[test]
-fn what_is_missing_says_why() {
+fn load_returns_the_reason_if_the_library_is_missing() {
     let error = load("hip").unwrap_err();
     assert_eq!(error.to_string(), "no libamdhip64.so");
     assert_eq!(error, Unavailable::Missing(reason("hip")));
@@ -134,7 +134,7 @@ fn what_is_missing_says_why() {
 }
 
 #[test]
-fn unknown_names_and_unknown_answers_are_errors() {
+fn unknown_names_and_unknown_status_codes_are_errors() {
     assert_eq!(load("acme"), Err(Unavailable::UnknownLibrary));
     assert_eq!(load("odd"), Err(Unavailable::UnknownLibrary));
     assert_eq!(version("odd"), None);
@@ -142,7 +142,7 @@ fn unknown_names_and_unknown_answers_are_errors() {
 }
 
 #[test]
-fn names_that_c_cannot_hold_are_unknown() {
+fn names_with_nul_or_too_long_are_unknown() {
     let long = "x".repeat(5000);
     for name in ["cud\0art", "cudart\0", long.as_str()] {
         assert_eq!(load(name), Err(Unavailable::UnknownLibrary));
@@ -158,7 +158,7 @@ fn names_that_c_cannot_hold_are_unknown() {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_shown_with_replacements() {
+fn invalid_utf8_is_displayed_with_replacement_characters() {
     let path = path("latin").unwrap();
     assert_eq!(path.to_string(), "/m\u{fffd}ll");
     assert_eq!(path.to_str(), None);
@@ -168,9 +168,9 @@ fn text_that_is_not_utf8_is_shown_with_replacements() {
 }
 
 #[test]
-fn a_handle_is_refused_with_the_reason() {
+fn set_handle_returns_the_reason_of_a_rejection() {
     let handle = NonNull::dangling();
-    // SAFETY: the functions above do not look at the handle.
+    // SAFETY: the functions above do not use the handle.
     let set = |library| unsafe { set_handle(library, handle) };
     assert_eq!(set("hip"), Ok(()));
     assert_eq!(set("cudart"), Err(HandleError::AlreadyBound));

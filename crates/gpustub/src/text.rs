@@ -3,8 +3,8 @@
 use core::ffi::CStr;
 use core::fmt::{self, Write as _};
 
-/// A string that stays valid until the process ends. It is UTF-8 as far as file names are; shown,
-/// other bytes become U+FFFD.
+/// A string that stays valid until the process ends. UTF-8 except for file names in other
+/// encodings; when displayed, other bytes become U+FFFD.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Text(&'static CStr);
 
@@ -13,7 +13,7 @@ impl Text {
         Self(string)
     }
 
-    /// The string as it is.
+    /// The unchanged string.
     pub fn as_c_str(self) -> &'static CStr {
         self.0
     }
@@ -23,7 +23,7 @@ impl Text {
         self.0.to_str().ok()
     }
 
-    /// Whether nothing stands in it.
+    /// Returns whether the string is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
