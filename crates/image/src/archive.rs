@@ -8,14 +8,14 @@ use crate::format::identify;
 /// A file of an `ar` archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveMember<'d> {
-    /// Its name, as the archive has it.
+    /// Name in the archive.
     pub name: &'d [u8],
-    /// Its contents.
+    /// Contents.
     pub data: &'d [u8],
 }
 
-/// The files of a static library (`.a`, `.rlib`), in order; after an error there are no more. A
-/// thin archive, which only names files that lie elsewhere, has none.
+/// Iterates over the files of a static library (`.a`, `.rlib`), in order, up to the first error. A
+/// thin archive, which only names files elsewhere, has none.
 pub fn archive_members(
     bytes: &[u8],
 ) -> Result<impl Iterator<Item = Result<ArchiveMember<'_>, Error>>, Error> {

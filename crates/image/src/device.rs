@@ -1,19 +1,19 @@
-//! What relocatable CUDA device code leaves in objects, images and archives.
+//! Relocatable CUDA device code in objects, images and archives.
 //!
-//! `nvcc -dc` gives each object an id and a wrapper of its code that nobody registers yet; a device
-//! link (`nvcc -dlink`) takes such objects, and has for each of them a function that the object calls
-//! when it starts. Only when all have called is the linked code registered. All that is read here
-//! lies in sections that are loaded, so that it is the same in stripped files:
+//! `nvcc -dc` gives each object an id and a wrapper of its code, not yet registered; a device link
+//! (`nvcc -dlink`) combines such objects, and defines a function for each, which the object calls at
+//! start-up. Once all have called, the linked code is registered. Only loaded sections are read, so
+//! stripped files give the same result:
 //!
-//! | section | holds |
+//! | section | contents |
 //! |---|---|
-//! | `__nv_module_id` | texts: of an object its id, of a device link `def ` and the id of each object, of code that needs no device link `__NV_MODULE_ID` |
+//! | `__nv_module_id` | strings: the id of an object; `def ` and the id of each object of a device link; `__NV_MODULE_ID` for code that needs no device link |
 //! | `__nv_relfatbin` | the code of objects, one container each |
 //! | `.nv_fatbin` | the code of device links, and code that needs none |
-//! | `.nvFatBinSegment` | which is which: a record with the container's address each (`fatbinary_section.h`) |
+//! | `.nvFatBinSegment` | the kind of each container: a record with its address (`fatbinary_section.h`) |
 //!
-//! The names are those of `crt/link.stub` of the toolkit. A file without section headers has no
-//! device code for us.
+//! The names are those of `crt/link.stub` of the toolkit. In a file without section headers no
+//! device code is found.
 
 mod fatbin;
 
@@ -35,45 +35,45 @@ use fatbin::{Fatbin, fatbins};
 /// Relocatable device code, as far as device links are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceCode {
-    /// The objects of relocatable device code in it, by their ids, in the file's order.
+    /// Objects of relocatable device code, by their ids, in the file's order.
     pub modules: Vec<Module>,
-    /// The ids of the objects that the device links in it were made of.
+    /// Ids of the objects in the file's device links.
     pub links: BTreeSet<String>,
-    /// What these device links have code for.
+    /// Architectures of the code of these device links.
     pub linked: BTreeSet<Arch>,
-    /// Those of `links` whose registering function (`__cudaRegisterLinkedBinary…`) other images can
+    /// Subset of `links` whose registering function (`__cudaRegisterLinkedBinary…`) other images can
     /// bind to.
     pub exported: BTreeSet<String>,
-    /// Those of `exported` for which the image's own calls may in turn go to another image.
+    /// Subset of `exported` for which the image's own calls may bind to another image.
     pub interposable: BTreeSet<String>,
 }
 
 /// An object of relocatable device code.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Module {
-    /// Its id: nvcc makes it of the path of the source and of its first symbol.
+    /// Id, which nvcc derives from the path of the source and from its first symbol.
     pub id: String,
-    /// What it has code for; empty if that cannot be told.
+    /// Architectures of its code; empty if unknown.
     pub archs: BTreeSet<Arch>,
 }
 
-/// What the registering function of an object is called, before the object's id.
+/// Prefix of the name of an object's registering function, before the object's id.
 pub const REGISTER: &str = "__cudaRegisterLinkedBinary";
 
-/// What stands before the id in a device link.
+/// Prefix of the id in a device link.
 const DEFINES: &str = "def ";
 
 /// The id of objects whose code needs no device link.
 const WHOLE_PROGRAM: &str = "__NV_MODULE_ID";
 
 impl DeviceCode {
-    /// Whether it holds both objects and a device link. nvlink skips such an archive as a whole,
-    /// silently.
+    /// Returns whether both objects and a device link are present. nvlink silently skips such an
+    /// archive as a whole.
     pub fn is_device_linked(&self) -> bool {
         !self.modules.is_empty() && !self.links.is_empty()
     }
 
-    /// What all of its objects have code for; empty if that cannot be told of one of them.
+    /// Architectures that all objects have code for; empty if those of one object are unknown.
     pub fn archs(&self) -> BTreeSet<Arch> {
         let mut modules = self.modules.iter().map(|module| &module.archs);
         let first = modules.next().cloned().unwrap_or_default();
@@ -95,7 +95,7 @@ pub fn read_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
 }
 
 /// Reads the relocatable device code of all object files of the archive (`.a`, `.rlib`) in `bytes`.
-/// Members that are no object files have none.
+/// Members that are no object files have no device code.
 pub fn archive_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
     let mut all = DeviceCode::default();
     for member in archive_members(bytes)? {
@@ -107,7 +107,7 @@ pub fn archive_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
     Ok(all)
 }
 
-/// [`archive_device_code`] of a file; its path stands in the error.
+/// [`archive_device_code`] of a file; the error has its path.
 pub fn archive_device_code_file(path: &Path) -> Result<DeviceCode, Error> {
     with_file(path, archive_device_code)
 }
@@ -120,7 +120,7 @@ fn parse<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<DeviceCod
     Ok(device_code(&Image::<Elf>::parse(bytes)?))
 }
 
-/// The same of an image that was parsed already. What is damaged has no device code.
+/// Reads the device code of a parsed image. A damaged file has none.
 pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
 ) -> DeviceCode {
@@ -137,7 +137,7 @@ pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
             None => ids.push(text.into_owned()),
         }
     }
-    // A linker keeps the order of its inputs in each section, and each object has one of either.
+    // A linker keeps the order of its inputs in each section; each object has one id and one container.
     let archs: Vec<Fatbin> = fatbins(&sections.objects).collect();
     let known = archs.len() == ids.len();
     let mut archs = archs.into_iter().map(|container| container.archs);
@@ -154,7 +154,7 @@ pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
     code
 }
 
-/// The data of the sections that matter, and the addresses at which it begins.
+/// Data of the sections that contain device code, and the addresses at which it begins.
 #[derive(Default)]
 struct Sections<'d> {
     ids: Vec<(u64, &'d [u8])>,
@@ -170,7 +170,7 @@ impl<'d> Sections<'d> {
         let Ok(sections) = image.header().sections(endian, data) else {
             return found;
         };
-        // Of a hostile file all sections may be the whole file.
+        // Each section of a hostile file may be the whole file.
         let mut left = data.len();
         for section in sections.iter() {
             let mut section_data = || {
@@ -190,19 +190,19 @@ impl<'d> Sections<'d> {
     }
 }
 
-/// `__fatBinC_Wrapper_t` of `fatbinary_section.h`, of 64-bit machines: magic, version, address of the
-/// container, and another that does not matter.
+/// Size of `__fatBinC_Wrapper_t` of `fatbinary_section.h` on 64-bit machines: magic, version, address
+/// of the container, and an unused address.
 const WRAPPER: usize = 24;
 const WRAPPER_MAGIC: u32 = 0x466243b1;
-/// FATBINC_LINK_VERSION: what a device link made.
+/// FATBINC_LINK_VERSION: version of the wrappers of device links.
 const LINK_VERSION: u32 = 2;
 
-/// What device links have code for: the containers that wrappers of their version point to.
+/// Architectures of device links: of the containers that wrappers of [`LINK_VERSION`] point to.
 fn linked<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     sections: &Sections<'_>,
 ) -> BTreeSet<Arch> {
-    // The addresses of the fields that point to containers, and what stands there in the file.
+    // Addresses of the fields that point to containers, and their values in the file.
     let mut fields: BTreeMap<u64, u64> = BTreeMap::new();
     let mut wrappers = 0;
     for (address, data) in &sections.wrappers {
@@ -210,7 +210,7 @@ fn linked<Elf: FileHeader<Endian = Endianness>>(
         while let Some(wrapper) = data.get(at..at + WRAPPER) {
             let word = |at: usize| wrapper[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
             if word(0) != Some(WRAPPER_MAGIC) {
-                // Compilers may align them to more than their size.
+                // Compilers may align wrappers to more than their size.
                 at += 8;
                 continue;
             }
@@ -224,7 +224,7 @@ fn linked<Elf: FileHeader<Endian = Endianness>>(
         }
     }
     let found: Vec<Fatbin> = fatbins(&sections.linked).collect();
-    // Without code that needs no device link, and in object files, whose addresses are not final.
+    // All containers belong to device links, as in object files, whose addresses are not final.
     if found.len() <= wrappers {
         return found.into_iter().flat_map(|c| c.archs).collect();
     }
@@ -237,9 +237,9 @@ fn linked<Elf: FileHeader<Endian = Endianness>>(
         .collect()
 }
 
-/// Puts what the loader will write into these fields. Only for relocations with addends, which all
-/// machines with CUDA have: others stand in the file already. The kind does not matter, since a
-/// container has no symbol that another image could bind to.
+/// Applies the loader's relocations to these fields. Only for relocations with addends, which all
+/// machines with CUDA use: other addends are already in the file. The relocation type is irrelevant,
+/// since a container has no symbol that another image could bind to.
 fn relocate<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     fields: &mut BTreeMap<u64, u64>,
@@ -259,13 +259,14 @@ fn relocate<Elf: FileHeader<Endian = Endianness>>(
     }
 }
 
-/// Which registering functions others can bind to, and which the image may take from others.
+/// Records the registering functions that other images can bind to, and those that the image may
+/// bind to in other images.
 fn exports<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>, code: &mut DeviceCode) {
     let endian = image.endian;
     let (Ok(table), Ok(strings)) = (image.symbols(), image.strings()) else {
         return;
     };
-    // A program's own definitions come first for everybody, and `-Bsymbolic` binds to one's own.
+    // A program's definitions precede all others, and with `-Bsymbolic` a library binds to its own.
     let flags = image.tag(elf::DT_FLAGS).unwrap_or(0);
     let own = image.tag(elf::DT_SYMBOLIC).is_some() || flags & elf::DF_SYMBOLIC.0 != 0;
     let program = image

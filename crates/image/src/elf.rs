@@ -1,8 +1,8 @@
-//! An ELF image, seen as the dynamic loader sees it: program headers and the dynamic section.
+//! An ELF image, read as the dynamic loader does: program headers and the dynamic section.
 //!
-//! Section headers say the same of every library that loads, may be stripped, and lie at the far
-//! end of the file. They are used only where there is nothing else: the stub libraries that
-//! `llvm-ifs` writes for linking have no program headers.
+//! Section headers have the same information for every library that loads, may be stripped, and are
+//! at the end of the file. They are used only if there are no program headers, as in the stub
+//! libraries that `llvm-ifs` writes for linking.
 
 use object::elf::{self, DynamicTag};
 use object::read::elf::{Dyn, FileHeader, GnuHashTable, ProgramHeader, SectionHeader};
@@ -13,7 +13,7 @@ use crate::format::identify;
 use crate::machine;
 use crate::strings::Strings;
 
-/// A parsed image. All slices lie in the file's bytes.
+/// A parsed image. All slices are parts of the file's bytes.
 pub(crate) struct Image<'d, Elf: FileHeader<Endian = Endianness>> {
     pub(crate) endian: Endianness,
     pub(crate) machine: String,
@@ -37,7 +37,7 @@ macro_rules! for_class {
 }
 pub(crate) use for_class;
 
-/// Whether an ELF file is of the 64-bit class.
+/// Returns whether an ELF file is of the 64-bit class.
 pub(crate) fn is_64(bytes: &[u8]) -> Result<bool, Problem> {
     if !bytes.starts_with(&elf::ELFMAG) {
         return Err(identify(bytes));
@@ -97,7 +97,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         Ok(image)
     }
 
-    /// A file that was cut short keeps its headers, which tell how long it should be.
+    /// Rejects a truncated file: its headers give the original length.
     fn check_length(&self) -> Result<(), Problem> {
         let length = self.data.len() as u64;
         let beyond = |offset: u64, size: u64| offset.checked_add(size).is_none_or(|e| e > length);
@@ -115,12 +115,12 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         Ok(())
     }
 
-    /// Whether it is a file for a linker.
+    /// Returns whether the file is an object file.
     pub(crate) fn is_object(&self) -> bool {
         self.header.e_type(self.endian) == elf::ET_REL
     }
 
-    /// What kind of file it is, for messages.
+    /// Kind of the file, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self.header.e_type(self.endian) {
             elf::ET_REL => "an object file",
@@ -146,7 +146,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         !self.dynamic.is_empty()
     }
 
-    /// All values of a tag of the dynamic section.
+    /// Iterates over all values of a tag of the dynamic section.
     pub(crate) fn tags(&self, tag: DynamicTag) -> impl Iterator<Item = u64> {
         self.dynamic
             .iter()
@@ -159,8 +159,8 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         self.tags(tag).next()
     }
 
-    /// The file's bytes from a virtual address to the end of the segment (or section) that it lies
-    /// in.
+    /// Bytes of the file from a virtual address to the end of the segment (or section) that contains
+    /// it.
     pub(crate) fn at_address(&self, address: u64) -> Result<&'d [u8], Problem> {
         let from = |start: u64, bytes: &'d [u8]| {
             let offset = usize::try_from(address.checked_sub(start)?).ok()?;
@@ -186,7 +186,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
             return Ok(Strings::new(&[]));
         };
         let bytes = self.at_address(address)?;
-        // The gABI asks for a size; `llvm-ifs` leaves it out.
+        // The gABI requires a size; `llvm-ifs` omits it.
         let size = self
             .tag(elf::DT_STRSZ)
             .and_then(|size| usize::try_from(size).ok());
@@ -195,7 +195,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         ))
     }
 
-    /// The full symbol table, which a linker reads and a loader does not; nothing in a stripped file.
+    /// The full symbol table, which only linkers read; `None` in a stripped file.
     pub(crate) fn full_symbols(&self) -> Option<(&'d [Elf::Sym], Strings<'d>)> {
         let (endian, data) = (self.endian, self.data);
         let sections = self.header.sections(endian, data).ok()?;
@@ -207,7 +207,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         ))
     }
 
-    /// The names of the sections, as far as they are there and text.
+    /// Names of the sections that have a valid one.
     pub(crate) fn section_names(&self) -> Vec<String> {
         let (endian, data) = (self.endian, self.data);
         let names = || {
@@ -221,7 +221,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         names().unwrap_or_default()
     }
 
-    /// The string that a tag names.
+    /// String at the offset that a tag contains.
     pub(crate) fn string(
         &self,
         strings: &Strings<'d>,
@@ -259,8 +259,8 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
             .map_err(|()| Problem::Malformed("version table is shorter than the symbol table"))
     }
 
-    /// The dynamic section does not say how many symbols there are, but the hash tables that the
-    /// loader searches reach every symbol that can be found.
+    /// Number of symbols. The dynamic section does not contain it, but the loader's hash tables reach
+    /// every symbol that can be found.
     fn symbol_count(&self) -> Result<usize, Problem> {
         if let Some(address) = self.tag(elf::DT_HASH) {
             // gABI: nbucket, nchain, in words; nchain is the number of symbols. The word has 64
@@ -295,7 +295,7 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         };
         let table = GnuHashTable::<Elf>::parse(self.endian, self.at_address(address)?)
             .map_err(|_| Problem::Malformed("GNU hash table is too short"))?;
-        // An empty table: there are imports only, and those are not in it.
+        // An empty table: all symbols are imports, which are not in it.
         let count = table
             .symbol_table_length(self.endian)
             .unwrap_or(table.symbol_base());

@@ -9,45 +9,45 @@ use gpustub_core::diag::{self, Diagnostic};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It cannot be opened, read or mapped; with the system's reason.
+    /// The file cannot be opened, read or mapped; with the system's reason.
     Unreadable(String),
-    /// It has no bytes.
+    /// The file is empty.
     Empty,
-    /// A text for the linker; with the file that it points to, if it names one.
+    /// A linker script; with the file that it names, if any.
     LinkerScript(Option<String>),
     /// An `ar` archive.
     Archive,
     /// A symbol list of gpustub.
     SymbolList,
-    /// Another kind of file, named: a PE image, a Mach-O image, LLVM bitcode.
+    /// Another known kind of file: a PE image, a Mach-O image, LLVM bitcode.
     OtherFormat(&'static str),
-    /// Nothing that is known here.
+    /// An unknown kind of file.
     Unknown,
-    /// The file ends before something that its headers place there.
+    /// The file ends before a part that its headers describe.
     Truncated(&'static str),
     /// Headers or tables contradict themselves.
     Malformed(&'static str),
     /// A file without a dynamic section: an object file, a static program, separate debug data.
     NoDynamicSymbols(&'static str),
-    /// It was built for another machine.
+    /// The library was built for another machine.
     Machine {
-        /// What it was built for.
+        /// Machine of the library.
         found: String,
-        /// What was asked for.
+        /// Requested machine.
         expected: String,
     },
-    /// Names that were required are absent; each with the nearest name that is there.
+    /// Required names are absent; each with the most similar name that exists.
     Missing(Vec<(String, Option<String>)>),
 }
 
-/// A [`Problem`] and the file that has it.
+/// A [`Problem`] and its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     file: Option<PathBuf>,
     problem: Problem,
 }
 
-/// A message names at most this many missing functions.
+/// Maximum number of missing functions named in a message.
 const SHOWN: usize = 8;
 
 impl Error {

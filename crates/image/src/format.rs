@@ -2,10 +2,10 @@
 
 use crate::error::Problem;
 
-/// A linker script says what it is about early; more is not looked at.
+/// Number of bytes that are scanned for a linker script, whose commands come early.
 const HEAD: usize = 4096;
 
-/// The kind of bytes without the ELF magic, as the reason for which they are not a library.
+/// Identifies bytes without the ELF magic, as the reason why they are not a library.
 pub(crate) fn identify(bytes: &[u8]) -> Problem {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if bytes.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn identify(bytes: &[u8]) -> Problem {
     linker_script(&String::from_utf8_lossy(head)).unwrap_or(Problem::Unknown)
 }
 
-/// Recognises what ld takes for a script (`GROUP ( libc.so.6 … )`), and finds its first library.
+/// Recognises linker scripts as ld does (`GROUP ( libc.so.6 … )`), and finds the first library.
 fn linker_script(text: &str) -> Option<Problem> {
     if text.contains('\0') {
         return None;

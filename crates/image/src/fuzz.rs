@@ -12,11 +12,11 @@ use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
 use crate::symbols::{Options, read_symbols};
 
-/// Reads `data` in every way. Panics if something does that must not be, whatever `data` is; tells
-/// whether it was a readable library.
+/// Reads `data` in every way, and panics on a violated property. Returns whether `data` is a readable
+/// library.
 #[doc(hidden)]
 pub fn check(data: &[u8]) -> bool {
-    // Either answer will do; that there is one is the point.
+    // Values and errors are both fine; only a panic or an endless loop is not.
     let _ = read_link_facts(data);
     let _ = read_image(data, &|_, _| true);
     let _ = read_object(data, &|_, _| true);
@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) -> bool {
     true
 }
 
-/// Reads `data` as an archive and its members as object files; tells how many could be read.
+/// Reads `data` as an archive and its members as object files; returns the number of readable ones.
 #[doc(hidden)]
 pub fn archive(data: &[u8]) -> usize {
     let Ok(members) = archive_members(data) else {
@@ -53,7 +53,7 @@ pub fn archive(data: &[u8]) -> usize {
     let mut left = data.len();
     let mut read = 0;
     for member in members.flatten() {
-        // Members follow one another, so that a small archive is not a large amount of work.
+        // Members do not overlap, so that a small archive is not a large amount of work.
         left = left.checked_sub(member.data.len()).expect("no overlap");
         read += usize::from(matches!(
             read_object(member.data, &|_, _| true),
@@ -63,8 +63,8 @@ pub fn archive(data: &[u8]) -> usize {
     read
 }
 
-/// Reads `data` as an object, an image and an archive with relocatable device code; tells how many
-/// objects and device links it knows of.
+/// Reads `data` as an object, an image and an archive with relocatable device code; returns the
+/// number of objects and device links found.
 #[doc(hidden)]
 pub fn device(data: &[u8]) -> usize {
     let found = [read_device_code(data), archive_device_code(data)];

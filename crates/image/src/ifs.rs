@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use gpustub_core::symbols::{Kind, SymbolList};
 
-/// The list as LLVM's `.ifs` text. That form knows no version nodes: of several entries of one
-/// name the default one stands, else the last. IFUNCs are functions in it, as to every caller.
+/// Formats the list as LLVM's `.ifs` text, which has no version nodes: of several entries of one
+/// name it contains the default one, else the last. IFUNCs are functions, as for every caller.
 pub fn to_ifs(list: &SymbolList) -> String {
     let mut text = String::from("--- !ifs-v1\nIfsVersion:      3.0\n");
     if let Some(soname) = &list.soname {
@@ -57,7 +57,7 @@ fn target(machine: &str) -> Option<(&'static str, &'static str, u8)> {
     })
 }
 
-/// A YAML scalar: plain where nothing in it could mean something else.
+/// Formats a YAML scalar: plain if unambiguous, else quoted.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '+' | '/');
     if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(plain) {

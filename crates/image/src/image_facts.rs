@@ -11,10 +11,10 @@ use crate::error::{Error, Problem};
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
 use crate::strings::Strings;
 
-/// What kind of image it is.
+/// Kind of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ImageKind {
-    /// A shared library, or a program of its kind without an interpreter.
+    /// A shared library, or a position-independent program without an interpreter.
     #[default]
     Library,
     /// A program that a loader starts.
@@ -23,14 +23,14 @@ pub enum ImageKind {
     Static,
 }
 
-/// A symbol that an image wants from another.
+/// A symbol that an image imports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// Its name.
+    /// Name of the symbol.
     pub name: String,
-    /// Whether the image does without it.
+    /// Whether the symbol may be missing.
     pub weak: bool,
-    /// The version node, and the library that is to have it.
+    /// The version node, and the library that should provide it.
     pub version: Option<ImportVersion>,
 }
 
@@ -46,37 +46,37 @@ pub struct ImportVersion {
 /// An image, as far as policy is concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageFacts {
-    /// What it asks of the loader.
+    /// Requests to the loader.
     pub link: LinkFacts,
-    /// What it is.
+    /// Kind of the image.
     pub kind: ImageKind,
-    /// Functions and data that it wants from others, in the file's order.
+    /// Imported functions and data, in the file's order.
     pub imports: Vec<Import>,
     /// Names of the functions that others can bind to, sorted.
     pub exports: Vec<String>,
-    /// How many more there are, whose names are not kept.
+    /// Number of further exports, whose names are not kept.
     pub other_exports: usize,
-    /// Names of functions of the full symbol table that only it can call, sorted; empty in a
+    /// Names of functions in the full symbol table that only this image can call, sorted; empty in a
     /// stripped file.
     pub hidden: Vec<String>,
-    /// Names of its sections, in the file's order; empty if the file does not have them.
+    /// Names of the sections, in the file's order; empty if the file has no section headers.
     pub sections: Vec<String>,
-    /// Strings of its read-only data: empty until the caller fills in the result of `read_strings`.
+    /// Strings of the read-only data: empty until the caller fills in the result of `read_strings`.
     pub strings: BTreeSet<String>,
-    /// Strings that the caller requested and that are part of no longer one: neither another string
-    /// continues where they end, nor may code contain one (`code_may_contain`).
+    /// Requested strings that are not part of a longer one: no other string continues at their end,
+    /// nor may code contain a longer one (`code_may_contain`).
     pub whole_strings: BTreeSet<String>,
-    /// Its relocatable CUDA device code.
+    /// Relocatable CUDA device code.
     pub device: DeviceCode,
-    /// The level of x86-64 that it says it needs: 3 for x86-64-v3. 0: it says nothing.
+    /// Required level of x86-64: 3 for x86-64-v3. 0: not declared.
     pub x86_level: u8,
 }
 
-/// Which names are kept, by the name and, for what is wanted from others, its version node.
+/// Selects the names to keep, by the name and, for imports, the version node.
 pub type Keep<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
 
-/// Reads the program or shared library in `bytes`. Of all its names only those are kept that
-/// `keep` wants: a framework has hundreds of thousands of others.
+/// Reads the program or shared library in `bytes`. Only the names that `keep` accepts are kept: a
+/// framework has hundreds of thousands of others.
 ///
 /// A file that has no dynamic section and is not a program (an object file, separate debug data)
 /// is [`Problem::NoDynamicSymbols`].
@@ -97,7 +97,7 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     let has = |kind| segments.iter().any(|s| s.p_type(image.endian) == kind);
     let kind = match (image.is_dynamic(), has(elf::PT_INTERP)) {
         (true, true) => ImageKind::Program,
-        // A static program that can be loaded anywhere (`-static-pie`) relocates itself.
+        // A position-independent static program (`-static-pie`) relocates itself.
         (true, false) if is_program(&image) => ImageKind::Static,
         (true, false) => ImageKind::Library,
         (false, _) if has(elf::PT_LOAD) => ImageKind::Static,
@@ -118,14 +118,14 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     Ok(facts)
 }
 
-/// Whether it was linked as a program (`DF_1_PIE` of binutils and lld).
+/// Returns whether the image was linked as a program (`DF_1_PIE` of binutils and lld).
 fn is_program<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> bool {
     let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
     flags & elf::DF_1_PIE.0 != 0
 }
 
-/// What the note GNU_PROPERTY_X86_ISA_1_NEEDED says (x86-64 psABI, "Program Property"): a bit per
-/// level. Notes that cannot be read count as none: no loader refuses a file for them.
+/// Level in the note GNU_PROPERTY_X86_ISA_1_NEEDED (x86-64 psABI, "Program Property"), which has a bit
+/// per level. Malformed notes count as absent: no loader rejects a file for them.
 fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8 {
     let mut level = 0;
     for segment in image.segments() {
@@ -201,7 +201,7 @@ fn sections<Elf: FileHeader<Endian = Endianness>>(
     facts: &mut ImageFacts,
 ) {
     let endian = image.endian;
-    // A file that is cut off there still loads; it just has no names for us.
+    // A file with truncated section headers still loads, but has no names.
     facts.sections = image.section_names();
     let Some((table, strings)) = image.full_symbols() else {
         return;

@@ -1,11 +1,11 @@
 //! Reads symbol lists, link facts and CUDA device code of ELF files.
 //!
-//! [`read_symbols`] answers "what does this library export", [`read_link_facts`] "what does this
-//! image need"; [`read_device_code`] reports what CUDA's device linker
-//! did or has yet to do. The first two see a file as the dynamic loader does, through its program headers and
-//! dynamic section; so they work on files without section headers, and of a library of 750 MB
-//! only a few pages are touched. Whatever the bytes are, they give a value or an [`Error`]: no
-//! panic, and no memory beyond a small multiple of what the file's tables hold.
+//! [`read_symbols`] returns the exports of a library, [`read_link_facts`] the requirements of an
+//! image, [`read_device_code`] the device code that CUDA's device linker linked or has yet to link.
+//! The first two read a file as the dynamic loader does, through its program headers and dynamic
+//! section; so they work on files without section headers, and touch only a few pages of a library
+//! of 750 MB. Any bytes result in a value or an [`Error`]: no panic, and no memory beyond a small
+//! multiple of the size of the file's tables.
 //!
 //! ```no_run
 //! let options = gpustub_image::Options { expect_machine: Some("x86_64"), ..Default::default() };

@@ -1,4 +1,4 @@
-//! What an image requests from the loader.
+//! Link facts: the requests of an image to the dynamic loader.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 use crate::strings::Strings;
 
-/// A library and the version nodes of it that an image was linked against.
+/// A library, and its version nodes that an image was linked against.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VersionNeed {
     /// The library's soname.
@@ -18,7 +18,7 @@ pub struct VersionNeed {
     pub nodes: Vec<String>,
 }
 
-/// What a program or library asks of the loader. All empty for a static program.
+/// Requests of a program or library to the loader. All empty for a static program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkFacts {
     /// The machine, as in `SymbolList::machine`.
@@ -29,13 +29,13 @@ pub struct LinkFacts {
     pub needed: Vec<String>,
     /// `DT_RUNPATH`, or else the older `DT_RPATH`: directories separated by colons.
     pub runpath: Option<String>,
-    /// Whether that is `DT_RPATH`: what the image needs then looks there, too, for what it needs.
+    /// Whether `runpath` is a `DT_RPATH`, which also applies to the libraries' own dependencies.
     pub rpath: bool,
-    /// The symbol versions that it needs of each library.
+    /// Symbol versions required of each library.
     pub verneed: Vec<VersionNeed>,
 }
 
-/// Reads what the program or shared library in `bytes` asks of the loader.
+/// Reads the link facts of the program or shared library in `bytes`.
 pub fn read_link_facts(bytes: &[u8]) -> Result<LinkFacts, Error> {
     Ok(read(bytes)?)
 }
@@ -52,7 +52,7 @@ fn facts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<LinkFacts
     Ok(facts)
 }
 
-/// All but the versions.
+/// Reads all link facts except the versions.
 pub(crate) fn loader_facts<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     strings: &Strings<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn loader_facts<Elf: FileHeader<Endian = Endianness>>(
     Ok(facts)
 }
 
-/// The versions that an image needs, by library and by version index.
+/// Required versions of an image, by library and by version index.
 #[derive(Default)]
 pub(crate) struct VersionNeeds {
     pub(crate) needs: Vec<VersionNeed>,
@@ -88,7 +88,7 @@ pub(crate) struct VersionNeeds {
 pub(crate) struct NeededVersion {
     /// Position in `needs`.
     need: usize,
-    /// Position in the `nodes` of that.
+    /// Position in the `nodes` of that entry.
     node: usize,
 }
 
@@ -109,7 +109,7 @@ impl VersionNeeds {
             return Ok(found);
         };
         let mut rest = Bytes(image.at_address(address)?);
-        // Indexes of versions have 15 bits, so there are no more requirements than that in all.
+        // Version indices have 15 bits, which limits the total number of requirements.
         let mut left = 0x7fff_u16;
         for _ in 0..image.tag(elf::DT_VERNEEDNUM).unwrap_or(0).min(0x7fff) {
             let need = rest.read_at::<elf::Verneed<Endianness>>(0).map_err(short)?;

@@ -1,11 +1,11 @@
-//! Names of machines, as `@machine` of symbol lists has them.
+//! Names of machines, as in `@machine` of symbol lists.
 
 use object::elf::{
     EM_386, EM_AARCH64, EM_ARM, EM_LOONGARCH, EM_MIPS, EM_PPC, EM_PPC64, EM_RISCV, EM_S390,
     EM_SPARCV9, EM_X86_64, Machine,
 };
 
-/// The architecture as Rust's target triples name it; a number for one without a name here.
+/// Name of the architecture in Rust's target triples; `elf-machine-N` if unknown.
 pub(crate) fn machine_name(machine: Machine, is_64: bool, little: bool) -> String {
     let name = match (machine, is_64, little) {
         (EM_X86_64, true, _) => "x86_64",

@@ -13,17 +13,17 @@ use crate::image_facts::{Import, Keep, is_function};
 pub struct ObjectFacts {
     /// The machine, as in `SymbolList::machine`.
     pub machine: String,
-    /// Functions and data that it wants from others, in the file's order; without versions, which
-    /// the linker finds.
+    /// Undefined functions and data, in the file's order; without versions, which the linker
+    /// determines.
     pub imports: Vec<Import>,
-    /// Names of the functions that it has for others, sorted.
+    /// Names of the functions that it provides, sorted.
     pub defines: Vec<String>,
-    /// Its relocatable CUDA device code.
+    /// Relocatable CUDA device code.
     pub device: DeviceCode,
 }
 
-/// Reads the object file in `bytes`, and keeps the names that `keep` wants; `None` for an ELF file
-/// of another kind.
+/// Reads the object file in `bytes`, with the names that `keep` accepts; `None` for an ELF file of
+/// another kind.
 pub fn read_object(bytes: &[u8], keep: Keep<'_>) -> Result<Option<ObjectFacts>, Error> {
     Ok(read(bytes, keep)?)
 }

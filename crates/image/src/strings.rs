@@ -4,14 +4,14 @@ use std::cell::Cell;
 
 use crate::error::Problem;
 
-/// A longer name is damage: the longest mangled C++ names are some ten thousand bytes long.
+/// Maximum length of a name: the longest mangled C++ names have some ten thousand bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// All names of one file together. Tables share suffixes, so that a small hostile one could
-/// otherwise stand for terabytes of text.
+/// Maximum size of all names of a file. Names share suffixes, so a small hostile table could
+/// otherwise expand to terabytes of text.
 pub(crate) const ALL: usize = 256 * 1024 * 1024;
 
-/// A string table that counts what it has given out.
+/// A string table that counts the bytes it has returned.
 pub(crate) struct Strings<'d> {
     bytes: &'d [u8],
     left: Cell<usize>,

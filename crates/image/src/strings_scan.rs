@@ -9,10 +9,10 @@ use object::{Endianness, elf};
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 
-/// Length of a string on each side of a needle: longer ones are cut there.
+/// Maximum length of a string on each side of a needle: longer strings are cut.
 const REACH: usize = 512;
 
-/// Limit of the bytes of one file that are scanned: more than any library has that is not data.
+/// Limit of the bytes of one file that are scanned: more than any library has except for data.
 const MAX_SCANNED: usize = 256 * 1024 * 1024;
 
 /// Limit of the strings of one section that are kept for each needle.
@@ -21,12 +21,12 @@ const MAX_STRINGS: usize = 256;
 /// Number of bytes that are scanned between two calls of [`ConsumedFn`].
 const STEP: usize = 1 << 20;
 
-/// Called with bytes that are not read again soon, so that a caller who has mapped them can release the memory.
+/// Callback for bytes that are not read again soon, so that a caller can release mapped memory.
 pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
 
-/// The strings in the read-only data of an image that contain one of `needles` and that `keep`
-/// wants, each once, sorted. A string is what lies between two NUL bytes; bytes that are not UTF-8
-/// are replaced. Device code has sections of its own, which are not looked at.
+/// Strings in the read-only data of an image that contain one of `needles` and that `keep` accepts,
+/// deduplicated and sorted. NUL bytes delimit strings; bytes that are not UTF-8 are replaced. Device
+/// code is in separate sections, which are not scanned.
 pub fn read_strings(
     bytes: &[u8],
     needles: &[&str],
@@ -43,9 +43,9 @@ pub fn read_strings(
     Ok(found)
 }
 
-/// Those of `strings` that machine code may put together, or longer ones that begin like them. Compilers
-/// build short strings from constants in instructions; of x86-64's, which hold eight bytes, that can
-/// be told.
+/// Returns the `strings` that machine code may build from constants, or that may begin a longer string
+/// built so. Compilers build short strings from constants in instructions; only the eight-byte constants
+/// of x86-64 can be recognised.
 pub fn code_may_contain<'t>(
     bytes: &[u8],
     strings: &[&'t str],
@@ -71,7 +71,7 @@ fn word(string: &str) -> Option<[u8; 8]> {
     string.as_bytes().first_chunk().copied()
 }
 
-/// Moves those of `open` whose first word is there to `found`.
+/// Moves the strings of `open` whose first word occurs in `data` to `found`.
 fn find_words<'t>(
     data: &[u8],
     open: &mut Vec<&'t str>,
@@ -80,7 +80,7 @@ fn find_words<'t>(
 ) {
     for start in (0..data.len()).step_by(STEP) {
         let end = data.len().min(start + STEP);
-        // A word may lie across the end.
+        // A word may cross the end.
         let window = &data[start..data.len().min(end + 7)];
         open.retain(|string| {
             let has = word(string).is_some_and(|word| memmem::find(window, &word).is_some());
@@ -98,7 +98,7 @@ enum Part {
     Code,
 }
 
-/// The bytes of its sections; `None` for one that cannot be told.
+/// Bytes of the sections; `None` for one that cannot be read.
 type Sections<'d> = std::vec::IntoIter<Option<&'d [u8]>>;
 
 fn sections(bytes: &[u8], part: Part) -> Result<Sections<'_>, Problem> {
@@ -112,7 +112,7 @@ fn sections_of<Elf: FileHeader<Endian = Endianness>>(
     let image = Image::<Elf>::parse(bytes)?;
     let (endian, data) = (image.endian, image.data());
     let is_code = part == Part::Code;
-    // A file that is cut off there still loads; it just tells nothing.
+    // A file with truncated section headers still loads, but has no sections to scan.
     let sections = image.header().sections(endian, data);
     let (false, Ok(sections)) = (
         is_code && image.header().e_machine(endian) != elf::EM_X86_64,
@@ -123,7 +123,7 @@ fn sections_of<Elf: FileHeader<Endian = Endianness>>(
     let wanted = sections.iter().filter(|section| {
         let name = sections.section_name(endian, section).unwrap_or_default();
         let wanted = match part {
-            // `.lrodata` is the same in the large code model (x86-64 psABI, "Special Sections").
+            // `.lrodata` is `.rodata` of the large code model (x86-64 psABI, "Special Sections").
             Part::ReadOnlyData => name.starts_with(b".rodata") || name.starts_with(b".lrodata"),
             Part::Code => section.sh_flags(endian).contains(elf::SHF_EXECINSTR),
         };
@@ -152,14 +152,14 @@ fn find(
     }
 }
 
-/// Where the search for one needle stands.
+/// State of the search for one needle.
 struct Search<'n> {
     finder: memmem::Finder<'n>,
-    /// From here on.
+    /// Position from which to search.
     from: usize,
-    /// The last string ended here.
+    /// End of the last string.
     last: usize,
-    /// How many strings it may still find.
+    /// Number of strings that may still be found.
     left: usize,
 }
 
@@ -173,7 +173,7 @@ impl<'n> Search<'n> {
         }
     }
 
-    /// Finds what begins before `end`.
+    /// Finds the strings that begin before `end`.
     fn find(
         &mut self,
         data: &[u8],
@@ -193,7 +193,7 @@ impl<'n> Search<'n> {
             let after = &data[at..data.len().min(at + REACH)];
             let before = &before[memrchr(0, before).map_or(0, |nul| nul + 1)..];
             let after = &after[..memchr(0, after).unwrap_or(after.len())];
-            // On behind the string, so that the work is that of one pass whatever the bytes are.
+            // Continues after the string, so that any bytes are scanned in one pass.
             self.from = at + after.len();
             self.last = self.from;
             let string = String::from_utf8_lossy(&data[at - before.len()..self.from]);

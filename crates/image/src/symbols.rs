@@ -1,4 +1,4 @@
-//! What a library exports.
+//! Exported symbols of a library.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 use crate::strings::Strings;
 
-/// What a library has to be, beyond readable.
+/// Requirements for a library, in addition to being readable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// The machine that it must be built for, as in [`SymbolList::machine`]: `x86_64`.
+    /// Required machine, as in [`SymbolList::machine`]: `x86_64`.
     pub expect_machine: Option<&'a str>,
-    /// Names that it must export.
+    /// Names that the library must export.
     pub require: &'a [String],
 }
 
-/// Reads what the shared library in `bytes` exports: names, kinds, weakness, version nodes.
+/// Reads the exports of the shared library in `bytes`: names, kinds, weakness, version nodes.
 ///
-/// Left out is what no program can bind to (local, hidden and undefined symbols), and the
-/// absolute symbols that linkers add to stand for the version nodes themselves.
+/// Omits symbols that no program can bind to (local, hidden and undefined ones), and the absolute
+/// symbols that linkers add for the version nodes themselves.
 pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Error> {
     let list = read(bytes, options)?;
     let missing: Vec<_> = (options.require.iter())
@@ -87,7 +87,7 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
         };
         let name = strings.get(symbol.st_name(image.endian).into())?;
         let (version, compat) = versions.node_of(index)?;
-        // A symbol that stands for the version `N` is absolute and itself called `N`.
+        // The symbol of the version node `N` is absolute and has the name `N`.
         if symbol.is_absolute(image.endian) && version == Some(name) {
             continue;
         }
@@ -114,7 +114,7 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
     Ok(list)
 }
 
-/// The kind of a symbol type; none for what names a section or a source file.
+/// Kind of a symbol type; `None` for symbols of sections and source files.
 fn kind(symbol_type: elf::SymbolType) -> Option<Kind> {
     match symbol_type {
         elf::STT_FUNC => Some(Kind::Function),
@@ -126,7 +126,7 @@ fn kind(symbol_type: elf::SymbolType) -> Option<Kind> {
     }
 }
 
-/// Which version node each symbol belongs to (GNU symbol versioning, as in the LSB).
+/// Version node of each symbol (GNU symbol versioning, as in the LSB).
 struct Versions<'d> {
     endian: Endianness,
     /// An index for each symbol; empty for a library without versions.
@@ -152,10 +152,10 @@ impl<'d> Versions<'d> {
             Some(address) => Bytes(image.at_address(address)?),
             None => return Ok(versions),
         };
-        // Indexes have 15 bits, so there are no more definitions than that.
+        // Indices have 15 bits, which limits the number of definitions.
         for _ in 0..image.tag(elf::DT_VERDEFNUM).unwrap_or(0).min(0x7fff) {
             let node = rest.read_at::<elf::Verdef<Endianness>>(0).map_err(short)?;
-            // The base definition is the library's name for itself, and no symbol's node.
+            // The base definition is the library's own name, and no symbol's node.
             if !node.vd_flags.get(image.endian).contains(elf::VER_FLG_BASE) {
                 let name = rest
                     .read_at::<elf::Verdaux<Endianness>>(node.vd_aux.get(image.endian) as usize)
@@ -173,7 +173,7 @@ impl<'d> Versions<'d> {
         Ok(versions)
     }
 
-    /// The node of a symbol, and whether it is one that is not bound by default.
+    /// Node of a symbol, and whether the symbol is not bound by default.
     fn node_of(&self, symbol: usize) -> Result<(Option<&'d str>, bool), Problem> {
         let Some(version) = self.symbols.get(symbol) else {
             return Ok((None, false));

@@ -1,4 +1,4 @@
-//! What binutils reads in a library, this crate reads too.
+//! Compares the symbols and link facts that this crate reads with those of binutils.
 
 #[path = "support/library.rs"]
 mod library;
@@ -14,7 +14,7 @@ fn read(path: &Path) -> SymbolList {
     read_symbols_file(path, Options::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A library that comes with every C compiler's system.
+/// Path of a library that every C compiler's system has.
 fn system(name: &str) -> PathBuf {
     let path = run(Command::new("cc").arg(format!("-print-file-name={name}")));
     let path = PathBuf::from(path.trim_end());
@@ -47,7 +47,7 @@ fn system_libraries_as_in_readelf_and_nm() {
 }
 
 #[test]
-fn system_libraries_need_what_readelf_says() {
+fn needed_libraries_and_versions_as_in_readelf() {
     for name in ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"] {
         let path = system(name);
         let facts = read_link_facts_file(&path).unwrap();
@@ -104,7 +104,7 @@ fn every_kind_in_every_shape_as_in_readelf() {
 }
 
 #[test]
-fn kinds_are_told_apart() {
+fn kinds_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();
     let path = build(
         directory.path(),

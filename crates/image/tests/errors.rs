@@ -1,4 +1,4 @@
-//! Every way in which a file is not the library that was wanted is told by name.
+//! Each kind of file that is not the requested library has an error of its own.
 
 #[path = "support/library.rs"]
 mod library;
@@ -23,7 +23,7 @@ fn problem(bytes: &[u8]) -> Problem {
 }
 
 #[test]
-fn no_cut_goes_unnoticed() {
+fn every_truncation_is_an_error() {
     let bytes = small();
     read_symbols(&bytes, Options::default()).unwrap();
     assert_eq!(problem(&[]), Problem::Empty);

@@ -1,4 +1,4 @@
-//! Damaged and hostile files give an error or a list: never a panic, never endless work.
+//! Damaged and hostile files result in an error or a list: never a panic, never an endless loop.
 
 #[path = "support/damage.rs"]
 mod damage;
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// Each byte of the headers and the dynamic section, one after the other, at its extremes.
+/// Sets each byte of the headers and of the dynamic section in turn to extreme values.
 #[test]
 fn each_byte_at_its_extremes() {
     let mut bytes = small().to_vec();
@@ -117,7 +117,7 @@ fn objects_of_an_archive_have_names() {
     assert_eq!((&found[0].0[..], &found[1].0[..]), ("one.o", "two.o"));
 }
 
-/// Names that share their ends could make gigabytes of a small file.
+/// Names that share suffixes could expand a small file to gigabytes.
 #[test]
 fn names_are_counted_before_they_are_kept() {
     // A symbol table of 64-byte ELF with 40000 symbols that all start in one long string.

@@ -1,4 +1,4 @@
-//! The text form of LLVM is one that LLVM reads.
+//! `llvm-ifs` reads the `.ifs` text.
 
 #[path = "support/library.rs"]
 mod library;

@@ -1,5 +1,5 @@
-//! The container of device code. No header of the toolkit describes it; this is what `fatbinary` of
-//! 13.5 writes, and `cuobjdump` agrees (`tests/tests/device_images.rs`):
+//! The container of device code. No header of the toolkit describes the format; this is the output of
+//! `fatbinary` of 13.5, and `cuobjdump` agrees (`tests/tests/device_images.rs`):
 //!
 //! | of a container | bytes | | of an entry | bytes |
 //! |---|---|---|---|---|
@@ -14,17 +14,17 @@ use std::collections::BTreeSet;
 use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
 
 const MAGIC: u32 = 0xBA55_ED50;
-/// The least size of a container's header, and of an entry's.
+/// Minimum size of the headers of a container and of an entry.
 const HEADER: usize = 16;
 const ENTRY: usize = 48;
 
-/// A container and where it lies.
+/// A container and its address.
 pub(super) struct Fatbin {
     pub(super) address: u64,
     pub(super) archs: BTreeSet<Arch>,
 }
 
-/// The containers of sections that begin at these addresses. Between two of them there may be zeros.
+/// The containers of sections that begin at these addresses. Zeros may separate containers.
 pub(super) fn fatbins<'d>(sections: &'d [(u64, &'d [u8])]) -> impl Iterator<Item = Fatbin> + 'd {
     sections.iter().flat_map(|&(start, data)| {
         let mut at = 0;
@@ -49,8 +49,8 @@ pub(super) fn fatbins<'d>(sections: &'d [(u64, &'d [u8])]) -> impl Iterator<Item
     })
 }
 
-/// What there is code for. Nothing, if there is code of a kind that is not known here: it may be for
-/// anything.
+/// Architectures of the code; empty if there is code of an unknown kind, which may be for any
+/// architecture.
 fn entries(body: &[u8]) -> BTreeSet<Arch> {
     let mut rest = body;
     let all: Option<BTreeSet<Arch>> = std::iter::from_fn(|| {

@@ -18,7 +18,7 @@ fn value() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A number, of 1 to 8 bytes, that is put somewhere.
+/// A number of 1 to 8 bytes that overwrites bytes of a file.
 #[derive(Debug, Clone)]
 pub struct Change {
     at: Index,

@@ -1,4 +1,4 @@
-//! Small libraries built with the C compiler, and what binutils says of a library.
+//! Small libraries built with the C compiler, and binutils' output for a library.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::path::{Path, PathBuf};
@@ -32,10 +32,10 @@ int picked(void) __attribute__((ifunc("pick")));
 __asm__(".globl untyped\n.text\nuntyped:\n");
 "#;
 
-/// Its version script; `untyped` and the data stay in the base version of the library.
+/// Version script of [`KINDS`]; `untyped` and the data stay in the base version of the library.
 pub const SCRIPT: &str = "V1 { global: plain; weak_*; }; V2 { global: data; per_thread; } V1;\n";
 
-/// Builds a shared library from C and gives its path. Panics with the compiler's words.
+/// Builds a shared library from C and returns its path. Panics with the compiler's messages.
 pub fn build(directory: &Path, compiler: &[&str], source: &str, flags: &[&str]) -> PathBuf {
     let c = directory.join("library.c");
     let script = directory.join("library.map");
@@ -53,7 +53,7 @@ pub fn build(directory: &Path, compiler: &[&str], source: &str, flags: &[&str]) 
     library
 }
 
-/// Runs a command and gives its output; panics with what it says if it fails.
+/// Runs a command and returns its output; panics with its messages if it fails.
 pub fn run(command: &mut Command) -> String {
     let output = command
         .output()
@@ -66,7 +66,7 @@ pub fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A symbol as one line, to be compared with what another tool says.
+/// Formats a symbol as one line, for comparison with another tool's output.
 fn line(name: &str, kind: Kind, weak: bool, node: Option<&str>, old: bool, size: u64) -> String {
     let at = match (node, old) {
         (None, _) => String::new(),
@@ -100,7 +100,7 @@ pub fn lines(list: &SymbolList) -> Vec<String> {
     lines
 }
 
-/// The same from `readelf --dyn-syms`.
+/// Formats the output of `readelf --dyn-syms` as the same lines.
 pub fn readelf_lines(library: &Path) -> Vec<String> {
     let text = run(Command::new("readelf")
         .args(["--dyn-syms", "-W"])
@@ -148,7 +148,7 @@ pub fn readelf_lines(library: &Path) -> Vec<String> {
                 (name, Some(default.unwrap_or(node)), default.is_none())
             }
         };
-        // A symbol that stands for a version node; readelf prints no version with it.
+        // The symbol of a version node, for which readelf prints no version.
         if section == "ABS" && node.is_none() && kind == Kind::Object {
             continue;
         }
@@ -171,7 +171,7 @@ pub fn nm_names(library: &Path) -> Vec<String> {
         .filter_map(|row| {
             let mut fields = row.split_whitespace().rev();
             let (name, letter) = (fields.next()?, fields.next()?);
-            // A symbol that stands for a version node is absolute; nm prints no version with it.
+            // The symbol of a version node is absolute; nm prints no version for it.
             (letter != "A" || name.contains('@')).then(|| name.to_owned())
         })
         .collect();
