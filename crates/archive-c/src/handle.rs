@@ -1,19 +1,19 @@
-//! Values in structs of the caller, and what else lies behind a caller's pointer.
+//! Access to the caller's structs, numbers and bytes through pointers.
 
 use std::ffi::c_int;
 use std::mem::{align_of, size_of};
 
 use gpustub_archive::{Member, SuperArchive, Symbols, View};
 
-use crate::status::{ARGUMENT, NONE, OK, of};
+use crate::status::{ARGUMENT, NONE, OK, error_status};
 
-/// A struct of the header: the tag of what lies in it, and that.
+/// A struct of the header: a tag and the value.
 ///
 /// # Safety
 ///
-/// `TAG` belongs to this type alone, and a value fits behind it.
+/// `TAG` belongs to this type alone, and a value fits after it.
 pub unsafe trait Handle: Sized {
-    /// What lies in it.
+    /// Type of the value in the struct.
     type Value;
     const TAG: u64;
 }
@@ -48,7 +48,7 @@ macro_rules! handles {
     )*};
 }
 
-// The caller answers for how long the bytes live.
+// The caller is responsible for the lifetime of the bytes.
 handles! {
     /// `struct gpustub_archive`.
     CArchive, 32, b"gsarchiv", SuperArchive<'static>;
@@ -60,7 +60,7 @@ handles! {
     CSymbols, 48, b"gsa symb", Symbols<'static>;
 }
 
-/// What lies in a struct of the caller.
+/// Reads the value of a struct of the caller.
 ///
 /// # Safety
 ///
@@ -74,12 +74,12 @@ pub unsafe fn read<T: Handle>(from: *const T) -> Result<T::Value, c_int> {
     if unsafe { tag.read() } != T::TAG {
         return Err(ARGUMENT);
     }
-    // SAFETY: only `fill` writes this tag, with the value behind it; `Handle` says that it is aligned.
+    // SAFETY: only `fill` writes this tag, followed by the value; `Handle` guarantees its alignment.
     Ok(unsafe { tag.add(1).cast::<T::Value>().read() })
 }
 
-/// Puts a value into a struct of the caller, and says how that went. Without a value the struct is
-/// one that nothing was opened into.
+/// Writes a value to a struct of the caller, and returns the status. Without a value the struct counts
+/// as not opened.
 ///
 /// # Safety
 ///
@@ -95,9 +95,9 @@ pub unsafe fn fill<T: Handle>(
     let (status, value) = match value {
         Ok(Some(value)) => (OK, Some(value)),
         Ok(None) => (NONE, None),
-        Err(error) => (of(error), None),
+        Err(error) => (error_status(error), None),
     };
-    // SAFETY: as the caller promises; `Handle` says that a value fits behind the tag.
+    // SAFETY: as the caller promises; `Handle` guarantees that a value fits after the tag.
     unsafe {
         tag.write(0);
         if let Some(value) = value {
@@ -112,7 +112,7 @@ pub unsafe fn fill<T: Handle>(
 ///
 /// # Safety
 ///
-/// `to` is null, or points to a place for one.
+/// `to` is null, or points to memory for a `T`.
 pub unsafe fn put<T>(to: *mut T, value: T) -> c_int {
     if to.is_null() || !to.is_aligned() {
         return ARGUMENT;
@@ -126,9 +126,9 @@ pub unsafe fn put<T>(to: *mut T, value: T) -> c_int {
 ///
 /// # Safety
 ///
-/// `at` is null, or there are `size` bytes, which stay as they are while `'a` lasts.
+/// `at` is null, or points to `size` bytes, which stay unchanged during `'a`.
 pub unsafe fn bytes<'a>(at: *const u8, size: usize) -> Result<&'a [u8], c_int> {
-    // No object is larger, nor goes over the end of memory.
+    // No object is larger, nor extends beyond the end of memory.
     let is_possible = isize::try_from(size).is_ok() && at.addr().checked_add(size).is_some();
     if at.is_null() || !is_possible {
         return Err(ARGUMENT);

@@ -1,14 +1,14 @@
-//! The C interface of [`gpustub_archive`]: `include/gpustub_archive.h` says what each function does.
+//! The C interface of [`gpustub_archive`]: `include/gpustub_archive.h` documents each function.
 //!
-//! Functions check what can be checked of a pointer, and give back a status. They allocate nothing and
-//! have no state. A panic could not go through them into C, but would end the process: they are
-//! `extern "C"`. The reader has none to give.
+//! Functions validate pointers as far as possible, and return a status. They allocate nothing and have
+//! no state. A panic could not unwind into C, but would abort the process: they are `extern "C"`. The
+//! reader never panics.
 //!
 //! # Pointers
 //!
-//! A pointer is null, or points to what its type says, zeroed or filled in by a function here; an
-//! array of bytes is as long as the size beside it says. The bytes that an archive was opened with stay
-//! as they are while anything that comes of it is in use.
+//! A pointer is null, or points to a value of its type, zeroed or filled in by a function here; an
+//! array of bytes has the length of the size beside it. The bytes that an archive was opened with stay
+//! unchanged while the archive, or any value obtained from it, is in use.
 
 mod handle;
 mod status;
@@ -18,7 +18,7 @@ use std::ffi::{c_char, c_int, c_void};
 use gpustub_archive::SuperArchive;
 pub use handle::{CArchive, CMember, CSymbols, CView};
 use handle::{bytes, fill, put, read};
-use status::{NONE, OK, of};
+use status::{NONE, OK, error_status};
 
 /// The second status, if the first is good.
 fn both(first: c_int, second: impl FnOnce() -> c_int) -> c_int {
@@ -29,7 +29,7 @@ fn both(first: c_int, second: impl FnOnce() -> c_int) -> c_int {
 ///
 /// # Safety
 ///
-/// Both pointers are null, or point to a place for one.
+/// Each pointer is null, or points to memory for its value.
 unsafe fn text(of: &[u8], name: *mut *const c_char, length: *mut usize) -> c_int {
     // SAFETY: as the caller promises.
     both(unsafe { put(name, of.as_ptr().cast()) }, || unsafe {
@@ -37,7 +37,7 @@ unsafe fn text(of: &[u8], name: *mut *const c_char, length: *mut usize) -> c_int
     })
 }
 
-/// The status of a function that may end early.
+/// Status of a function body that may return early.
 fn status(body: impl FnOnce() -> Result<c_int, c_int>) -> c_int {
     body().unwrap_or_else(|status| status)
 }
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn gpustub_archive_open(
     })
 }
 
-/// Reads all of an archive, and checks it: [`SuperArchive::verify`].
+/// Reads and checks a whole archive: [`SuperArchive::verify`].
 ///
 /// # Safety
 ///
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn gpustub_archive_verify(archive: *const CArchive) -> c_i
     // SAFETY: as the caller promises.
     status(|| unsafe {
         let archive = read(archive)?;
-        Ok(archive.verify().map_or_else(of, |()| OK))
+        Ok(archive.verify().map_or_else(error_status, |()| OK))
     })
 }
 
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn gpustub_archive_find(
     })
 }
 
-/// Begins to go over all symbols of a view.
+/// Starts an iteration over all symbols of a view.
 ///
 /// # Safety
 ///
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn gpustub_archive_next_symbol(
     status(|| unsafe {
         let mut rest = read(symbols)?;
         let next = rest.next().transpose();
-        // An error ends it no more than a symbol does: the next call goes on behind it.
+        // An error does not end the iteration: the next call continues after it.
         fill(symbols, Ok(Some(rest)));
         let (found, symbol) = match next {
             Ok(Some(symbol)) => (Ok(Some(symbol.member)), symbol.name),
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn gpustub_archive_layer_name(
         Ok(match read(view)?.layer_at(index) {
             Ok(Some(layer)) => text(layer.name, name, length),
             Ok(None) => NONE,
-            Err(error) => of(error),
+            Err(error) => error_status(error),
         })
     })
 }
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn gpustub_archive_member_data(
     status(|| unsafe {
         Ok(match read(member)?.data() {
             Ok(found) => both(put(data, found.as_ptr().cast()), || put(size, found.len())),
-            Err(error) => of(error),
+            Err(error) => error_status(error),
         })
     })
 }

@@ -16,8 +16,8 @@ const CONTENTS: c_int = -7;
 const DAMAGED: c_int = -8;
 const OTHER: c_int = -9;
 
-/// The status of an error.
-pub fn of(error: Error) -> c_int {
+/// Status code of an error.
+pub fn error_status(error: Error) -> c_int {
     match error {
         Error::NotAnArchive => NOT_AN_ARCHIVE,
         Error::NoViews => NO_VIEWS,
@@ -30,21 +30,21 @@ pub fn of(error: Error) -> c_int {
     }
 }
 
-/// A sentence for a status.
+/// English text of a status.
 pub fn text(status: c_int) -> &'static CStr {
     match status {
-        OK => c"all is well",
-        NONE => c"there is none",
+        OK => c"success",
+        NONE => c"not found",
         ARGUMENT => {
-            c"a pointer is null or misaligned, a size impossible, or a struct was not opened"
+            c"invalid argument: null or misaligned pointer, impossible size, or struct not opened"
         }
-        NOT_AN_ARCHIVE => c"this is no archive",
-        NO_VIEWS => c"this archive has no views of a super-archive",
-        VERSION => c"this super-archive is of a format that this reader does not know",
-        LENGTH => c"this super-archive has been changed: it has another length",
-        MOVED => c"this super-archive has been changed: a member is not where it was",
-        CONTENTS => c"this super-archive has been changed: a member has other contents",
-        DAMAGED => c"this super-archive is damaged",
-        _ => c"an error that has no number",
+        NOT_AN_ARCHIVE => c"not an archive",
+        NO_VIEWS => c"archive without the views of a super-archive",
+        VERSION => c"unsupported format version of a super-archive",
+        LENGTH => c"super-archive changed: its length differs",
+        MOVED => c"super-archive changed: a member was moved",
+        CONTENTS => c"super-archive changed: the contents of a member do not match their hash",
+        DAMAGED => c"malformed super-archive",
+        _ => c"unknown error",
     }
 }

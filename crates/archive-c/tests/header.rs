@@ -1,4 +1,4 @@
-//! The header says what the code has: functions with their types, statuses and sizes.
+//! Compares the header with the code: functions and their types, status codes, sizes.
 
 const HEADER: &str = include_str!("../include/gpustub_archive.h");
 const CODE: &str = include_str!("../src/lib.rs");
@@ -11,7 +11,7 @@ fn c_type(rust: &str) -> String {
     for (mark, word) in pointers {
         if let Some(target) = rust.strip_prefix(mark) {
             let target = c_type(target);
-            // `const` belongs to what is pointed to, which stands first, or to a pointer.
+            // `const` qualifies the pointee, whose type comes first, or a pointer.
             return match target.strip_suffix('*') {
                 Some(_) => format!("{target}*"),
                 None => format!("{word}{target} *"),
@@ -27,7 +27,7 @@ fn c_type(rust: &str) -> String {
         "CView" => "struct gpustub_archive_view",
         "CMember" => "struct gpustub_archive_member",
         "CSymbols" => "struct gpustub_archive_symbols",
-        other => panic!("{other}: what is it in C?"),
+        other => panic!("no C type for {other}"),
     }
     .to_owned()
 }

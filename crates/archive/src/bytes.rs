@@ -1,6 +1,6 @@
 //! Unaligned, untrusted byte access.
 
-/// Little-endian numbers in bytes that nobody has checked. Offsets are 64 bits wide on every host.
+/// Little-endian numbers in unvalidated bytes. Offsets are 64 bits wide on every host.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 

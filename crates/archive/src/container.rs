@@ -11,7 +11,7 @@ const AR_MAGIC: &[u8] = b"!<arch>\n";
 /// The index and the table of long names precede the index member.
 const HOPS: usize = 3;
 
-/// The tables, and the bytes that follow them in their container.
+/// Finds the tables, and the bytes that follow them in their container.
 pub fn find_tables(archive: Bytes<'_>) -> Result<Bytes<'_>, Error> {
     if !archive.0.starts_with(AR_MAGIC) {
         return Err(Error::NotAnArchive);
@@ -42,7 +42,7 @@ pub fn find_tables(archive: Bytes<'_>) -> Result<Bytes<'_>, Error> {
     Err(Error::NoViews)
 }
 
-/// `ar_size`: decimal digits, filled up with spaces.
+/// Parses `ar_size`: decimal digits, padded with spaces.
 fn size(header: Bytes<'_>) -> Option<u64> {
     let (digits, end) = header.0.get(48..)?.split_at_checked(10)?;
     let digits = digits.trim_ascii_end();
@@ -52,7 +52,7 @@ fn size(header: Bytes<'_>) -> Option<u64> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// In the tail of the index, which ends with where they begin.
+/// Finds the tables in the tail of the index, which ends with their offset.
 fn in_index(member: Bytes<'_>) -> Option<Bytes<'_>> {
     let trailer = member.len().checked_sub(24)?;
     if member.get(trailer + 8, 16)?.0 != TRAILER {
@@ -66,7 +66,7 @@ fn tables(bytes: Bytes<'_>) -> Option<Bytes<'_>> {
     bytes.0.starts_with(&MAGIC).then_some(bytes)
 }
 
-/// Of an object file, how wide its numbers are, and in which order.
+/// Width and byte order of an object file's numbers.
 #[derive(Clone, Copy)]
 struct Elf<'a> {
     bytes: Bytes<'a>,
@@ -74,8 +74,8 @@ struct Elf<'a> {
     big: bool,
 }
 
-/// In a section of an object file. Its name does not matter: tools that strip may rename nothing, but
-/// move it.
+/// Finds the tables in a section of an object file, by the contents, not the name: tools that strip may
+/// move the section.
 fn in_elf(member: Bytes<'_>) -> Option<Bytes<'_>> {
     let (class, order) = match member.0 {
         [0x7F, b'E', b'L', b'F', class, order, ..] => (*class, *order),
@@ -86,7 +86,7 @@ fn in_elf(member: Bytes<'_>) -> Option<Bytes<'_>> {
         wide: class == 2,
         big: order == 2,
     };
-    // `e_shoff`, `e_shentsize`, `e_shnum`; of a section, `sh_offset` and `sh_size`: `<elf.h>`.
+    // Fields of `<elf.h>`: `e_shoff`, `e_shentsize`, `e_shnum`; of a section, `sh_offset` and `sh_size`.
     let (table, size, count) = if elf.wide { (40, 58, 60) } else { (32, 46, 48) };
     let (table, size, count) = (elf.word(table)?, elf.half(size)?, elf.half(count)?);
     (0..count).find_map(|index| {
@@ -118,7 +118,7 @@ impl Elf<'_> {
     }
 }
 
-/// Behind a module of bitcode, in a file with the header that says where the module ends
+/// Finds the tables after a module of bitcode, in a file with the header that gives the module's end
 /// (`llvm/Bitcode/BitcodeReader.h`, `isBitcodeWrapper`).
 fn in_bitcode(member: Bytes<'_>) -> Option<Bytes<'_>> {
     if member.u32(0)? != 0x0B17_C0DE {

@@ -2,37 +2,37 @@
 
 use core::fmt;
 
-/// Reason for which a super-archive, or a part of it, cannot be read.
+/// Reason why a super-archive, or a part of it, cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes do not begin as an archive does.
+    /// The bytes do not begin with the magic of an archive.
     NotAnArchive,
     /// An archive without views: an ordinary one, or one whose views another tool has dropped.
     NoViews,
-    /// Written in a format that this reader does not know.
+    /// Unknown major version of the format.
     UnsupportedVersion {
         /// The major version of that format.
         major: u16,
     },
-    /// The archive is longer or shorter than it was when it was written.
+    /// The archive is longer or shorter than when it was written.
     SizeMismatch {
-        /// Its length in bytes then.
+        /// Original length in bytes.
         written: u64,
-        /// Its length in bytes now.
+        /// Present length in bytes.
         found: u64,
     },
-    /// A member is no longer where it was, or its header is another.
+    /// A member was moved, or its header changed.
     MemberMoved {
         /// The index of the member.
         member: u32,
     },
-    /// The contents of a member are not those that were written.
+    /// The contents of a member differ from those that were written.
     HashMismatch {
         /// The index of the member.
         member: u32,
     },
-    /// Numbers that point nowhere, or a table that is not as written.
+    /// An offset out of bounds, or a table that differs from the one that was written.
     Malformed(Part),
 }
 

@@ -1,19 +1,19 @@
-//! Where things stand: `FORMAT.md` in code.
+//! Layout of the tables: `FORMAT.md` in code.
 
 use crate::bytes::Bytes;
 use crate::error::{Error, Part};
 
-/// What the tables begin with.
+/// First bytes of the tables.
 pub const MAGIC: [u8; 16] = *b"\x7fgpustub archive";
 
-/// What ends the archive's own index, if the tables stand in it.
+/// Last bytes of the archive's own index, if it contains the tables.
 pub const TRAILER: [u8; 16] = *b"\x7fgpustub trailer";
 
-/// How many bytes a symbol's name may have however many views share it: see `FORMAT.md`.
+/// Number of bytes that a symbol's name may have regardless of sharing: see `FORMAT.md`.
 pub const MAX_SHARED_NAME: u64 = 4096;
 
-/// The version of the format. A reader refuses others; what a later minor version adds, it does not
-/// look at.
+/// Major version of the format. A reader rejects others, and ignores the additions of later minor
+/// versions.
 pub const MAJOR: u16 = 1;
 
 pub const HEADER_SIZE: u64 = 96;
@@ -23,10 +23,10 @@ pub const SLOT_SIZE: u64 = 16;
 pub const ENTRY_SIZE: u64 = 8;
 pub const LAYER_SIZE: u64 = 8;
 
-/// A flag of a member: it lies among the tables, not among the archive's own members.
+/// Flag of a hidden member, which follows the tables instead of being a member of the archive.
 pub const HIDDEN: u32 = 1;
 
-/// A table: where it is in the blob, and how many entries (of texts: bytes) it has.
+/// A table: its offset in the blob, and its number of entries (for texts: bytes).
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     pub at: u64,
@@ -44,7 +44,7 @@ impl Table {
     }
 }
 
-/// A hash table, of a power of two of slots.
+/// A hash table whose number of slots is a power of two.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     pub at: u64,
@@ -73,19 +73,19 @@ impl Slots {
     }
 }
 
-/// What stands at the beginning of the tables, checked: each table lies within them.
+/// Validated header of the tables: each table is within them.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub blob_size: u64,
     pub archive_size: u64,
-    /// Where the tables end, and hidden members begin.
+    /// End of the tables, where hidden members begin.
     pub tables_size: u64,
     pub tables_hash: u64,
     pub members: Table,
     pub views: Table,
     pub directory: Slots,
     pub texts: Table,
-    /// The index of the default view, plus one; 0: there is none.
+    /// The index of the default view, plus one; 0: none.
     pub default: u32,
 }
 

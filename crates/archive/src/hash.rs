@@ -1,7 +1,7 @@
 //! The hash of names and contents.
 
-/// The hash of these bytes, as the tables have it: 16 bytes at a time, the last ones filled up with
-/// zeros. It finds accidents, not attacks.
+/// Hashes bytes as in the tables: 16 at a time, the last ones padded with zeros. Detects accidents,
+/// not attacks.
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let (mut hash, mut rest) = (bytes.len() as u64, bytes);
@@ -15,8 +15,8 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The multiplications of different blocks do not wait for one another: only that of the hash does.
-/// `FACTOR`, 5 modulo 8, has no shorter period than others have.
+/// Adds a block to the hash. The multiplications of different blocks are independent; only that of the
+/// hash is serial. `FACTOR`, 5 modulo 8, has the maximum period.
 fn step(hash: u64, block: u128) -> u64 {
     let product = u128::from(block as u64 ^ LOW) * u128::from((block >> 64) as u64 ^ HIGH);
     let folded = product as u64 ^ (product >> 64) as u64;
@@ -24,17 +24,17 @@ fn step(hash: u64, block: u128) -> u64 {
 }
 
 const FACTOR: u64 = 0x9FB2_1C65_1E98_DF25;
-// Without them zeros would multiply to zero. The fractions of the golden ratio, and of the square root of 3.
+// Keep zeros from multiplying to zero. Fractions of the golden ratio, and of the square root of 3.
 const LOW: u64 = 0x9E37_79B9_7F4A_7C15;
 const HIGH: u64 = 0xBB67_AE85_84CA_A73B;
 
-/// The last block: `rest`, at most 15 bytes that `bytes` end with. It is read at once, not by bytes:
-/// names are short.
+/// The last block: `rest`, the last at most 15 bytes of `bytes`, padded with zeros. Read in words, not
+/// byte by byte: names are short.
 fn filled_up(bytes: &[u8], rest: &[u8]) -> u128 {
     if let Some(last) = bytes.last_chunk::<16>() {
         return u128::from_le_bytes(*last) >> (128 - 8 * rest.len());
     }
-    // Two parts, which lie over one another.
+    // Two overlapping parts.
     let shift = |size: usize| 8 * (rest.len() - size);
     if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
         let last = u128::from(u64::from_le_bytes(*last)) << shift(8);
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(hashes.len(), 200 + 199 * 8);
     }
 
-    /// 5000 names take 4309 of 16384 slots by chance.
+    /// 5000 random names occupy 4309 of 16384 slots.
     #[test]
     fn names_spread_over_slots() {
         let mangled = |number: u32| std::format!("_ZN4math6kernelILi{number}EEvPKfS2_Pfj");
@@ -107,7 +107,7 @@ mod tests {
                 let slots = hashes.iter().map(|hash| hash >> shift & 0x3FFF);
                 slots.collect::<HashSet<_>>().len()
             });
-            // A twentieth more or less is no chance.
+            // A deviation of a twentieth is not random.
             for used in parts {
                 assert!((4094..4525).contains(&used), "{used}");
             }

@@ -1,8 +1,8 @@
 //! Reads super-archives: static libraries for many GPU families in one file, each member once.
 //!
-//! A super-archive is an ordinary `ar` archive to ordinary tools: they see one *view* of it, the
-//! default one. The other views, each with its own table of symbols, lie in a part that those tools
-//! skip. Members that several views have are there once. `FORMAT.md` tells what each byte is.
+//! To ordinary tools a super-archive is an ordinary `ar` archive: they see one *view* of it, the
+//! default one. The other views, each with its own symbol table, are in a part that those tools
+//! skip. Members of several views are stored once. `FORMAT.md` specifies each byte.
 //!
 //! ```no_run
 //! # fn link(_: &[u8]) {}
@@ -17,17 +17,17 @@
 //! # }
 //! ```
 //!
-//! The bytes may come from `include_bytes!`, a mapped file or the program's own image, and may lie at
-//! any address. Nothing is allocated, nothing is written, and nothing in the bytes is trusted: what
-//! is damaged gives an [`Error`], never a panic. Choosing a view, and finding a symbol in it, take
-//! about the same time however many there are.
+//! The bytes may come from `include_bytes!`, a mapped file or the program's own image, and may have
+//! any address. The reader allocates nothing, writes nothing, and trusts no byte: damage results in
+//! an [`Error`], never a panic. Selecting a view, and finding a symbol in it, take about the same
+//! time for any number of views and symbols.
 //!
-//! What a change by other tools comes to:
+//! Checks for changes by other tools:
 //!
-//! | when | what is checked |
+//! | function | checks |
 //! |---|---|
-//! | [`SuperArchive::parse`] | that the length is as written, and that the tables lie within |
-//! | [`Member::data`] | that the member's header is as written, where the member should be |
+//! | [`SuperArchive::parse`] | that the length is as written, and that the tables are within it |
+//! | [`Member::data`] | that the member's header is as written, at the member's offset |
 //! | [`SuperArchive::verify`] | all contents, by their hashes |
 
 #![no_std]

@@ -13,11 +13,11 @@ pub struct Member<'a> {
     archive: Bytes<'a>,
     index: u32,
     name: &'a [u8],
-    /// Of its contents, in the blob or in the archive.
+    /// Offset of the contents, in the blob or in the archive.
     at: u64,
     size: u64,
     contents_hash: u64,
-    /// Of its header in the archive, if it has one.
+    /// Hash of the header in the archive, if the member has one.
     header_hash: Option<u32>,
 }
 
@@ -45,27 +45,27 @@ impl<'a> Member<'a> {
         })
     }
 
-    /// Its index among the members of the archive: two views share a member if it is the same.
+    /// Index among the members of the archive. Two views share a member if the index is the same.
     pub fn index(&self) -> usize {
         self.index as usize
     }
 
-    /// The name of its file, as it was in the archive that it comes from.
+    /// Name of its file in the original archive.
     pub fn name(&self) -> &'a [u8] {
         self.name
     }
 
-    /// Its size in bytes.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether the default view has it, which ordinary tools read.
+    /// Whether the member is in the default view, which ordinary tools read.
     pub fn in_default_view(&self) -> bool {
         self.header_hash.is_some()
     }
 
-    /// Its contents.
+    /// Contents of the member.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl<'a> Member<'a> {
         Ok(data.0)
     }
 
-    /// Its contents, if they hash to what was written.
+    /// Checks the contents against their hash.
     pub(crate) fn verify(&self) -> Result<(), Error> {
         if hash_bytes(self.data()?) == self.contents_hash {
             Ok(())

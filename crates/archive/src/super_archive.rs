@@ -16,8 +16,8 @@ pub struct SuperArchive<'a> {
 }
 
 impl<'a> SuperArchive<'a> {
-    /// Opens a super-archive that is all of `bytes`. A few bytes are looked at: the headers of at
-    /// most three members, and that of the tables.
+    /// Opens the super-archive `bytes`. Reads only the headers of at most three members, and that of
+    /// the tables.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl<'a> SuperArchive<'a> {
         self.tables.header.views.count as usize
     }
 
-    /// The view of that name; `None` if there is none. Names are bytes, and compared as such.
+    /// The view of that name, or `None`. Names are compared as bytes.
     ///
     /// # Errors
     ///
@@ -73,8 +73,7 @@ impl<'a> SuperArchive<'a> {
         Ok(None)
     }
 
-    /// The view of that index, in the order in which they were declared; `None` if there are not so
-    /// many.
+    /// The view of that index, in declaration order; `None` if the index is out of range.
     ///
     /// # Errors
     ///
@@ -88,13 +87,13 @@ impl<'a> SuperArchive<'a> {
         Ok(Some(view))
     }
 
-    /// All views, in the order in which they were declared.
+    /// All views, in declaration order.
     pub fn views(&self) -> impl Iterator<Item = Result<View<'a>, Error>> + use<'a> {
         let archive = *self;
         (0..self.view_count()).filter_map(move |index| archive.view_at(index).transpose())
     }
 
-    /// The view that ordinary tools see, if there is one.
+    /// The view that ordinary tools see, if any.
     ///
     /// # Errors
     ///
@@ -104,12 +103,12 @@ impl<'a> SuperArchive<'a> {
         index.map_or(Ok(None), |index| self.view_at(index as usize))
     }
 
-    /// The number of members, those that several views have counted once.
+    /// The number of members; a member of several views counts once.
     pub fn member_count(&self) -> usize {
         self.tables.header.members.count as usize
     }
 
-    /// The member of that [`Member::index`]; `None` if there are not so many.
+    /// The member of that [`Member::index`]; `None` if the index is out of range.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use crate::format::Header;
 
-/// Tables whose header was checked.
+/// Tables with a validated header.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables<'a> {
     pub archive: Bytes<'a>,
@@ -12,7 +12,7 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// A text of the tables: its offset and length stand at `at`.
+    /// A text of the tables, whose offset and length are at `at`.
     pub fn text(&self, at: u64) -> Option<&'a [u8]> {
         let (offset, length) = (self.blob.u32(at)?, self.blob.u32(at.checked_add(4)?)?);
         let texts = self.header.texts;

@@ -1,4 +1,4 @@
-//! Everything checked against what was written.
+//! Verification of all contents against the hashes written with them.
 
 use crate::error::{Error, Part};
 use crate::format::{HEADER_SIZE, MAX_SHARED_NAME};
@@ -6,13 +6,12 @@ use crate::hash::hash_bytes;
 use crate::super_archive::SuperArchive;
 
 impl SuperArchive<'_> {
-    /// Reads all of it: the tables against their hash, each member's contents against theirs, and
-    /// that each symbol of each view is found. Takes time by the size of the archive, whatever its
-    /// bytes are.
+    /// Checks the tables and each member's contents against their hashes, and that each symbol of each
+    /// view is found. For any bytes, the time is proportional to the size of the archive.
     ///
     /// # Errors
     ///
-    /// The first thing that is not as it was written.
+    /// The first deviation from the archive as written.
     pub fn verify(&self) -> Result<(), Error> {
         let malformed = Error::Malformed(Part::Header);
         let size = self.tables.header.tables_size.checked_sub(HEADER_SIZE);
@@ -24,7 +23,7 @@ impl SuperArchive<'_> {
         {
             return Err(malformed);
         }
-        // Neither members nor views share bytes: together they are no more work than there are bytes.
+        // Neither members nor views share bytes, which bounds the work by the number of bytes.
         let mut left = self.tables.archive.len();
         for member in self.members() {
             let member = member?;

@@ -1,4 +1,4 @@
-//! Views: ordered layers, flattened.
+//! Resolved views of ordered layers.
 
 use core::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::hash::hash_bytes;
 use crate::member::Member;
 use crate::tables::Tables;
 
-/// One of the archives in a super-archive. It was declared as a list of layers, which are searched
-/// in their order for each symbol; what that search finds stands in one table.
+/// One of the archives in a super-archive. Declared as a list of layers, which are searched in order
+/// for each symbol; one table has the results of that search.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     tables: Tables<'a>,
@@ -23,14 +23,14 @@ pub struct View<'a> {
 /// A layer of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layer<'a> {
-    /// Its name.
+    /// Name of the layer.
     pub name: &'a [u8],
 }
 
 /// A symbol of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol<'a> {
-    /// Its name, as linkers know it.
+    /// Name as in object files.
     pub name: &'a [u8],
     /// The member that defines it for this view.
     pub member: Member<'a>,
@@ -73,18 +73,18 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Its name.
+    /// Name of the view.
     pub fn name(&self) -> &'a [u8] {
         self.name
     }
 
-    /// The number of its symbols.
+    /// The number of symbols.
     pub fn symbol_count(&self) -> usize {
         self.symbols as usize
     }
 
-    /// The member that defines a symbol; `None` if none does. For each symbol the layers are
-    /// searched from the top, whoever asks for it.
+    /// The member that defines a symbol, or `None`. For each symbol the layers are searched from the
+    /// first one, regardless of the layer of the reference.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl<'a> View<'a> {
         Ok(None)
     }
 
-    /// All symbols, in no order that means something.
+    /// All symbols, in unspecified order.
     pub fn symbols(&self) -> Symbols<'a> {
         Symbols {
             view: *self,
@@ -116,14 +116,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The number of its members.
+    /// The number of members.
     pub fn member_count(&self) -> usize {
         self.members.count as usize
     }
 
-    /// Of its members in the order of its layers the one at that index, with the index of its layer;
-    /// `None` if there are not so many. Members all of whose symbols an earlier layer defines are left
-    /// out.
+    /// The member at that index in the order of the layers, with the index of its layer; `None` if the
+    /// index is out of range. Members all of whose symbols an earlier layer defines are omitted.
     ///
     /// # Errors
     ///
@@ -142,19 +141,18 @@ impl<'a> View<'a> {
         Ok(Some((Member::read(self.tables, member)?, layer as usize)))
     }
 
-    /// Its members: see [`View::member_at`].
+    /// All members: see [`View::member_at`].
     pub fn members(&self) -> impl Iterator<Item = Result<(Member<'a>, usize), Error>> + use<'a> {
         let view = *self;
         (0..view.member_count()).filter_map(move |index| view.member_at(index).transpose())
     }
 
-    /// The number of its layers.
+    /// The number of layers.
     pub fn layer_count(&self) -> usize {
         self.layers.count as usize
     }
 
-    /// The layer of that index, in the order in which they are searched; `None` if there are not so
-    /// many.
+    /// The layer of that index, in search order; `None` if the index is out of range.
     ///
     /// # Errors
     ///
@@ -168,26 +166,26 @@ impl<'a> View<'a> {
         Ok(Some(Layer { name }))
     }
 
-    /// Its layers, in the order in which they are searched.
+    /// All layers, in search order.
     pub fn layers(&self) -> impl Iterator<Item = Result<Layer<'a>, Error>> + use<'a> {
         let view = *self;
         (0..view.layer_count()).filter_map(move |index| view.layer_at(index).transpose())
     }
 
-    /// How many bytes its tables have.
+    /// Size of the view's tables in bytes.
     pub(crate) fn tables_size(&self) -> u64 {
         u64::from(self.slots.slots()) * SLOT_SIZE
             + u64::from(self.members.count) * ENTRY_SIZE
             + u64::from(self.layers.count) * LAYER_SIZE
     }
 
-    /// The number of its symbols, or as many as it has room for.
+    /// Upper bound of the number of symbols: the stated number, or that of the slots.
     pub(crate) fn most_symbols(&self) -> u64 {
         self.symbols.min(self.slots.slots() / 2).into()
     }
 
-    /// That [`View::find_symbol`] comes to each full slot, that there are as many as was written, and that
-    /// each has a member. All names together are at most `names` bytes, of which the rest is left.
+    /// Checks that [`View::find_symbol`] reaches each full slot, that their number is as written, and that
+    /// each has a member. Subtracts the size of all names from `names`, which limits it.
     pub(crate) fn verify_symbols(&self, names: &mut u64) -> Result<(), Error> {
         let malformed = Error::Malformed(Part::Symbols);
         let (slots, mask) = (self.slots.slots(), self.slots.mask());
@@ -216,14 +214,14 @@ impl<'a> View<'a> {
             run += 1;
             full += 1;
         }
-        // An empty one ends the search for what is not there.
+        // An empty slot ends the search for a missing symbol.
         if full != self.symbols || full > slots / 2 {
             return Err(malformed);
         }
         Ok(())
     }
 
-    /// What stands in a slot, unless it is empty: the upper half of the hash, and where the rest is.
+    /// Contents of a slot, unless empty: the upper half of the hash, and the offset of the rest.
     fn slot(&self, slot: u32) -> Result<Option<(u32, u64)>, Error> {
         let at = self.slots.at + u64::from(slot) * SLOT_SIZE;
         let entry = || {
