@@ -7,8 +7,8 @@ use crate::request::Input;
 pub const MAGIC: &[u8] = b"!<arch>\n";
 pub const HEADER_SIZE: u64 = 60;
 
-/// A header (`struct ar_hdr` of `<ar.h>`) without time, owner, or anything else that differs between
-/// two runs.
+/// Formats a header (`struct ar_hdr` of `<ar.h>`) without time, owner, or other fields that differ
+/// between runs.
 pub fn header(name: &str, size: u64) -> [u8; 60] {
     let mut header = *b"                0           0     0     644     0         `\n";
     header[..name.len()].copy_from_slice(name.as_bytes());
@@ -17,17 +17,17 @@ pub fn header(name: &str, size: u64) -> [u8; 60] {
     header
 }
 
-/// Bytes after a member, so that the next begins at an even offset.
+/// Number of padding bytes after a member, so that the next begins at an even offset.
 pub fn padding(size: u64) -> u64 {
     size % 2
 }
 
-/// What a member takes, header and padding with it.
+/// Size of a member with header and padding.
 pub fn footprint(size: u64) -> u64 {
     HEADER_SIZE + size + padding(size)
 }
 
-/// Names of members as their headers have them, and the table of names that are too long for a header.
+/// Names of members in their headers, and the table of names that are too long for a header.
 pub struct MemberNames {
     pub fields: Vec<String>,
     /// The contents of the member `//`.
@@ -50,7 +50,7 @@ impl MemberNames {
                 None => {
                     let at = all.long.len();
                     all.long.extend(name.iter().map(|&byte| match byte {
-                        // They end names, here or in other tools.
+                        // Terminators of names, in this or other tools.
                         b'\n' | b'/' | 0 => b'_',
                         byte => byte,
                     }));
@@ -105,7 +105,7 @@ impl<'d> Index<'d> {
         number * (self.symbols.len() as u64 + 1) + self.texts
     }
 
-    /// Its bytes, for members at these offsets.
+    /// Bytes of the index for members at these offsets.
     pub fn bytes(&self, offsets: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0));
         let mut number = |number: u64| {

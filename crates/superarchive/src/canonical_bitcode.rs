@@ -1,5 +1,5 @@
-//! Canonical bitcode: modules without the processor that they were compiled for, so that families share
-//! more of them.
+//! Canonical bitcode: modules without the processor that they were compiled for, so that more families
+//! share them.
 
 use crate::definitions::not_canonical::NotCanonical;
 use crate::definitions::{canonical, definitions};
@@ -23,9 +23,9 @@ pub struct CanonicalBitcode {
 /// A module of bitcode that has no canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnchangedModule {
-    /// Its layer.
+    /// Layer of the module.
     pub layer: LayerId,
-    /// Its position in the layer.
+    /// Position in the layer.
     pub member: MemberPosition,
     /// The reason.
     pub reason: NotCanonical,
@@ -83,7 +83,7 @@ fn canonical_form(input: &Input<'_>) -> Option<Result<Vec<u8>, NotCanonical>> {
         if now == before {
             Ok(form)
         } else {
-            // Those of inline assembly, and names of 32-bit Windows.
+            // Symbols of inline assembly, and names of 32-bit Windows.
             Err(NotCanonical::UnsupportedForm(
                 "symbols that only LLVM's own table has",
             ))

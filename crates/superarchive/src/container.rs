@@ -1,8 +1,9 @@
-//! Object format of the index member, which holds the tables and which every linker and archiver skips.
+//! Object format of the index member, which contains the tables and which every linker and archiver
+//! skips.
 //!
-//! All tools leave a file alone that is of the kind of the archive's own members, and the tail of the
-//! archive symbol table, which is used where no such file is possible. Tools that rewrite the symbol
-//! table drop the latter.
+//! All tools keep a file of the same kind as the archive's own members, and the tail of the archive
+//! symbol table, which is used if no such file is possible. Tools that rewrite the symbol table drop
+//! the latter.
 
 mod bitcode;
 mod elf;
@@ -15,12 +16,12 @@ pub use elf::NAME as ELF_NAME;
 use crate::definitions::is_bitcode;
 use crate::request::Input;
 
-/// Place of the tables.
+/// Location of the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Container {
-    /// An object file with them in a section that linkers leave out.
+    /// A section of an object file, which linkers omit.
     Elf(Elf),
-    /// A module of bitcode in a wrapper, with them behind it.
+    /// The end of a wrapper, after a module of bitcode.
     Bitcode(Bitcode),
     /// The tail of the archive symbol table.
     Index,
@@ -75,7 +76,7 @@ impl Container {
         }
     }
 
-    /// The bytes of the file behind the tables.
+    /// The bytes of the file after the tables.
     pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
         match self {
             Self::Elf(elf) => elf.tail(at, blob_size),

@@ -1,4 +1,4 @@
-//! What a member of an archive defines for others: what the index of an archive is made of.
+//! Symbols that a member of an archive defines: the contents of an archive's index.
 
 pub mod bitcode;
 #[cfg(feature = "coff")]
@@ -15,23 +15,22 @@ use collector::Definition;
 use kind::Kind;
 use not_canonical::NotCanonical;
 
-/// The symbols of an object file that others can be linked with, in its own order: what `llvm-ar`
-/// writes into an archive's index. Of anything else there are none: archives may hold any files.
+/// Symbols of an object file that others can be linked with, in its own order, as `llvm-ar` writes
+/// them into an archive's index. Other files have none: archives may contain any files.
 ///
 /// Object files are relocatable ELF files, Mach-O files (not "fat" ones, which hold several), COFF
-/// files with their large and import forms, and LLVM bitcode, raw or wrapped. The bitcode of clang
-/// 14, 15 and 19 was tried; that of LLVM 3 and 4, which has its names elsewhere, only as its format
-/// is described.
+/// files with their large and import forms, and LLVM bitcode, raw or wrapped. Bitcode of clang 14, 15
+/// and 19 was tested; bitcode of LLVM 3 and 4, which has its names elsewhere, is read as its format
+/// is documented.
 ///
-/// Two kinds of names stand nowhere but in the symbol table that LLVM adds to bitcode since
-/// version 5, where it knows the target: those that inline assembly of the module defines, and
-/// those of 32-bit Windows functions whose calling convention is part of the name. Bitcode without
-/// that table has none of the first, and the plain names of the second. Names in GCC's LTO sections
-/// are not seen.
+/// Two kinds of names are only in the symbol table that LLVM adds to bitcode since version 5, if it
+/// knows the target: symbols that inline assembly of the module defines, and 32-bit Windows
+/// functions whose calling convention is part of the name. Without that table, the former are
+/// missing and the latter have their plain names. Names in GCC's LTO sections are not read.
 ///
 /// # Errors
 ///
-/// If it is an object file, and damaged, or of a format whose cargo feature is disabled.
+/// If `data` is a damaged object file, or one of a format whose cargo feature is disabled.
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
     let found = match Kind::detect(data) {
         Some(Kind::Elf) => elf::definitions(data),
@@ -61,12 +60,12 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
     Ok(found?)
 }
 
-/// Bitcode in its canonical form; `None` for anything else.
+/// Canonical form of bitcode; `None` for other files.
 pub fn canonical(data: &[u8]) -> Option<Result<Vec<u8>, NotCanonical>> {
     matches!(Kind::detect(data), Some(Kind::Bitcode)).then(|| bitcode::canonical(data))
 }
 
-/// Whether it is what linkers take as a member.
+/// Whether `data` is a file that linkers accept as a member.
 pub fn is_object(data: &[u8]) -> bool {
     match Kind::detect(data) {
         Some(Kind::Elf) => elf::is_relocatable(data),
@@ -74,7 +73,7 @@ pub fn is_object(data: &[u8]) -> bool {
     }
 }
 
-/// Whether it is LLVM bitcode, raw or wrapped.
+/// Whether `data` is LLVM bitcode, raw or wrapped.
 pub fn is_bitcode(data: &[u8]) -> bool {
     matches!(Kind::detect(data), Some(Kind::Bitcode)) && bitcode::wrapper::unwrapped(data).is_ok()
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 pub enum Problem {
     /// The file cannot be opened, read or mapped; with the system's reason.
     Unreadable(String),
-    /// The file has no bytes.
+    /// The file is empty.
     Empty,
-    /// The file ends before a part that its headers place there.
+    /// The file ends before a part that its headers describe.
     Truncated(&'static str),
     /// Headers or tables contradict themselves.
     Malformed(&'static str),
@@ -26,7 +26,7 @@ pub enum Problem {
     },
     /// The directory has no files.
     EmptyDirectory,
-    /// A super-archive has no view of that name, or no default view.
+    /// The super-archive has no view of that name, or no default view.
     UnknownView {
         /// The name; `None` for the default view.
         name: Option<String>,

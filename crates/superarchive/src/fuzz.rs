@@ -26,16 +26,16 @@ pub fn definitions(data: &[u8]) -> usize {
     found.len()
 }
 
-/// Reads `data` as a super-archive: opens, walks and searches all of it, whether it verifies or not.
+/// Reads `data` as a super-archive: opens, walks and searches all of it, even if it does not verify.
 ///
 /// # Errors
 ///
-/// That of opening or verifying it.
+/// The error of opening or verifying it.
 #[doc(hidden)]
 pub fn super_archive(data: &[u8]) -> Result<(), Error> {
     let archive = SuperArchive::parse(data)?;
     let verified = archive.verify();
-    // Searches in tables that nothing is known of may take as long as these are.
+    // A search in unverified tables may scan them completely.
     let mut steps = 1 << 16;
     for view in archive.views().flatten() {
         assert!(view.member_count() <= data.len() && view.layer_count() <= data.len());
@@ -43,7 +43,7 @@ pub fn super_archive(data: &[u8]) -> Result<(), Error> {
         for symbol in view.symbols().flatten() {
             let found = view.find_symbol(symbol.name);
             if verified.is_ok() {
-                // Of two slots with one name, the first.
+                // The first of two slots with one name.
                 assert!(matches!(found, Ok(Some(_))), "each symbol is found");
             }
             steps -= 1;
@@ -68,10 +68,10 @@ pub fn super_archive(data: &[u8]) -> Result<(), Error> {
     verified
 }
 
-/// Writes the super-archive that `text` asks for, and reads it again. A line is a word and names:
+/// Writes the super-archive that `text` describes, and reads it again. A line is a word and names:
 /// `layer NAME`; `member NAME SYMBOL…`, whose contents are its symbols (`~`: weak); `object NAME SYMBOL…`, the
-/// same behind the header of an object file; `view NAME INDEX…`; `default INDEX`. Tells how many symbols all
-/// views have, if there is a plan.
+/// same after the header of an object file; `view NAME INDEX…`; `default INDEX`. Returns the number of
+/// symbols of all views, if there is a plan.
 #[doc(hidden)]
 pub fn super_archive_write(text: &str) -> Option<usize> {
     let contents = contents(text);
@@ -102,7 +102,7 @@ pub fn super_archive_write(text: &str) -> Option<usize> {
     Some(count)
 }
 
-/// Of each line the contents of its member.
+/// Contents of the member of each line.
 fn contents(text: &str) -> Vec<Vec<u8>> {
     let contents = text.lines().map(|line| {
         let mut words = line.splitn(3, ' ');
@@ -115,7 +115,7 @@ fn contents(text: &str) -> Vec<Vec<u8>> {
             data.extend([1, 0, 62, 0]);
             data.resize(64, 0);
         }
-        // As of files, the same contents define the same symbols: none, or one without a name.
+        // As in files, equal contents define the same symbols: none, or one without a name.
         data.extend(symbols.map(|_| b' '));
         data.extend(symbols.unwrap_or_default().as_bytes());
         data

@@ -8,7 +8,7 @@ pub trait Id: Copy {
     /// The id with this index.
     fn from_index(index: usize) -> Self;
 
-    /// Its index.
+    /// Index of the id.
     fn index(self) -> usize;
 }
 
@@ -69,7 +69,7 @@ impl<I: Id, T> IndexVec<I, T> {
         self.items.iter()
     }
 
-    /// The elements, to be changed.
+    /// The elements, mutable.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.items.iter_mut()
     }

@@ -2,8 +2,8 @@
 //!
 //! `crates/archive/FORMAT.md` specifies the format; `gpustub-archive` reads it. The input is a
 //! [`Request`]: layers, each the members of an archive or a directory ([`Source`]), and views, each
-//! an ordered list of layers. [`Plan::new`] chooses the member that each view has for each symbol, and the
-//! place of everything in the file; [`Plan::write`] streams it. The bytes depend on nothing but the request.
+//! an ordered list of layers. [`Plan::new`] selects the member of each view for each symbol, and lays out
+//! the file; [`Plan::write`] streams it. The bytes depend only on the request.
 
 mod ar;
 mod canonical_bitcode;

@@ -15,8 +15,8 @@ pub fn map_file(path: &Path) -> Result<Mmap, Error> {
     if !metadata.is_file() {
         return Err(unreadable("not a regular file".into()));
     }
-    // SAFETY: the map is private and read-only. Should another process shorten the file while it
-    // is read, this one gets SIGBUS, as every loader and linker does that maps libraries; other
-    // changes give other bytes, and nothing here trusts the bytes.
+    // SAFETY: the map is private and read-only. If another process truncates the file while it is
+    // read, this one receives SIGBUS, as does every loader or linker that maps libraries; other
+    // changes result in other bytes, and no code here trusts the bytes.
     unsafe { Mmap::map(&file) }.map_err(|e| unreadable(e.to_string()))
 }

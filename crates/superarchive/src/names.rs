@@ -15,7 +15,7 @@ pub struct Names<'n> {
     ids: HashMap<Name<'n>, NameId, PrecomputedHash>,
 }
 
-/// A name, and its hash as the tables have it.
+/// A name, and its hash in the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name<'n> {
     pub hash: u64,

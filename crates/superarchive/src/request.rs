@@ -1,4 +1,4 @@
-//! Layers and views of a super-archive that is to be written.
+//! Layers and views of a super-archive to be written.
 
 use std::borrow::Cow;
 

@@ -21,7 +21,7 @@ pub struct ResolvedView<'r> {
 /// A symbol of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewSymbol {
-    /// Its name.
+    /// Name of the symbol.
     pub name: NameId,
     /// The member that defines it.
     pub member: MemberId,
@@ -32,11 +32,11 @@ pub struct ViewSymbol {
 pub struct ViewMember {
     /// The member.
     pub member: MemberId,
-    /// Its layer.
+    /// Layer of the member.
     pub layer: LayerPosition,
 }
 
-/// A definition that is not part of a view, because an earlier layer defines the symbol, too.
+/// A definition that is not part of a view, because an earlier layer also defines the symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Override<'r> {
     /// Name of the symbol.

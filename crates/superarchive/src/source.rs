@@ -13,7 +13,7 @@ use crate::map::map_file;
 use crate::request::{Input, Layer};
 use crate::{ar, container};
 
-/// Files that are mapped; the [`Layer`] that is made of them borrows from it.
+/// Mapped files, from which their [`Layer`] borrows.
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
@@ -48,14 +48,14 @@ const SPECIAL: &[&str] = &[
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
 
 impl Source {
-    /// Opens what lies at a path: an archive of GNU's, BSD's, Apple's or Microsoft's form, a thin
-    /// archive, whose members are looked for from its folder on, a super-archive, of which the
-    /// default view is taken, a folder, whose files are the members in the order of their names,
-    /// or an object file or module of bitcode, which is the only member.
+    /// Opens the input at a path: an archive of GNU's, BSD's, Apple's or Microsoft's form; a thin
+    /// archive, whose members are relative to its directory; a super-archive, whose default view is
+    /// used; a directory, whose files are the members in the order of their names; or an object file
+    /// or module of bitcode, which is the only member.
     ///
     /// # Errors
     ///
-    /// If it, or a file that a thin archive names, cannot be read, or is nothing of these.
+    /// If the input, or a file that a thin archive names, cannot be read, or is none of these.
     pub fn open(path: &Path) -> Result<Self, Error> {
         if path.is_dir() {
             return Self::directory(path);
@@ -95,13 +95,13 @@ impl Source {
         Ok(Self::new(path, Contents::View(map, Some(name.to_owned()))))
     }
 
-    /// Opens files, which are the members in the order of their names, whatever is in them.
+    /// Opens files of any kind, which are the members in the order of their names.
     ///
     /// # Errors
     ///
     /// If one of them cannot be read.
     pub fn files(mut paths: Vec<PathBuf>) -> Result<Self, Error> {
-        // Of files in different folders, those of one name one after the other.
+        // Files of one name in different directories are adjacent.
         paths.sort_by(|a, b| (a.file_name(), a).cmp(&(b.file_name(), b)));
         let files = paths
             .into_iter()
@@ -137,8 +137,8 @@ impl Source {
         }
     }
 
-    /// The layer of all members but those that are tables of the archive. Names of members are
-    /// without folders; the layer has that of the file, or of the first one.
+    /// The layer of all members except the tables of the archive. Names of members have no directory;
+    /// the layer has the name of the file, or of the first one.
     ///
     /// # Errors
     ///
@@ -177,9 +177,9 @@ fn input<'d>(name: &'d [u8], data: &'d [u8]) -> Result<Input<'d>, Error> {
 
 /// A file of an `ar` archive.
 struct ArchiveMember<'d> {
-    /// Its name, as the archive has it.
+    /// Name in the archive.
     name: &'d [u8],
-    /// Its contents.
+    /// Contents.
     data: &'d [u8],
 }
 
@@ -187,7 +187,7 @@ fn malformed_member() -> Error {
     Problem::Malformed("archive member is cut off or has no header").into()
 }
 
-/// Files and other members, with their names as the archive has them.
+/// Files and other members, with their names in the archive.
 fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     let archive = ArchiveFile::parse(bytes).map_err(|_| malformed_member())?;
     // Paths of Windows.
@@ -196,7 +196,7 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     for member in archive.members() {
         let member = member.map_err(|_| {
             if archive.is_thin() {
-                // GNU's name members of other archives by an offset in these.
+                // GNU's thin archives name members of other archives by an offset.
                 Problem::Malformed("archive member is damaged, or a member of another archive")
                     .into()
             } else {
@@ -218,12 +218,12 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     Ok(members)
 }
 
-/// A name without folders.
+/// A name without directories.
 fn file_name(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b'/').next().unwrap_or(name)
 }
 
-/// Maps what a thin archive names.
+/// Maps the files that a thin archive names.
 fn thin_members(path: &Path, bytes: &[u8]) -> Result<Vec<Mmap>, Error> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let files = members(bytes)?

@@ -1,4 +1,4 @@
-//! The tables: `FORMAT.md` gives each field its place.
+//! The tables: `FORMAT.md` specifies the offset of each field.
 
 use gpustub_archive::hash::hash_bytes;
 use gpustub_archive::{MAGIC, MAJOR};
@@ -25,7 +25,7 @@ pub const ALIGN: u64 = 16;
 pub enum MemberLocation {
     /// In the archive, as an ordinary member with this header.
     Ordinary { at: u64, header: [u8; 60] },
-    /// Behind the tables, from where these begin.
+    /// After the tables, at this offset from their beginning.
     Hidden { at: u64 },
 }
 
@@ -35,7 +35,7 @@ pub struct Tables {
     members: usize,
 }
 
-/// More than the format's numbers can say.
+/// A number exceeds the width of its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
@@ -189,12 +189,12 @@ fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
     bytes[at..at + part.len()].copy_from_slice(part);
 }
 
-/// The power of two of slots for so many entries: at most half of them are full.
+/// Exponent of the number of slots for so many entries, of which at most half are full.
 fn bits(entries: usize) -> u32 {
     (entries.max(1) * 2).next_power_of_two().ilog2()
 }
 
-/// Adds empty slots of this size; gives them.
+/// Adds empty slots of this size, and returns them.
 fn add_slots(bits: u32, size: usize, bytes: &mut Vec<u8>) -> &mut [u8] {
     let at = bytes.len();
     bytes.resize(at + (size << bits), 0);

@@ -18,7 +18,7 @@ pub struct Plan<'r, 'd> {
     layout: Layout,
 }
 
-/// Reason for which a super-archive cannot be written.
+/// Reason why a super-archive cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError<'r> {
@@ -99,7 +99,7 @@ impl<'r, 'd> Plan<'r, 'd> {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         self.layout.write(&self.members.inputs, out)
     }
@@ -125,7 +125,7 @@ fn validate<'r>(request: &'r Request<'_>) -> Result<(), WriteError<'r>> {
     }
 }
 
-/// The members that views have, renumbered; those that no view has are left out.
+/// Renumbers the members of views, and drops members without a view.
 fn drop_unused<'r, 'd>(
     unique: UniqueMembers<'r, 'd>,
     views: &mut IndexVec<ViewId, ResolvedView<'r>>,
@@ -160,7 +160,7 @@ fn drop_unused<'r, 'd>(
 ///
 /// # Errors
 ///
-/// Those of `out`, and [`io::ErrorKind::InvalidInput`] if a member is too large for an archive.
+/// Errors of `out`, and [`io::ErrorKind::InvalidInput`] if a member is too large for an archive.
 pub fn write_archive(members: &[&Input<'_>], out: &mut impl Write) -> io::Result<()> {
     let members: IndexVec<MemberId, _> = members.to_vec().into();
     let all: Vec<MemberId> = members.ids().collect();

@@ -1,4 +1,5 @@
-//! Layers from files: archives of every form, folders, files. Needs a C compiler, GNU ar and llvm-ar.
+//! Layers from files: archives of every form, directories, files. Needs a C compiler, GNU ar and
+//! llvm-ar.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ fn run(command: &mut Command) {
 const LONG: &str = "a-name-that-is-too-long-for-a-header.o";
 
 /// Objects `one.o`, which defines `one`, and one with a long name, which defines `two` and weakly
-/// `three`; in a folder of their own.
+/// `three`; in a separate directory.
 fn objects(dir: &TempDir) -> [PathBuf; 2] {
     let folder = dir.path().join("objects");
     fs::create_dir(&folder).unwrap();
@@ -36,8 +37,8 @@ fn objects(dir: &TempDir) -> [PathBuf; 2] {
     ]
 }
 
-/// Members with what they define, `~` before what may give way.
-fn told(layer: &Layer) -> String {
+/// Members with their definitions, with `~` before weak ones.
+fn describe(layer: &Layer) -> String {
     let members = layer.members.iter().map(|member| {
         let symbols = member.symbols.iter().map(|symbol| {
             let name = String::from_utf8_lossy(&symbol.name);
@@ -57,13 +58,13 @@ fn both() -> String {
 fn read(path: &Path) -> (String, String) {
     let source = Source::open(path).unwrap_or_else(|error| panic!("{error}"));
     let layer = source.layer().unwrap_or_else(|error| panic!("{error}"));
-    (told(&layer), layer.name)
+    (describe(&layer), layer.name)
 }
 
 #[track_caller]
 fn refused(path: &Path) -> String {
     let source = Source::open(path);
-    let error = source.and_then(|source| source.layer().map(|layer| told(&layer)));
+    let error = source.and_then(|source| source.layer().map(|layer| describe(&layer)));
     let error = error.unwrap_err();
     let folder = format!("{}/", path.parent().unwrap().display());
     format!("{error}; {}", error.help()).replace(&folder, "")
@@ -99,7 +100,7 @@ fn entry(name: &str, data: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// As `lib.exe` writes them: two indices, and names of members with folders.
+/// Archives as `lib.exe` writes them: two indices, and names of members with directories.
 #[test]
 fn archives_of_windows() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,7 +127,7 @@ fn archives_of_windows() {
 }
 
 #[test]
-fn anything_may_be_in_archives_and_folders() {
+fn archives_and_directories_may_contain_any_files() {
     let dir = tempfile::tempdir().unwrap();
     let [one, two] = objects(&dir);
     let folder = one.parent().unwrap();
@@ -149,13 +150,13 @@ fn anything_may_be_in_archives_and_folders() {
     assert_eq!(read(&one), ("one.o: one".into(), "one.o".into()));
     let sources = Source::files(vec![one, two]).unwrap();
     assert_eq!(
-        told(&sources.layer().unwrap()),
+        describe(&sources.layer().unwrap()),
         format!("{LONG}: two ~three; one.o: one")
     );
 }
 
 #[test]
-fn thin_archives_name_files_from_their_folder_on() {
+fn thin_archives_name_files_relative_to_their_directory() {
     let dir = tempfile::tempdir().unwrap();
     let [one, two] = objects(&dir);
     let archive = dir.path().join("thin.a");
@@ -223,9 +224,9 @@ fn super_archives_are_layers_again() {
     assert_eq!(read(&path), ("one.o: one".into(), "super.a".into()));
     let second = Source::view(&path, "second").unwrap();
     let layer = second.layer().unwrap();
-    assert_eq!(told(&layer), format!("{LONG}: two ~three"));
+    assert_eq!(describe(&layer), format!("{LONG}: two ~three"));
     assert_eq!(layer.name, "super.a:second");
-    // Its own members, as an archive: no tables.
+    // The archive's own members, as an archive without tables.
     let mut plain = Vec::new();
     write_archive(&layer.members.iter().collect::<Vec<_>>(), &mut plain).unwrap();
     assert!(SuperArchive::parse(&plain).is_err());
@@ -247,7 +248,7 @@ fn super_archives_are_layers_again() {
         refused(&path),
         "`super.a` is a super-archive without a default view; name one of its views: first, second"
     );
-    // Another tool took the tables out.
+    // Another tool removed the tables.
     let [emptied, stripped] = ["gpustub-views.o", "stripped.a"].map(|name| dir.path().join(name));
     fs::copy(&paths[1], &emptied).unwrap();
     let mut ar = Command::new("ar");

@@ -1,9 +1,8 @@
-//! A module of LLVM bitcode without symbols, in a wrapper that says where the module ends; the tables
-//! stand behind that end, where LLVM does not look.
+//! A module of LLVM bitcode without symbols, in a wrapper that contains the end of the module; the tables
+//! follow that end, where LLVM does not read.
 //!
-//! `llvm-link` refuses archives with members of any other kind, and warns of modules whose triples or
-//! data layouts differ. How modules are written is told by LLVM's
-//! "Bitcode File Format".
+//! `llvm-link` rejects archives with members of any other kind, and warns of modules whose triples or
+//! data layouts differ. LLVM's "Bitcode File Format" describes the encoding.
 
 use crate::definitions::bitcode::codes::{
     MAGIC, WRAPPER, WRAPPER_SIZE, block, identification, module as code,
@@ -12,10 +11,10 @@ use crate::definitions::bitcode::{Target, Writer};
 use crate::definitions::is_bitcode;
 use crate::tables::ALIGN;
 
-/// A module for the target that another module is for.
+/// A module with the target of another module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bitcode {
-    /// What LLVM reads of it, a multiple of four bytes.
+    /// The part that LLVM reads, a multiple of four bytes.
     module: Vec<u8>,
 }
 
@@ -23,7 +22,7 @@ pub struct Bitcode {
 pub const NAME: &str = "gpustub-view.bc";
 
 impl Bitcode {
-    /// For the target of a module; `None` if this is none, or none whose target can be read.
+    /// A module for the target of `data`; `None` if that is no module, or its target is unreadable.
     pub fn for_module(data: &[u8]) -> Option<Self> {
         if !is_bitcode(data) {
             return None;
@@ -50,7 +49,7 @@ impl Bitcode {
         Some(Self { module })
     }
 
-    /// Where the module begins in a file at this offset of the archive.
+    /// Offset of the module in a file at this offset of the archive.
     fn module_at(&self, at: u64) -> u64 {
         let end = at + WRAPPER_SIZE + self.module.len() as u64;
         WRAPPER_SIZE + end.next_multiple_of(ALIGN) - end
@@ -60,7 +59,7 @@ impl Bitcode {
         self.module_at(at) + self.module.len() as u64
     }
 
-    /// The size of the file at this offset of the archive. LLVM wants a multiple of four.
+    /// The size of the file at this offset of the archive. LLVM requires a multiple of four.
     pub fn size(&self, at: u64, blob_size: u64) -> u64 {
         (self.head_size(at) + blob_size).next_multiple_of(4)
     }
@@ -69,7 +68,7 @@ impl Bitcode {
     pub fn head(&self, at: u64) -> Vec<u8> {
         let module_at = self.module_at(at);
         let mut bytes = Vec::new();
-        // The second is the wrapper's version, the last a processor that only Darwin names.
+        // The second is the wrapper's version, the last a processor, which only Darwin sets.
         for word in [WRAPPER, 0, module_at as u32, self.module.len() as u32, 0] {
             bytes.extend(word.to_le_bytes());
         }
@@ -78,7 +77,7 @@ impl Bitcode {
         bytes
     }
 
-    /// The bytes behind the tables.
+    /// The bytes after the tables.
     pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
         let end = self.head_size(at) + blob_size;
         vec![0; (self.size(at, blob_size) - end) as usize]
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_has_no_target() {
+    fn truncated_modules_have_no_target() {
         let whole = module(b"triple", b"layout");
         let end = whole.len() - 8;
         for size in 0..end {
@@ -141,7 +140,7 @@ mod tests {
         for at in 4..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 0xFF;
-            // Whatever comes of it: no panic, and nothing without end.
+            // Any result is fine, except a panic or an endless loop.
             let _ = Bitcode::for_module(&changed);
         }
     }

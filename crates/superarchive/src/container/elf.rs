@@ -1,4 +1,4 @@
-//! An object file with the tables in a section that linkers leave out.
+//! An object file with the tables in a section that linkers omit.
 
 use object::elf;
 use object::read::elf::FileHeader;
@@ -12,10 +12,10 @@ use crate::tables::ALIGN;
 pub struct Elf {
     wide: bool,
     big: bool,
-    /// `e_ident` behind the version: the system's interface and its version.
+    /// `e_ident` after the version: the system's ABI and its version.
     abi: [u8; 2],
     machine: u16,
-    /// Linkers refuse to link files of one machine whose flags differ.
+    /// `e_flags`. Linkers reject files of one machine with different flags.
     flags: u32,
 }
 
@@ -49,12 +49,12 @@ impl Elf {
         })
     }
 
-    /// Whether an object file of one kind can be linked with one of the other, flags aside.
+    /// Whether object files of both kinds can be linked together, flags aside.
     pub fn links_with(self, other: Self) -> bool {
         (self.wide, self.machine) == (other.wide, other.machine)
     }
 
-    /// Whether its numbers can say so many bytes.
+    /// Whether its offsets can address so many bytes.
     pub fn holds(self, size: u64) -> bool {
         self.wide || size < u32::MAX.into()
     }
@@ -67,7 +67,7 @@ impl Elf {
         if self.wide { 64 } else { 40 }
     }
 
-    /// What stands before the tables in an object file at this offset of the archive.
+    /// Size of the part before the tables in an object file at this offset of the archive.
     fn head_size(self, at: u64) -> u64 {
         let end = at + u64::from(self.header_size());
         end.next_multiple_of(ALIGN) - at
@@ -82,7 +82,7 @@ impl Elf {
         self.sections_at(at, blob_size) + u64::from(SECTIONS * self.section_size())
     }
 
-    /// Where the section headers are.
+    /// Offset of the section headers.
     fn sections_at(self, at: u64, blob_size: u64) -> u64 {
         let names_end = self.names_at(at, blob_size) + SECTION_NAMES.len() as u64;
         names_end.next_multiple_of(8)
@@ -118,7 +118,7 @@ impl Elf {
         file.bytes
     }
 
-    /// The bytes behind the tables.
+    /// The bytes after the tables.
     pub fn tail(self, at: u64, blob_size: u64) -> Vec<u8> {
         let names_at = self.names_at(at, blob_size);
         let mut file = Fields::new(self);
@@ -126,8 +126,8 @@ impl Elf {
         file.bytes
             .resize((self.sections_at(at, blob_size) - names_at) as usize, 0);
         let head = self.head_size(at);
-        // SHF_EXCLUDE keeps it out of programs that are linked with the whole archive; without
-        // the second section GNU ld takes it for a file that wants an executable stack.
+        // SHF_EXCLUDE keeps the tables out of programs that link the whole archive; without the second
+        // section, GNU ld assumes that the file requires an executable stack.
         file.section(0, 0, 0, 0, 0);
         file.section(1, elf::SHT_PROGBITS.0, elf::SHF_EXCLUDE.0, head, blob_size);
         file.section(10, elf::SHT_PROGBITS.0, 0, names_at, 0);

@@ -39,10 +39,10 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
     Ok(found.definitions)
 }
 
-/// The parts of a file that tell of symbols.
+/// The parts of a file that contain symbols.
 #[derive(Default)]
 struct File<'d> {
-    /// Each with its texts, which come behind it.
+    /// Each module with its texts, which follow it.
     modules: Vec<(Module, &'d [u8])>,
     /// LLVM's own table of all symbols, with its texts.
     table: Option<(Table<'d>, &'d [u8])>,
@@ -52,7 +52,7 @@ impl<'d> File<'d> {
     fn read(bytes: &'d [u8]) -> Result<Self, Problem> {
         let (mut stream, mut outside) = Stream::new(bytes)?;
         let mut file = Self::default();
-        // Modules, and the table, before the texts that they want.
+        // Modules and the table that precede their texts.
         let (mut waiting, mut table) = (Vec::new(), None);
         while !stream.is_over() {
             let Entry::Block(inner) = stream.next(&mut outside)? else {
@@ -80,7 +80,7 @@ impl<'d> File<'d> {
         Ok(file)
     }
 
-    /// What the modules themselves say.
+    /// Adds the definitions in the modules themselves.
     fn definitions(&self, found: &mut Collector<'d>) -> Result<(), Problem> {
         for (module, texts) in &self.modules {
             module.definitions(texts, found)?;

@@ -38,7 +38,7 @@ fn read_definitions<Coff: CoffHeader>(data: &[u8]) -> Result<Vec<Definition<'_>>
             {
                 continue;
             }
-            // Another name of a symbol here; the other kinds are wanted, not defined.
+            // An alias of a symbol in this file; the other kinds are undefined.
             pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL if symbol.number_of_aux_symbols() > 0 => {
                 let weak = table.aux_weak_external(index).map_err(damaged)?;
                 if weak.weak_search_type.get(object::LittleEndian)

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use crate::error::Problem;
 
-/// Limit of the total length of all names of one file. Tables share suffixes, so that a small
-/// hostile one could otherwise stand for terabytes of text.
+/// Limit of the total length of all names of one file. Names share suffixes, so a small hostile
+/// table could otherwise expand to terabytes of text.
 pub const MAX_NAMES_LENGTH: usize = 256 * 1024 * 1024;
 
 /// A symbol that a member defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition<'d> {
-    /// Name, as linkers know it.
+    /// Name as linkers resolve it.
     pub name: Cow<'d, [u8]>,
     /// Whether another definition may replace this one: weak, common, or in a group of which
     /// linkers keep one.
@@ -34,7 +34,7 @@ impl<'d> Collector<'d> {
         }
     }
 
-    /// Adds a definition. Empty names are skipped: nothing can be linked with them.
+    /// Adds a definition. Empty names are skipped: no reference can have them.
     pub fn add(&mut self, name: impl Into<Cow<'d, [u8]>>, weak: bool) -> Result<(), Problem> {
         let name = name.into();
         if name.is_empty() {

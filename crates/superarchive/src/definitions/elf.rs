@@ -44,7 +44,7 @@ fn read_definitions<Elf: FileHeader<Endian = Endianness>>(
     let groups = groups(&sections, endian, data)?;
     let mut found = Collector::new();
     for (index, symbol) in table.enumerate() {
-        // Those of sections and files are local, as the first, which is none.
+        // Symbols of sections and files are local, as is the null symbol.
         if symbol.is_local() || symbol.is_undefined(endian) {
             continue;
         }
@@ -62,7 +62,7 @@ fn read_definitions<Elf: FileHeader<Endian = Endianness>>(
     Ok(found.definitions)
 }
 
-/// Whether each section is of a group of which linkers keep one (`GRP_COMDAT` of the gABI).
+/// Whether each section is in a group of which linkers keep one (`GRP_COMDAT` of the gABI).
 fn groups<Elf: FileHeader<Endian = Endianness>>(
     sections: &SectionTable<'_, Elf>,
     endian: Endianness,
@@ -75,7 +75,7 @@ fn groups<Elf: FileHeader<Endian = Endianness>>(
         let Some((flags, members)) = section.group(endian, data).map_err(damaged)? else {
             continue;
         };
-        // Groups of a hostile file may lie over one another.
+        // Groups of a hostile file may overlap.
         let twice = Problem::Malformed("section groups have more members than there are sections");
         left = left.checked_sub(members.len()).ok_or(twice)?;
         if flags.contains(elf::GRP_COMDAT) {

@@ -20,15 +20,15 @@ const BIG_COFF_CLASS: [u8; 16] = [
 const BIG_COFF_CLASS_OFFSET: usize = 12;
 
 impl Kind {
-    /// Detects formats whose cargo feature is disabled, too: their members would otherwise pass for
-    /// files without symbols.
+    /// Detects the format, also one whose cargo feature is disabled: its members would otherwise count
+    /// as files without symbols.
     pub fn detect(data: &[u8]) -> Option<Self> {
         match data {
             [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
             _ if data.starts_with(MAGIC) || data.starts_with(&WRAPPER.to_le_bytes()) => {
                 return Some(Self::Bitcode);
             }
-            // No object of the other formats is shorter, and two bytes prove little.
+            // No object of the other formats is shorter, and two bytes are weak evidence.
             _ if data.len() < 16 => return None,
             _ => {}
         }
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// As `object` sees it, whose formats are all enabled here.
+    /// Kind according to `object`, whose formats are all enabled in tests.
     fn as_object_does(data: &[u8]) -> Option<Kind> {
         match FileKind::parse(data).ok()? {
             FileKind::MachO32 | FileKind::MachO64 => Some(Kind::MachO),

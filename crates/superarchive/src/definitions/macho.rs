@@ -39,7 +39,7 @@ fn read_definitions<Mach: MachHeader<Endian = Endianness>>(
             let weak = symbol.n_desc(endian).contains(macho::N_WEAK_DEF);
             found.add(name, weak || symbol.is_common())?;
         }
-        // A second table would be one too many; linkers take the first.
+        // Linkers use the first table.
         break;
     }
     Ok(found.definitions)

@@ -1,14 +1,14 @@
-//! Reasons for which a module of bitcode has no canonical form.
+//! Reasons why a module of bitcode has no canonical form.
 
 use std::fmt;
 
 use crate::error::{Error, Problem};
 
-/// Reason for which a module of bitcode is kept unchanged.
+/// Reason why a module of bitcode is kept unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotCanonical {
-    /// The module has a form that is not known well enough to change it; described in words.
+    /// The module has a form that cannot be changed safely, described in words.
     UnsupportedForm(&'static str),
     /// The module is malformed.
     Malformed(Problem),

@@ -11,7 +11,7 @@ __attribute__((used)) static int kept = 6;
 __attribute__((annotate("llvm.metadata"))) int annotated = 7;
 int renamed(void) __asm__("as it is");
 int renamed(void) { return 8; }
-// Its body is for the optimizer's eyes.
+// Function with a body for inlining only (available_externally).
 __attribute__((gnu_inline)) extern inline int available(void) { return local; }
 int function(void) {
   return local + wanted + (&wanted_weakly ? 1 : 0) + kept + available();

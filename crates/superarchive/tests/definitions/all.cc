@@ -1,4 +1,4 @@
-// What only C++ makes: definitions of which linkers keep one.
+// Definitions that only C++ has, of which linkers keep one.
 template <class T> struct Holder {
   static T value;
   virtual T get() { return value; }

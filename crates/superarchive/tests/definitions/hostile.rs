@@ -1,4 +1,4 @@
-//! Damaged members give an error or definitions: never a panic, never endless work.
+//! Damaged members result in an error or definitions: never a panic, never an endless loop.
 
 use std::sync::LazyLock;
 
@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn damaged(
-        // Bitcode more often than others: its reader is our own.
+        // Bitcode more often than others: its reader is part of this crate.
         seed in prop_oneof![0_usize..2, 0_usize..8],
         changes in changes(),
         cut in prop::option::of(any::<prop::sample::Index>()),
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// Each bit of bitcode, and each byte of the others at its extremes.
+/// Flips each bit of bitcode, and sets each byte of the others to extreme values.
 #[test]
 fn each_bit_and_byte() {
     for (index, seed) in SEEDS.iter().enumerate() {

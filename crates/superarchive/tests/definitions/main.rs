@@ -1,5 +1,5 @@
-//! What members define, held against the indices that archivers write. Needs clang, LLVM's tools and
-//! GNU binutils.
+//! Definitions of members, compared with the indices that archivers write. Needs clang, LLVM's tools
+//! and GNU binutils.
 
 #[path = "../../../image/tests/support/damage.rs"]
 mod damage;
@@ -12,7 +12,7 @@ use std::process::Command;
 use gpustub_superarchive::{Definition, Source, definitions};
 use tempfile::TempDir;
 
-/// Runs a tool, and gives what it prints. A tool that is absent is a failure.
+/// Runs a tool and returns its output. A missing tool is a failure.
 fn run(command: &mut Command) -> String {
     let output = command.output();
     let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -26,7 +26,7 @@ fn source(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// The names in the index that an archiver makes for one member.
+/// Names in the index that an archiver writes for one member.
 fn index(ar: &str, nm: &str, object: &Path) -> Vec<String> {
     let archive = object.with_extension("a");
     let _ = fs::remove_file(&archive);
@@ -41,7 +41,7 @@ fn index(ar: &str, nm: &str, object: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The names that are found, and those of them that may give way.
+/// Names that the crate finds, and the weak ones among them.
 fn found(object: &Path) -> (Vec<String>, Vec<String>) {
     // At any even address, as in an archive.
     let mut bytes = vec![0; 2];
@@ -128,7 +128,7 @@ fn objects_and_bitcode_of_all_targets() {
                 ("module.bc", &["-emit-llvm"]),
                 ("thin.bc", &["-flto=thin"]),
             ] {
-                // LLVM 14 makes neither objects nor summaries of these sources for GPUs: it crashes.
+                // LLVM 14 writes neither objects nor summaries of these sources for GPUs: it crashes.
                 if name != "module.bc" && GPUS.contains(target) {
                     continue;
                 }
@@ -142,9 +142,9 @@ fn objects_and_bitcode_of_all_targets() {
     }
 }
 
-/// GNU's archiver reads ELF; of bitcode it knows what a plugin tells it.
+/// GNU's archiver reads ELF, and bitcode only through a plugin.
 #[test]
-fn gnu_indices_say_the_same() {
+fn gnu_indices_have_the_same_names() {
     let dir = tempfile::tempdir().unwrap();
     let flags = [
         "-DALIAS",
@@ -159,12 +159,12 @@ fn gnu_indices_say_the_same() {
     }
 }
 
-/// Which definitions may give way to others is in no index.
+/// Compares weakness with expectations, since no index contains it.
 #[test]
-fn definitions_that_may_give_way() {
+fn weak_definitions() {
     let dir = tempfile::tempdir().unwrap();
     let plain = "tentative weak_function weak_variable";
-    // COFF knows weak names as others of a symbol that is there.
+    // COFF's weak names are aliases of a defined symbol.
     let windows = ".refptr.wanted_weakly tentative wanted_weakly weak_function weak_variable";
     let linux = "tentative weak_function weak_name weak_variable";
     let apple = "_tentative _weak_function _weak_variable";
@@ -189,8 +189,8 @@ fn definitions_that_may_give_way() {
     }
 }
 
-/// A strong symbol in a group of which linkers keep one; and with more sections than a symbol's own
-/// number counts.
+/// A strong symbol in a group of which linkers keep one; and more sections than a symbol's section
+/// number can represent.
 #[test]
 fn groups_of_elf() {
     let dir = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn groups_of_elf() {
 
 /// All groups of a hostile file may be its longest one.
 #[test]
-fn groups_of_elf_that_lie_over_others() {
+fn overlapping_groups_of_elf() {
     let dir = tempfile::tempdir().unwrap();
     let flags = ["-std=c++17"];
     let object = compile(&dir, "x86_64-linux-gnu", &flags, "c++", "object.o");
@@ -238,7 +238,7 @@ fn groups_of_elf_that_lie_over_others() {
     );
 }
 
-/// What links of several modules leave, and files with more than one module.
+/// Linked modules, and files with more than one module.
 #[test]
 fn files_of_several_modules() {
     let dir = tempfile::tempdir().unwrap();
@@ -262,7 +262,7 @@ fn files_of_several_modules() {
         };
         run_on(&one);
         same_as_llvm(&at("both.bc"), tool);
-        // These tools know no target, and write no table where there is assembly.
+        // These tools have no target, and write no table for modules with assembly.
         run_on(&assembly);
         let mut expected = index("llvm-ar", "llvm-nm", &at("both.bc"));
         expected.retain(|name| name != "from_assembly");
@@ -279,7 +279,7 @@ fn files_of_several_modules() {
     same_as_llvm(&object, "split");
 }
 
-/// Big-endian Mach-O, which LLVM reads and does not make; 66 000 sections; what stands for a DLL.
+/// Big-endian Mach-O, which LLVM reads but does not write; 66 000 sections; import libraries of DLLs.
 #[test]
 fn rarer_forms() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Damaged super-archives, in every container: an error or the written contents, and never a panic.
+//! Damaged super-archives in every container result in an error or the written contents, never a panic.
 
 use std::sync::OnceLock;
 
@@ -58,7 +58,7 @@ fn position(bytes: &[u8], of: &[u8]) -> usize {
         .unwrap()
 }
 
-/// The tables behind a module of bitcode with a wrapper, put together here.
+/// An archive with tables after a module of bitcode with a wrapper, assembled by hand.
 fn bitcode() -> Vec<u8> {
     let hidden = written(None, [b"one", b"two!", b""]);
     let trailer = position(&hidden, b"\x7fgpustub trailer") - 8;
@@ -77,7 +77,7 @@ fn bitcode() -> Vec<u8> {
     bytes
 }
 
-/// Writes the hash of the tables anew.
+/// Updates the hash of the tables.
 fn seal(blob: &mut [u8]) {
     let size = u64::from_le_bytes(blob[80..88].try_into().unwrap()) as usize;
     let sum = hash_bytes(&blob[..88]) ^ hash_bytes(&blob[96..size]);
@@ -103,7 +103,7 @@ fn archives() -> &'static [Vec<u8>] {
     })
 }
 
-/// What is found in it, if it verifies: by view and symbol the contents.
+/// Contents of the member found for each symbol, by view, in an archive that verifies.
 type Answers = Vec<(Vec<u8>, Vec<Option<Vec<u8>>>)>;
 
 fn answers(bytes: &[u8]) -> Result<Answers, Error> {
@@ -125,7 +125,7 @@ fn answers(bytes: &[u8]) -> Result<Answers, Error> {
     views.collect()
 }
 
-/// An error, or what was written.
+/// Asserts that the result is an error or the written contents.
 fn errs_or_is_right(bytes: &[u8], undamaged: &[u8]) {
     let _ = read(bytes);
     if let Ok(found) = answers(bytes) {
@@ -142,7 +142,7 @@ proptest! {
         errs_or_is_right(&overwritten(archive, &changes), archive);
     }
 
-    /// The hash finds accidents. Who writes it anew can say what they like, but must get no panic.
+    /// The hash detects accidents. With an updated hash any contents may result, but no panic.
     #[test]
     fn overwritten_and_sealed(of in any::<prop::sample::Index>(), changes in changes()) {
         let archive = of.get(archives());
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// Each byte, one after the other, at its extremes; and the file cut there.
+/// Sets each byte in turn to extreme values, and truncates the file there.
 #[test]
 fn each_byte_at_its_extremes() {
     let step = if cfg!(miri) { 97 } else { 1 };
@@ -199,7 +199,7 @@ fn each_byte_at_its_extremes() {
 
 /// `include_bytes!` and mapped files of other formats promise no alignment.
 #[test]
-fn it_may_lie_at_any_address() {
+fn archives_may_have_any_address() {
     for archive in archives() {
         let expected = answers(archive).unwrap();
         for start in 0..16 {
@@ -211,7 +211,7 @@ fn it_may_lie_at_any_address() {
 }
 
 #[test]
-fn each_error_is_said() {
+fn each_error_has_a_message() {
     let index = &archives()[5];
     let elf = &archives()[3];
     let blob = |archive: &[u8]| position(archive, &MAGIC);
@@ -220,7 +220,7 @@ fn each_error_is_said() {
         archive[at..at + bytes.len()].copy_from_slice(bytes);
         archive
     };
-    // Of tables that say so themselves.
+    // Tables with an updated hash.
     let sealed = |at: usize, word: u32| {
         let mut archive = with(index, blob(index) + at, &word.to_le_bytes());
         seal(&mut archive[blob(index)..]);
@@ -286,7 +286,7 @@ fn each_error_is_said() {
             malformed(Part::Views),
             "malformed super-archive: list of views",
         ),
-        // Its slots, once more than all tables have bytes.
+        // More slots in the view than all tables have bytes.
         (
             sealed(view + 8 + 4, 30),
             malformed(Part::Views),
@@ -321,7 +321,7 @@ fn each_error_is_said() {
     }
 }
 
-/// Of two symbols in each view, the short one is taken away, as nothing that writes archives does.
+/// Each view has two symbols, of which the short one is removed, as no writer of archives does.
 #[test]
 fn long_names_that_many_views_share_are_not_read_for_each() {
     let long = "n".repeat(5000);

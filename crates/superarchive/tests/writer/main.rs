@@ -1,4 +1,4 @@
-//! Super-archives: written, and read again.
+//! Super-archives are written, and read again.
 
 #[path = "../../../image/tests/support/damage.rs"]
 mod damage;
@@ -42,7 +42,7 @@ fn view(name: &str, layers: &[usize]) -> View {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_archives_are_read() {
     for default in [None, Some(0), Some(1)] {
         let request = Request {
             layers: vec![
@@ -105,7 +105,7 @@ fn indices_of_nothing_are_refused() {
     assert_eq!(refused(&request(0, 2)), (ViewId(2), None));
 }
 
-/// What views share costs time again for each of them.
+/// Reading shared names takes time for each view.
 #[test]
 fn long_names_that_many_views_share_are_refused() {
     let views = |count: usize, name: &str| {

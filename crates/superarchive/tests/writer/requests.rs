@@ -1,4 +1,4 @@
-//! Random requests for super-archives, and what must come of them by a search without tables.
+//! Random requests for super-archives, and their expected results by a search without tables.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use gpustub_superarchive::{Definition, Input, Layer, LayerId, Request, View, Vie
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Names of symbols and members: ordinary ones, and such as formats trip over.
+/// Names of symbols and members: ordinary ones, and ones that are difficult for formats.
 pub const NAMES: [&[u8]; 12] = [
     b"cos",
     b"_Z3cosDv16_f",
@@ -49,7 +49,7 @@ pub const KINDS: [Kind; 4] = [
     },
 ];
 
-/// The header of an object file (`<elf.h>`), which is all that the writer looks at, and more bytes.
+/// The header of an object file (`<elf.h>`), the only part that the writer reads, and more bytes.
 pub fn object(kind: Kind, more: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x7fELF".to_vec();
     bytes.extend([1 + u8::from(kind.wide), 1 + u8::from(kind.big), 1]);
@@ -66,18 +66,18 @@ pub fn object(kind: Kind, more: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Contents, and what they define: each symbol, and whether its definition is weak.
+/// Contents, and their definitions: each symbol, and whether it is weak.
 #[derive(Debug, Clone)]
 pub struct Contents {
     pub data: Vec<u8>,
     pub symbols: Vec<(&'static [u8], bool)>,
 }
 
-/// What a request borrows from.
+/// Data that a request borrows from.
 #[derive(Debug, Clone)]
 pub struct Parts {
     pub contents: Vec<Contents>,
-    /// Of each layer the members: a name, and the index of the contents.
+    /// Members of each layer: a name, and the index of the contents.
     pub layers: Vec<Vec<(&'static [u8], usize)>>,
     pub views: Vec<(String, Vec<usize>)>,
     pub default: Option<usize>,
@@ -117,7 +117,7 @@ impl Parts {
     }
 }
 
-/// The member that a view has for a symbol, and its layer: layers one after the other.
+/// Searches the layers of a view in order for a symbol; returns the member and its layer.
 pub fn search<'r, 'd>(
     request: &'r Request<'d>,
     view: &View,
@@ -131,7 +131,7 @@ pub fn search<'r, 'd>(
 }
 
 /// Whether a program could have a symbol of a view twice: a member that is needed for one symbol
-/// defines another that an earlier layer has, and neither gives way.
+/// defines another that an earlier layer also defines, and both are strong.
 pub fn clashes(request: &Request<'_>, view: &View) -> bool {
     let mut members = view.layers.iter().enumerate().flat_map(|(layer, of)| {
         request.layers[of.0]
@@ -142,7 +142,7 @@ pub fn clashes(request: &Request<'_>, view: &View) -> bool {
     let strong = |input: &Input<'_>, symbol: &[u8]| {
         input.symbols.iter().any(|s| s.name == symbol && !s.weak)
     };
-    // A member counts for the layer that has it first.
+    // A member belongs to the first layer that has it.
     let mut seen = BTreeSet::new();
     members.any(|(layer, member)| {
         if !seen.insert(member.data) {
@@ -171,7 +171,7 @@ fn contents() -> impl Strategy<Value = Contents> {
     })
 }
 
-/// Any request that names what it has.
+/// Any consistent request.
 pub fn parts() -> impl Strategy<Value = Parts> {
     let member = (select(&NAMES[..]), any::<Index>());
     let layer = prop::collection::vec(member, 0..5);
@@ -184,11 +184,11 @@ pub fn parts() -> impl Strategy<Value = Parts> {
         prop::option::weighted(0.8, any::<Index>()),
     )
         .prop_map(|(mut contents, alike, layers, views, default)| {
-            // The index carries the tables of a default view of several kinds.
+            // The index contains the tables of a default view of several kinds.
             for one in contents.iter_mut().filter(|_| alike) {
                 one.data = object(KINDS[2], &one.data);
             }
-            // What is defined follows from the contents.
+            // Equal contents have equal definitions.
             for at in 1..contents.len() {
                 let same = contents[..at]
                     .iter()

@@ -1,4 +1,4 @@
-//! Any request: what a super-archive says is what searching its layers in order says.
+//! Super-archives of random requests have the results of a search of the layers in order.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ pub fn written(request: &Request<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Members of a view, by where their contents come first. What has symbols, but gives none, is
-/// left out.
+/// Members of a view, in the order of the first occurrence of their contents. A member with symbols
+/// is omitted if it provides none.
 pub fn members<'r, 'd>(request: &'r Request<'d>, view: &View) -> Vec<(&'r Input<'d>, usize)> {
     let mut seen = BTreeSet::new();
     let layers = view.layers.iter().enumerate();
@@ -98,7 +98,7 @@ fn holds(request: &Request<'_>, bytes: &[u8]) {
         assert!(all.insert(member.data().unwrap()), "each contents once");
     }
 
-    // What other tools see is the default view, behind an object that carries the rest.
+    // Other tools see the default view, after an object that contains the rest.
     let seen = ArchiveFile::parse(bytes).unwrap();
     let seen: Vec<_> = seen
         .members()
@@ -133,7 +133,7 @@ fn every_view_finds_what_a_search_of_its_layers_finds() {
         match (Plan::new(&request), clash) {
             (Ok(_), None) => {
                 let bytes = written(&request);
-                // Another plan has other hash maps.
+                // Another plan has differently seeded hash maps.
                 prop_assert!(bytes == written(&request), "two runs differ");
                 holds(&request, &bytes);
                 taken.set(taken.get() + 1);

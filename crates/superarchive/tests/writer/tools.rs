@@ -1,4 +1,4 @@
-//! What `nm` and `ar` see: the default view of a super-archive, and each view once it is extracted.
+//! `nm` and `ar` read the default view of a super-archive, and each extracted view.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::search::{members, written};
 
 const SYMBOLS: [&str; 5] = ["cos", "sin", "_Z3cosDv16_f", "tan", "exp"];
 
-/// What a real object defines: of each symbol whether it is weak, if it is there.
+/// Definitions of a real object: for each symbol whether it is weak, or `None`.
 type Defines = [Option<bool>; 5];
 
 fn run(command: &mut Command) -> String {
     let ran = command.output().unwrap();
     let errors = String::from_utf8_lossy(&ran.stderr);
-    // Of the object that carries the tables, and of an empty one.
+    // Messages about the object that contains the tables, and about an empty one.
     let fine = errors
         .lines()
         .all(|line| line.is_empty() || line.ends_with(": no symbols"));
@@ -28,7 +28,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Compiled objects, by what they define.
+/// Compiled objects, by their definitions.
 fn objects(dir: &Path) -> Vec<Contents> {
     let s = Some(false);
     let w = Some(true);
@@ -75,7 +75,7 @@ const NAMES: [&[u8]; 7] = [
     b"none.o",
 ];
 
-/// Which member the index has first for each symbol, as linkers take it.
+/// First member in the index for each symbol, as linkers select it.
 fn index(archive: &Path) -> BTreeMap<String, String> {
     let text = run(Command::new("nm").arg("-s").arg(archive));
     let mut index = BTreeMap::new();
@@ -126,12 +126,12 @@ fn views_are_archives_to_nm_and_ar() {
         };
         taken.set(taken.get() + 1);
         let file = dir.path().join("x.a");
-        let check = |view, carrier: &[&str]| {
+        let check = |view, container: &[&str]| {
             let expected = members(&request, view);
             let names = expected
                 .iter()
                 .map(|(member, _)| std::str::from_utf8(&member.name).unwrap());
-            let names: Vec<_> = carrier.iter().copied().chain(names).collect();
+            let names: Vec<_> = container.iter().copied().chain(names).collect();
             let listed = run(Command::new("ar").arg("t").arg(&file));
             assert_eq!(listed.lines().collect::<Vec<_>>(), names);
             let expected = SYMBOLS.iter().filter_map(|symbol| {

@@ -4,7 +4,7 @@ use crate::error::Problem;
 
 const CUT: Problem = Problem::Truncated("last block of bitcode");
 
-/// Bytes, and where in them to read on.
+/// Bytes, and the position of the next bit to read.
 #[derive(Debug, Clone)]
 pub struct Bits<'d> {
     bytes: &'d [u8],
@@ -17,17 +17,17 @@ impl<'d> Bits<'d> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bits are left.
+    /// Number of unread bits.
     pub fn left(&self) -> u64 {
         (self.bytes.len() as u64 * 8).saturating_sub(self.at)
     }
 
-    /// Where the next bit is.
+    /// Position of the next bit.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Goes to a bit, which lies in the bytes or at their end.
+    /// Seeks to a bit, which is in the bytes or at their end.
     pub fn seek(&mut self, at: u64) -> Result<(), Problem> {
         if at > self.bytes.len() as u64 * 8 {
             return Err(CUT);
@@ -36,7 +36,7 @@ impl<'d> Bits<'d> {
         Ok(())
     }
 
-    /// A number of so many bits, at most 64.
+    /// Reads a number of `width` bits, at most 64.
     pub fn fixed(&mut self, width: u32) -> Result<u64, Problem> {
         if u64::from(width) > self.left() {
             return Err(CUT);
@@ -50,7 +50,7 @@ impl<'d> Bits<'d> {
         Ok(number as u64)
     }
 
-    /// A number in parts of so many bits, of which the highest tells that more follow.
+    /// Reads a number in parts of `width` bits, whose highest bit means that more follow.
     pub fn vbr(&mut self, width: u32) -> Result<u64, Problem> {
         let more = 1 << (width - 1);
         let (mut number, mut shift) = (0, 0);
@@ -67,12 +67,12 @@ impl<'d> Bits<'d> {
         }
     }
 
-    /// To the next multiple of 32 bits.
+    /// Seeks to the next multiple of 32 bits.
     pub fn align(&mut self) -> Result<(), Problem> {
         self.seek(self.at.next_multiple_of(32))
     }
 
-    /// Whole bytes, from an aligned place on.
+    /// Reads whole bytes at an aligned position.
     pub fn bytes(&mut self, count: u64) -> Result<&'d [u8], Problem> {
         let end = count
             .checked_mul(8)
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_behind_the_end() {
+    fn reading_beyond_the_end_is_an_error() {
         let mut bits = Bits::new(&[1, 2, 3]);
         assert_eq!(bits.fixed(25), Err(CUT));
         assert_eq!(bits.fixed(1), Ok(1));

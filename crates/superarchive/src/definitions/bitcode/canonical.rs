@@ -1,9 +1,9 @@
 //! Canonical bitcode: without target CPU and features, producer and source file name.
 //!
-//! Of the blocks of a module (`llvm/Bitcode/LLVMBitCodes.h`) only those are written anew that hold
-//! such things; the others are copied as they are. What tells places of others goes, where LLVM
-//! does without: places of functions and of metadata, and the symbol table, which linkers make
-//! themselves if there is none.
+//! Only the blocks of a module (`llvm/Bitcode/LLVMBitCodes.h`) with such contents are rewritten; the
+//! others are copied unchanged. Offsets of other blocks are dropped if LLVM does not require them:
+//! offsets of functions and of metadata, and the symbol table, which linkers create if there is
+//! none.
 
 use std::collections::HashSet;
 
@@ -15,10 +15,10 @@ use super::string_table::read_blob;
 use super::writer::{OUTSIDE, Writer};
 use crate::definitions::not_canonical::NotCanonical;
 
-/// Attributes of functions that tell the processor; its user gives them.
+/// Function attributes that contain the processor; the module's user supplies it instead.
 const DROPPED: [&[u8]; 3] = [b"target-cpu", b"target-features", b"tune-cpu"];
 
-/// Blocks of a module that tell no places.
+/// Blocks of a module without offsets of others.
 const COPIED: [u64; 8] = [
     block::CONSTANTS,
     block::FUNCTION,
@@ -40,8 +40,8 @@ const KEPT: [u64; 6] = [
     module::GCNAME,
 ];
 
-/// Records with a name: their code, where the offset and size of a second one are, and how many
-/// operands LLVM 19 knows. Groups have one name.
+/// Records with a name: their code, the position of a second name's offset and size, and the number
+/// of operands in LLVM 19. Groups have one name.
 const NAMED: [(u64, usize, usize); 5] = [
     (module::GLOBALVAR, 16, 20),
     (module::FUNCTION, 19, 21),
@@ -55,7 +55,7 @@ const OLD: NotCanonical =
 
 type Result<T, E = NotCanonical> = std::result::Result<T, E>;
 
-/// A module's canonical form.
+/// Canonical form of a module.
 pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
     if !data.starts_with(MAGIC) {
         return Err(NotCanonical::UnsupportedForm("module is in a wrapper"));
@@ -88,7 +88,7 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
             "no module, or no symbol names",
         ));
     };
-    // Behind the names of the module are those of its symbol table.
+    // The names of the symbol table follow those of the module.
     let texts = usize::try_from(end).ok().and_then(|end| texts.get(..end));
     let texts = texts.ok_or(NotCanonical::UnsupportedForm(
         "symbol name lies outside the string table",
@@ -101,7 +101,7 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
-/// Writes which version of the format it is, and nothing of who wrote it.
+/// Writes the version of the format, without the producer.
 fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<()> {
     let mut epoch = 0;
     loop {
@@ -124,7 +124,7 @@ fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Bl
     Ok(())
 }
 
-/// Writes a module; where in the texts its last name ends.
+/// Writes a module. Returns the end of its last name in the texts.
 fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
     source.stream.forget();
     let texts = ident::texts(source.data);
@@ -144,7 +144,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
                 );
                 source.stream.block_info(inner)?;
             }
-            // How it is written depends on the letters of the name.
+            // The encoding depends on the characters of the name.
             Part::Definition if outer.defined() == Some(module::SOURCE_FILENAME) => {
                 out.define_text(width, module::SOURCE_FILENAME);
             }
@@ -195,7 +195,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
             }
         }
     }
-    // The first with names in a table of the file's; no other has come since.
+    // Version with names in a table of the file, the first such and still the latest.
     if !version {
         return Err(OLD);
     }
@@ -203,7 +203,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
     Ok(names_end)
 }
 
-/// Where the names of a record end.
+/// End of the names of a record.
 fn names_of(record: &Record<'_>) -> Result<u64> {
     let unknown = NotCanonical::UnsupportedForm("unknown record in the module");
     let known = NAMED.iter().find(|(code, ..)| *code == record.code);
@@ -220,8 +220,8 @@ fn names_of(record: &Record<'_>) -> Result<u64> {
     ends.ok_or(unknown)
 }
 
-/// A group of attributes without those that are dropped. Groups that have no other go; their
-/// numbers are kept.
+/// Removes the dropped attributes from a group. Groups without others are dropped; their numbers are
+/// recorded in `emptied`.
 fn group(record: &Record<'_>, emptied: &mut HashSet<u64>) -> Result<Edit> {
     if record.code != attribute::GRP_ENTRY {
         return Err(NotCanonical::UnsupportedForm("unknown form of attributes"));
@@ -251,10 +251,10 @@ fn group(record: &Record<'_>, emptied: &mut HashSet<u64>) -> Result<Edit> {
     })
 }
 
-/// How many operands the first attribute has.
+/// Number of operands of the first attribute.
 fn attribute_size(operands: &[u64]) -> Option<usize> {
     let size = match *operands.first()? {
-        attribute::ENUM | attribute::TYPE_UNTOLD => 2,
+        attribute::ENUM | attribute::TYPE_WITHOUT_VALUE => 2,
         attribute::INTEGER | attribute::TYPE => 3,
         kind @ (attribute::KEY | attribute::KEY_VALUE) => {
             let zeros = operands
@@ -287,7 +287,7 @@ fn is_dropped(attribute: &[u64]) -> bool {
     })
 }
 
-/// A list of groups without those that are gone.
+/// Removes dropped groups from a list.
 fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
     if record.code != attribute::ENTRY {
         return Err(NotCanonical::UnsupportedForm("unknown form of attributes"));
@@ -301,11 +301,11 @@ fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
     })
 }
 
-/// Metadata without `llvm.ident`, which is a name and what has it, without texts that it alone has,
-/// and without its index.
+/// Removes from metadata `llvm.ident`, which is a name and its node, the texts that only it uses, and
+/// the index.
 fn metadata_edit(record: &Record<'_>, named: &mut bool, texts: &HashSet<u64>) -> Result<Edit> {
     let drop = match record.code {
-        metadata::STRINGS if !texts.is_empty() => return ident::without(record, texts),
+        metadata::STRINGS if !texts.is_empty() => return ident::clear_texts(record, texts),
         metadata::NAME => {
             *named = ident::is_ident(record);
             *named
@@ -317,7 +317,7 @@ fn metadata_edit(record: &Record<'_>, named: &mut bool, texts: &HashSet<u64>) ->
     Ok(if drop { Edit::Drop } else { Edit::Keep })
 }
 
-/// Reads the table of a module's symbols, which since LLVM 5 tells nothing but where functions are.
+/// Reads the table of a module's symbols, which since LLVM 5 contains only the offsets of functions.
 fn only_places(source: &mut Source<'_>, mut block: Block) -> Result<()> {
     loop {
         match source.stream.next(&mut block)? {

@@ -1,12 +1,12 @@
-//! Canonical forms of bitcode as clang writes it, and as tests write it. That LLVM reads them as it
-//! should is tested with its tools (`tests/tests/super_archive/canonical.rs`).
+//! Canonical forms of bitcode written by clang and by tests. `tests/tests/super_archive/canonical.rs`
+//! tests with LLVM's tools that LLVM reads them correctly.
 
 use super::codes::attribute::FUNCTION_INDEX;
 use super::tests::{Writer, clang, old};
 use super::{block, canonical, definitions};
 use crate::definitions::not_canonical::NotCanonical;
 
-/// A record of texts, each with a zero behind it, behind its operands.
+/// Writes a record of operands, followed by zero-terminated texts.
 fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]) {
     let mut all = operands.to_vec();
     for (kind, text) in parts {
@@ -27,7 +27,7 @@ fn blob(writer: &mut Writer, id: u64, bytes: &[u8]) {
     writer.end();
 }
 
-/// The texts of a module's metadata, as LLVM writes them: their sizes, then all letters.
+/// Writes the texts of a module's metadata as LLVM does: their sizes, then all characters.
 fn metadata_texts(writer: &mut Writer, texts: &[&str]) {
     writer.fixed(2, 3).vbr(4, 5).fixed(1, 1).vbr(35, 8);
     for _ in ["how many", "where the letters begin"] {
@@ -52,7 +52,7 @@ fn metadata_texts(writer: &mut Writer, texts: &[&str]) {
     writer.align();
 }
 
-/// An abbreviation for the name of a source file: an array of numbers of so many bits.
+/// Defines an abbreviation for the name of a source file: an array of numbers of `bits` bits.
 fn source_name(writer: &mut Writer, bits: u64) {
     writer.fixed(2, 3).vbr(3, 5).fixed(1, 1).vbr(16, 8);
     writer
@@ -63,7 +63,7 @@ fn source_name(writer: &mut Writer, bits: u64) {
         .vbr(bits, 5);
 }
 
-/// Everything that goes, or changes, in one module; or that module without it.
+/// A module with all parts that the canonical form drops or changes; or that module without them.
 fn module(whole: bool) -> Vec<u8> {
     let mut writer = Writer::new();
     let w = &mut writer;
@@ -123,14 +123,14 @@ fn module(whole: bool) -> Vec<u8> {
         w.record(13, &[77]).record(17, &[1, 2, 3, 4, 5]);
     }
     w.begin(15, 3);
-    // The sizes of five take 30 bits, unless one is longer than 31.
+    // Five sizes take 30 bits, unless one exceeds 31.
     let compiler = "clang version 19.1.7 (of one who builds it)";
     let compiler = if whole { compiler } else { "" };
     metadata_texts(w, &["a", compiler, "b", "c", "d"]);
     if whole {
         w.record(38, &[9, 0]);
     }
-    // Texts are from 0 on, nodes from 5 on; nodes name things by one more.
+    // Texts begin at 0, nodes at 5; nodes refer to a number plus one.
     w.record(3, &[1]).record(3, &[2]).record(3, &[3]);
     w.record(5, &[4, 0, 5]);
     w.text(4, &[], "llvm.module.flags").record(10, &[5]);
@@ -157,13 +157,13 @@ fn module(whole: bool) -> Vec<u8> {
 }
 
 #[test]
-fn what_tells_the_processor_and_the_compiler_goes() {
+fn processor_and_compiler_are_removed() {
     let expected = module(false);
     assert_eq!(canonical(&module(true)), Ok(expected.clone()));
     assert_eq!(canonical(&expected), Ok(expected), "canonical already");
 }
 
-/// Of one source, compiled for two processors under names that are written in different ways.
+/// Modules of one source, compiled for two processors under file names with different encodings.
 #[test]
 fn modules_for_two_processors_become_one() {
     let target = "amdgcn-amd-amdhsa";
@@ -189,14 +189,14 @@ fn modules_for_two_processors_become_one() {
     }
 }
 
-/// The text of `llvm.ident` is that of something else, too, or may be.
+/// Metadata or a function also uses the text of `llvm.ident`, or may use it.
 #[test]
 fn texts_that_others_name_stay() {
     let has_text = |write: &dyn Fn(&mut Writer)| {
         let mut writer = Writer::new();
         let w = &mut writer;
         w.begin(block::MODULE, 3).record(1, &[2]);
-        // The types of metadata, of nothing, and of a function that takes a number.
+        // The types of metadata, void, and a function with a number as parameter.
         w.begin(17, 3)
             .record(1, &[3])
             .record(16, &[])
@@ -215,7 +215,7 @@ fn texts_that_others_name_stay() {
         form.windows(8).any(|part| part == b"compiler")
     };
     assert!(!has_text(&|_| {}));
-    // In a function: metadata of its own, and attachments to an instruction and to itself.
+    // In a function: its metadata, and attachments to an instruction and to the function.
     let in_function = |block: u64, code: u64, operands: &[u64]| {
         has_text(&|w| {
             w.end().begin(12, 3).begin(block, 3);
@@ -237,7 +237,7 @@ fn texts_that_others_name_stay() {
             w.record(code, operands);
         })
     };
-    // A second node of that text, a node of the node, and what is attached to a variable.
+    // A second node of that text, a node of the node, and an attachment to a variable.
     assert!(of_module(5, &[1]));
     assert!(of_module(3, &[2, 3]));
     assert!(!of_module(36, &[2, 2, 9]));
@@ -253,7 +253,7 @@ fn texts_that_others_name_stay() {
     }));
 }
 
-/// Sizes that are more than there are letters, or that are not there.
+/// Sizes that exceed the characters, or that are missing.
 #[test]
 fn texts_of_damaged_metadata() {
     let form = |operands: [u64; 2], bytes: &[u8]| {
@@ -281,13 +281,13 @@ fn texts_of_damaged_metadata() {
     assert!(form([9, 4], &[1, 0, 0, 0, b'x']).is_err(), "no more sizes");
     let many = 1 << 60;
     assert!(form([many, 4], &[0, 0, 0, 0, b'x']).is_err());
-    // Sizes are written up to a whole word, and four bits have no room for 16.
+    // Sizes are padded to a whole word, and four bits cannot contain 16.
     let room = NotCanonical::UnsupportedForm("abbreviations have no room for a change");
     assert_eq!(form([20, 15], &[0; 15]), Err(room));
 }
 
 #[test]
-fn what_is_not_known_stays_as_it_is() {
+fn unknown_forms_have_no_canonical_form() {
     let form = |bytes: &[u8]| match canonical(bytes) {
         Err(NotCanonical::UnsupportedForm(why)) => why,
         other => panic!("{other:?}"),
@@ -305,7 +305,7 @@ fn what_is_not_known_stays_as_it_is() {
     assert_eq!(form(&thin), "summary for ThinLTO");
     assert_eq!(form(&old()), "symbol names in the form of LLVM before 5");
 
-    // In a module: something that no version up to LLVM 19 writes.
+    // In a module: blocks and records that no version up to LLVM 19 writes.
     let unknown = |write: &dyn Fn(&mut Writer)| {
         let mut writer = Writer::new();
         writer.begin(block::MODULE, 3).record(1, &[2]);
@@ -363,7 +363,7 @@ fn what_is_not_known_stays_as_it_is() {
 }
 
 #[test]
-fn damaged_modules_give_an_error_or_a_form_of_its_own() {
+fn damaged_modules_result_in_an_error_or_a_canonical_form() {
     let whole = module(true);
     let small = whole.len() * 2;
     for size in 0..whole.len() {

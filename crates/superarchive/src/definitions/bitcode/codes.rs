@@ -1,27 +1,27 @@
-//! Numbers of LLVM's bitcode, by LLVM's names for them: `llvm/Bitstream/BitCodes.h` of the stream,
-//! `llvm/Bitcode/LLVMBitCodes.h` of what modules are. Those alone that are used here.
+//! Numbers of LLVM's bitcode that this crate uses, with LLVM's names: `llvm/Bitstream/BitCodes.h` for
+//! the stream, `llvm/Bitcode/LLVMBitCodes.h` for modules.
 
-/// What a file begins with.
+/// First bytes of a file.
 pub const MAGIC: &[u8; 4] = b"BC\xC0\xDE";
 
-/// What a wrapper begins with (`isBitcodeWrapper` of `llvm/Bitcode/BitcodeReader.h`), as all of its
-/// numbers little-endian.
+/// First number of a wrapper (`isBitcodeWrapper` of `llvm/Bitcode/BitcodeReader.h`), little-endian as
+/// all of its numbers.
 pub const WRAPPER: u32 = 0x0B17_C0DE;
 
-/// The size of its header, five numbers of 32 bits (`BWH_HeaderSize`).
+/// Size of a wrapper's header, five numbers of 32 bits (`BWH_HeaderSize`).
 pub const WRAPPER_SIZE: u64 = 20;
 
-/// `FixedAbbrevIDs`: what comes next in a block.
+/// `FixedAbbrevIDs`: kind of the next entry of a block.
 pub mod next {
     pub const END_BLOCK: u64 = 0;
     pub const ENTER_SUBBLOCK: u64 = 1;
     pub const DEFINE_ABBREV: u64 = 2;
     pub const UNABBREV_RECORD: u64 = 3;
-    /// Abbreviations have the numbers from this on.
+    /// First number of abbreviations.
     pub const FIRST_APPLICATION_ABBREV: u64 = 4;
 }
 
-/// `BitCodeAbbrevOp::Encoding`: how an operand of an abbreviation is written.
+/// `BitCodeAbbrevOp::Encoding`: encoding of an operand of an abbreviation.
 pub mod encoding {
     pub const FIXED: u64 = 1;
     pub const VBR: u64 = 2;
@@ -93,17 +93,17 @@ pub mod attribute {
     pub const ENTRY: u64 = 2;
     pub const GRP_ENTRY: u64 = 3;
 
-    /// `AttributeList::FunctionIndex`: the group is of the function itself.
+    /// `AttributeList::FunctionIndex`: the group belongs to the function itself.
     pub const FUNCTION_INDEX: u64 = 0xFFFF_FFFF;
 
     pub const ENUM: u64 = 0;
     pub const INTEGER: u64 = 1;
-    /// A text with a zero behind it.
+    /// A zero-terminated text.
     pub const KEY: u64 = 3;
     /// Two such texts.
     pub const KEY_VALUE: u64 = 4;
-    /// The type is not told.
-    pub const TYPE_UNTOLD: u64 = 5;
+    /// A type attribute without a type.
+    pub const TYPE_WITHOUT_VALUE: u64 = 5;
     pub const TYPE: u64 = 6;
 }
 

@@ -1,4 +1,4 @@
-//! Writes a block anew, with some of its records changed.
+//! Rewrites a block with some of its records changed.
 
 use super::bits::Bits;
 use super::stream::{Block, Entry, KEPT, Part, Record, Stream};
@@ -6,33 +6,33 @@ use super::writer::Writer;
 use crate::definitions::not_canonical::NotCanonical;
 use crate::error::Problem;
 
-/// What becomes of a record.
+/// Edit of a record.
 pub enum Edit {
-    /// It is as it was.
+    /// Keeps the record unchanged.
     Keep,
-    /// It is gone.
+    /// Drops the record.
     Drop,
-    /// It has these operands.
+    /// Writes the record with these operands.
     Write(Vec<u64>),
-    /// It has these operands, and this blob.
+    /// Writes the record with these operands and this blob.
     WriteBlob(Vec<u64>, Vec<u8>),
 }
 
-/// What is read, and copied from.
+/// The input, with its bytes for copies.
 pub struct Source<'d> {
     pub data: &'d [u8],
     pub stream: Stream<'d>,
 }
 
 impl<'d> Source<'d> {
-    /// The bytes of a block that has just been entered.
+    /// Bytes of a block that has just been entered.
     pub fn content(&self, block: &Block) -> Result<&'d [u8], Problem> {
         let (from, to) = (self.stream.position() / 8, block.end / 8);
         let content = self.data.get(from as usize..to as usize);
         content.ok_or(Problem::Truncated("last block of bitcode"))
     }
 
-    /// Abbreviations of damaged files can say in three bits what takes a hundred bytes without them.
+    /// Limits the output: abbreviations of damaged files can expand three bits to a hundred bytes.
     pub fn limit(&self, out: &Writer) -> Result<(), NotCanonical> {
         if out.len() > 2 * self.data.len() {
             return Err(NotCanonical::UnsupportedForm(
@@ -42,7 +42,7 @@ impl<'d> Source<'d> {
         Ok(())
     }
 
-    /// Copies what was read since this place.
+    /// Copies the bits read since this position.
     pub fn copy(&self, out: &mut Writer, from: u64) -> Result<(), Problem> {
         self.copy_to(out, from, self.stream.position())
     }
@@ -58,7 +58,7 @@ impl<'d> Source<'d> {
     }
 }
 
-/// Writes a block of records, in one of this width.
+/// Writes a block of records, inside a block of this width.
 pub fn records(
     source: &mut Source<'_>,
     out: &mut Writer,
@@ -78,7 +78,7 @@ pub fn records(
                 let record = &source.stream.record;
                 match (edit(record)?, record.blob) {
                     (Edit::Keep, None) => source.copy(out, from)?,
-                    // It is aligned, which the place where it goes may want otherwise.
+                    // Not copied: a blob is aligned, and its new position may need other padding.
                     (Edit::Keep, Some(blob)) => {
                         source.copy_to(out, from, record.blob_at)?;
                         out.blob(blob);

@@ -1,7 +1,7 @@
-//! Which texts of a module's metadata only `llvm.ident` has: who compiled it.
+//! Finds the texts of a module's metadata that only `llvm.ident` uses: the names of its compilers.
 //!
-//! Texts come first among a module's metadata, and are told by their numbers; who names them comes
-//! behind, and in functions. So this is read once before anything is written.
+//! Texts come first among a module's metadata, and are identified by their numbers; references follow,
+//! also in functions. So this pass precedes all writing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,25 +12,25 @@ use super::stream::{Block, Entry, KEPT, Record, Stream};
 use super::writer::Writer;
 use crate::definitions::not_canonical::NotCanonical;
 
-/// Who names which metadata.
+/// References to metadata.
 #[derive(Default)]
 struct Uses {
-    /// How many there are of the module's own, and how many of these are texts.
+    /// Number of the module's metadata, and of the texts among them.
     count: u64,
     texts: u64,
-    /// How often each is named, and how often by `llvm.ident`.
+    /// Number of references to each, in total and from `llvm.ident`.
     named: HashMap<u64, u64>,
     by_ident: HashMap<u64, u64>,
-    /// Nodes of one text alone, by the text.
+    /// Nodes with a single text, by the text.
     nodes: HashMap<u64, u64>,
 }
 
-/// `None`: not all of a block is understood.
+/// `None`: part of a block is unknown.
 type Known = Option<()>;
 
-/// The numbers of the texts that nothing but `llvm.ident` names. There are none where that cannot be
-/// told: in damaged modules, in those with debug information, which names the compiler, too, and in
-/// those that give metadata to functions.
+/// Numbers of the texts that only `llvm.ident` refers to. Empty if that is unknown: in damaged modules,
+/// in modules with debug information, which also names the compiler, and in modules that pass metadata
+/// to functions.
 pub fn texts(data: &[u8]) -> HashSet<u64> {
     let mut uses = Uses::default();
     match uses.read_file(data) {
@@ -82,7 +82,7 @@ impl Uses {
         }
     }
 
-    /// Metadata of the module, or of a function, whose numbers are behind the module's.
+    /// Reads the metadata of the module, or of a function, whose numbers follow the module's.
     fn read(&mut self, stream: &mut Stream<'_>, mut outer: Block, of_module: bool) -> Known {
         let mut ident = false;
         loop {
@@ -103,7 +103,7 @@ impl Uses {
                 }
                 metadata::VALUE => self.count = self.count.saturating_add(own),
                 metadata::NODE | metadata::DISTINCT_NODE => {
-                    // Zero is nothing, and others are one more than what they name.
+                    // Zero is null; other operands are the number plus one.
                     let named = operands.iter().filter_map(|one| one.checked_sub(1));
                     named.for_each(|one| self.name(one));
                     match *operands {
@@ -139,7 +139,7 @@ impl Uses {
                     if operands.len() == KEPT {
                         return None;
                     }
-                    // Those of an instruction have its number before them.
+                    // The number of the instruction, if any, precedes its attachments.
                     self.name_attached(operands.get(operands.len() % 2..));
                 }
                 _ => return None,
@@ -147,7 +147,7 @@ impl Uses {
         }
     }
 
-    /// Pairs of a kind and a node.
+    /// Records the references of pairs of a kind and a node.
     fn name_attached(&mut self, pairs: Option<&[u64]>) {
         for pair in pairs.unwrap_or_default().chunks(2) {
             pair.last().into_iter().for_each(|&node| self.name(node));
@@ -175,7 +175,7 @@ pub fn is_ident(record: &Record<'_>) -> bool {
     name.eq(b"llvm.ident".map(u64::from))
 }
 
-/// That no function of these types takes metadata: what calls give, only their types tell.
+/// Checks that no function type has a metadata parameter: the operands of calls are not parsed.
 fn takes_no_metadata(stream: &mut Stream<'_>, mut outer: Block) -> Known {
     let (mut count, mut of_metadata) = (0, None);
     loop {
@@ -189,7 +189,7 @@ fn takes_no_metadata(stream: &mut Stream<'_>, mut outer: Block) -> Known {
             types::NUMENTRY | types::STRUCT_NAME => continue,
             types::METADATA => of_metadata = Some(count),
             types::FUNCTION => {
-                // Whether it takes more, what it gives back, and what it takes.
+                // Operands: variadic or not, the return type, the parameter types.
                 let taken = record.operands.get(2..).unwrap_or_default();
                 if of_metadata.is_some_and(|metadata| taken.contains(&metadata)) {
                     return None;
@@ -201,8 +201,8 @@ fn takes_no_metadata(stream: &mut Stream<'_>, mut outer: Block) -> Known {
     }
 }
 
-/// The record of all texts, with some of them empty.
-pub fn without(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit, NotCanonical> {
+/// Empties some texts of the record of all texts.
+pub fn clear_texts(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit, NotCanonical> {
     let unknown = NotCanonical::UnsupportedForm("unknown form of metadata strings");
     let (count, at) = (record.operand(0)?, record.operand(1)?);
     let at = usize::try_from(at).ok();

@@ -1,5 +1,5 @@
-//! The global values of a module (the comments on `parseGlobalVarRecord` and its like in LLVM's
-//! `BitcodeReader.cpp`).
+//! The global values of a module (the comments on `parseGlobalVarRecord` and similar functions in
+//! LLVM's `BitcodeReader.cpp`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use super::string_table::string_at;
 use crate::definitions::collector::Collector;
 use crate::error::Problem;
 
-/// What a module defines, once its names are known.
+/// Definitions of a module, whose names may still be unknown.
 #[derive(Default)]
 pub struct Module {
-    /// In the order of their numbers.
+    /// Values in the order of their numbers.
     values: Vec<Value>,
-    /// Names of values by their numbers, in modules of before LLVM 5.
+    /// Names of values by their numbers, in modules before LLVM 5.
     names: HashMap<u64, Vec<u8>>,
     sections: Vec<Vec<u8>>,
     mangling: Mangling,
@@ -29,11 +29,11 @@ struct Value {
     name: (u64, u64),
     linkage: Linkage,
     declared_only: bool,
-    /// The number of its section; 0: none of its own.
+    /// The number of its section; 0: none.
     section: u64,
 }
 
-/// In the order in which LLVM lists them.
+/// Kinds of values, in LLVM's order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Function,
@@ -45,19 +45,19 @@ enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Linkage {
     Strong,
-    /// Another definition may take its place.
+    /// A definition that another may replace.
     Weak,
-    /// Of the module alone, or defined elsewhere.
+    /// Local to the module, or defined elsewhere.
     None,
 }
 
-/// What is put before names.
+/// Prefix of names.
 #[derive(Default, Clone, Copy)]
 enum Mangling {
     #[default]
     None,
     Underscore,
-    /// As on 32-bit Windows: not before C++ names.
+    /// The prefix of 32-bit Windows: not for C++ names.
     UnderscoreUnlessCpp,
 }
 
@@ -77,7 +77,7 @@ impl Module {
         }
     }
 
-    /// Whether the names are in a table of the file's.
+    /// Whether the names are in a table of the file.
     fn has_texts(&self) -> bool {
         self.version >= 2
     }
@@ -117,7 +117,7 @@ impl Module {
                 3
             })?),
             declared_only: match kind {
-                // Where its first value is: nowhere.
+                // A variable without an initializer is a declaration.
                 Kind::Variable => operand(2)? == 0,
                 Kind::Function => operand(2)? != 0,
                 _ => false,
@@ -138,7 +138,7 @@ impl Module {
                 Entry::Record => {
                     let from = match stream.record.code {
                         symbol::ENTRY => 1,
-                        // The place of its code is between.
+                        // The offset of its code is between them.
                         symbol::FNENTRY => 2,
                         _ => continue,
                     };
@@ -149,7 +149,7 @@ impl Module {
         }
     }
 
-    /// Its definitions; `texts` has the names since LLVM 5.
+    /// Adds the module's definitions; `texts` has the names since LLVM 5.
     pub fn definitions<'d>(
         &self,
         texts: &'d [u8],
@@ -168,7 +168,7 @@ impl Module {
             };
             let section = (value.section.checked_sub(1))
                 .and_then(|section| self.sections.get(usize::try_from(section).ok()?));
-            // Words to the compiler.
+            // Intrinsics and metadata for the compiler.
             if name.starts_with(b"llvm.") || section.is_some_and(|name| name == b"llvm.metadata") {
                 continue;
             }
@@ -179,12 +179,12 @@ impl Module {
 }
 
 impl Linkage {
-    /// As `getDecodedLinkage` of LLVM's `BitcodeReader.cpp` reads them, of all versions.
+    /// Decodes linkage codes of all versions, as `getDecodedLinkage` of LLVM's `BitcodeReader.cpp`.
     fn from_code(number: u64) -> Self {
         match number {
-            // Weak, once-linked, both once with a group of their own, and common.
+            // Weak, linkonce, both in the form with a comdat group, and common.
             1 | 4 | 8 | 10 | 11 | 16..=19 => Self::Weak,
-            // Internal, wanted weakly, private, for the optimizer's eyes, private to linkers.
+            // Internal, extern_weak, private, available_externally, linker_private.
             3 | 7 | 9 | 12..=14 => Self::None,
             _ => Self::Strong,
         }
@@ -192,7 +192,7 @@ impl Linkage {
 }
 
 impl Mangling {
-    /// That of a data layout: `m:` and a letter, in a list with dashes.
+    /// Reads the mangling of a data layout: `m:` and a letter, in a list separated by dashes.
     fn from_data_layout(layout: &[u8]) -> Self {
         let mut parts = layout.split(|&byte| byte == b'-');
         match parts.find_map(|part| part.strip_prefix(b"m:")) {
@@ -205,7 +205,7 @@ impl Mangling {
     fn apply(self, name: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         match (self, &*name) {
             (_, []) => name,
-            // "As it is."
+            // The prefix "\x01" means an unmangled name.
             (_, [1, ..]) => match name {
                 Cow::Borrowed(name) => name[1..].into(),
                 Cow::Owned(name) => name[1..].to_vec().into(),

@@ -1,6 +1,6 @@
 //! Blocks, abbreviations and records of a bitstream (LLVM's `docs/BitCodeFormat.rst`).
 //!
-//! Nothing is read recursively, and what each bit of the file can cost has a limit.
+//! Reading is not recursive, and the cost of each bit of the file is bounded.
 
 use std::collections::HashMap;
 
@@ -9,21 +9,21 @@ use super::codes::{block, block_info, encoding, next};
 use super::writer::Writer;
 use crate::error::Problem;
 
-/// All that may come next in a block.
+/// Next part of a block, including those that [`Stream::next`] hides.
 pub enum Part {
-    /// What is told of outside.
+    /// An entry for callers.
     Entry(Entry),
-    /// The block of abbreviations for other blocks, which has not been read yet.
+    /// The block of abbreviations for other blocks, not read yet.
     Info(Block),
-    /// An abbreviation that the block has from here on.
+    /// An abbreviation that the rest of the block may use.
     Definition,
 }
 
-/// What is to be read next in a block.
+/// Next entry of a block.
 pub enum Entry {
-    /// Its end.
+    /// The end of the block.
     End,
-    /// A block in it, to be entered or skipped.
+    /// A nested block, to be entered or skipped.
     Block(Block),
     /// A record.
     Record,
@@ -32,11 +32,11 @@ pub enum Entry {
 /// A block that is being read.
 pub struct Block {
     pub id: u64,
-    /// Of the numbers that tell what comes next.
+    /// Width of the abbreviation ids that start each entry.
     pub width: u32,
-    /// Where it ends, in bits.
+    /// Position of the end, in bits.
     pub end: u64,
-    /// How many abbreviations it had from `BLOCKINFO` when it was entered.
+    /// Number of abbreviations from `BLOCKINFO` when the block was entered.
     shared: usize,
     abbreviations: Vec<Abbreviation>,
 }
@@ -45,19 +45,20 @@ pub struct Block {
 #[derive(Default)]
 pub struct Record<'d> {
     pub code: u64,
-    /// Its operands, or the first [`KEPT`] of them.
+    /// Operands, or the first [`KEPT`] of them.
     pub operands: Vec<u64>,
     pub blob: Option<&'d [u8]>,
-    /// Where the size of the blob is, in bits.
+    /// Position of the size of the blob, in bits.
     pub blob_at: u64,
-    /// Which abbreviation it was written with, if it has a blob.
+    /// Abbreviation of the record, if it has a blob.
     abbreviation: usize,
 }
 
-/// No name is as long. Source text is, in records that nothing here wants.
+/// Maximum number of operands that are kept. No name is as long; only source text is, in records that
+/// are not used here.
 pub const KEPT: usize = 1 << 20;
 
-/// How the operands of a record are written.
+/// Encoding of a record's operands.
 struct Abbreviation {
     /// The first is the record's code.
     operands: Vec<Operand>,
@@ -81,19 +82,19 @@ enum Last {
 /// A bitstream.
 pub struct Stream<'d> {
     bits: Bits<'d>,
-    /// Of a block's id, the abbreviations that `BLOCKINFO` gives it.
+    /// Abbreviations in `BLOCKINFO` by the block's id.
     shared: HashMap<u64, Vec<Abbreviation>>,
     pub record: Record<'d>,
 }
 
-/// Operands of an abbreviation. LLVM's have some twenty; literal ones take no bits of the records
-/// that they are in.
+/// Maximum number of operands of an abbreviation. LLVM's have some twenty; literal operands take no
+/// bits in records.
 const MOST: u64 = 64;
 
 const BAD: Problem = Problem::Malformed("invalid bitcode abbreviation");
 
 impl<'d> Stream<'d> {
-    /// The stream behind the four bytes of magic, and what is outside of its blocks.
+    /// The stream after the four bytes of magic, and a block for the top level.
     pub fn new(bytes: &'d [u8]) -> Result<(Self, Block), Problem> {
         let mut bits = Bits::new(bytes);
         bits.seek(32)?;
@@ -112,22 +113,22 @@ impl<'d> Stream<'d> {
         Ok((stream, outside))
     }
 
-    /// Whether so little is left that there can be no block: some tools fill up with zeros.
+    /// Whether the rest is too short for a block: some tools pad with zeros.
     pub fn is_over(&self) -> bool {
         self.bits.left() < 64
     }
 
-    /// Forgets what `BLOCKINFO` said: each module has its own.
+    /// Clears the abbreviations of `BLOCKINFO`: each module has its own.
     pub fn forget(&mut self) {
         self.shared.clear();
     }
 
-    /// Leaves a block unread.
+    /// Skips a block.
     pub fn skip(&mut self, block: &Block) -> Result<(), Problem> {
         self.bits.seek(block.end)
     }
 
-    /// What comes next in a block; a record is in `self.record` then.
+    /// Reads the next entry of a block; a record is stored in `self.record`.
     pub fn next(&mut self, block: &mut Block) -> Result<Entry, Problem> {
         loop {
             match self.part(block)? {
@@ -138,7 +139,7 @@ impl<'d> Stream<'d> {
         }
     }
 
-    /// As [`Self::next`], with what that one reads silently.
+    /// As [`Self::next`], including the parts that it skips.
     pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
         Ok(match self.bits.fixed(block.width)? {
             next::END_BLOCK => {
@@ -164,7 +165,7 @@ impl<'d> Stream<'d> {
         })
     }
 
-    /// Where the next bit is.
+    /// Position of the next bit.
     pub fn position(&self) -> u64 {
         self.bits.position()
     }
@@ -225,7 +226,7 @@ impl<'d> Stream<'d> {
                     let Kind::Operand(element) = self.operand()? else {
                         return Err(BAD);
                     };
-                    // An element of no bits could be repeated for ever.
+                    // An element of no bits could be repeated indefinitely.
                     if matches!(element, Operand::Literal(_)) {
                         return Err(BAD);
                     }
@@ -265,8 +266,8 @@ impl<'d> Stream<'d> {
         Ok(Kind::Operand(operand))
     }
 
-    /// Writes the record that was read last, which has a blob, with other operands and another blob;
-    /// `None` if its abbreviation cannot have them.
+    /// Writes the last record, which has a blob, with other operands and another blob; `None` if its
+    /// abbreviation cannot encode them.
     pub fn write(
         &self,
         block: &Block,
@@ -337,7 +338,7 @@ fn abbreviation<'a>(
     }
 }
 
-/// What an abbreviation says of an operand.
+/// Encoding of an operand in an abbreviation.
 enum Kind {
     Operand(Operand),
     Array,
@@ -345,7 +346,7 @@ enum Kind {
 }
 
 impl Block {
-    /// The code of the records that its newest abbreviation is for, where all have one code.
+    /// Record code of the newest abbreviation, if it has a fixed one.
     pub fn defined(&self) -> Option<u64> {
         match self.abbreviations.last()?.operands.first()? {
             Operand::Literal(code) => Some(*code),
@@ -366,7 +367,7 @@ impl Operand {
         }
     }
 
-    /// Writes a number that it can have.
+    /// Writes a number, if the encoding can represent it.
     fn write(self, number: u64, out: &mut Writer) -> Option<()> {
         match self {
             Self::Literal(only) => (number == only).then_some(()),
@@ -396,7 +397,7 @@ impl Record<'_> {
         }
     }
 
-    /// Its operands from one on, as text.
+    /// Operands from index `from` on, as text.
     pub fn text(&self, from: usize) -> Result<Vec<u8>, Problem> {
         if self.operands.len() == KEPT {
             return Err(Problem::Malformed("bitcode name is too long"));
@@ -408,7 +409,7 @@ impl Record<'_> {
             .collect())
     }
 
-    /// An operand.
+    /// The operand at an index.
     pub fn operand(&self, at: usize) -> Result<u64, Problem> {
         let missing = Problem::Malformed("bitcode record is too short");
         self.operands.get(at).copied().ok_or(missing)

@@ -1,4 +1,4 @@
-//! String tables: blobs that hold the names of a file.
+//! String tables: blobs that contain the names of a file.
 
 use super::codes::BLOB;
 use super::stream::{Block, Entry, Stream};

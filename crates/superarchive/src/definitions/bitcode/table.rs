@@ -1,5 +1,5 @@
-//! The symbol table that LLVM writes beside modules (`llvm/Object/IRSymtab.h`, `storage`): names as
-//! linkers know them, and those that inline assembly defines.
+//! The symbol table that LLVM writes beside modules (`llvm/Object/IRSymtab.h`, `storage`): mangled
+//! names, and symbols that inline assembly defines.
 
 use super::string_table::string_at;
 use crate::definitions::collector::Collector;
@@ -7,12 +7,12 @@ use crate::error::Problem;
 
 /// The table.
 pub struct Table<'d> {
-    /// The number of modules that it is of.
+    /// Number of modules that the table describes.
     pub modules: u64,
     symbols: &'d [u8],
 }
 
-/// The table's format, of LLVM 5 to 19. What is read here was the same in all of them.
+/// Latest version of the table's format in LLVM 5 to 19. The fields read here are the same in all.
 const LATEST: u32 = 3;
 
 const SYMBOL_SIZE: usize = 24;
@@ -25,8 +25,8 @@ const GLOBAL: u32 = 1 << 10;
 const FORMAT_SPECIFIC: u32 = 1 << 11;
 
 impl<'d> Table<'d> {
-    /// The table in these bytes; `None` if it is of a format that is not known here, or damaged: it
-    /// only repeats what the modules say.
+    /// Reads the table; `None` if it is damaged or of an unknown format: it only repeats contents of
+    /// the modules.
     pub fn read(bytes: &'d [u8]) -> Option<Self> {
         // The version, the producer, then tables as their offset and the number of their entries:
         // modules, groups, symbols.

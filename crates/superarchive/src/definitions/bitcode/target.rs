@@ -1,11 +1,11 @@
-//! What a module is for.
+//! Target of a module.
 
 use super::codes::{block, module as code};
 use super::stream::{Entry, Stream};
 use super::wrapper::unwrapped;
 use crate::error::Problem;
 
-/// The target of a module, as it names it.
+/// Triple and data layout of a module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Target {
     pub triple: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// That of the first module of a file of bitcode. LLVM writes the data layout behind the triple.
+    /// Target of the first module of a bitcode file. LLVM writes the data layout after the triple.
     pub fn read(data: &[u8]) -> Result<Self, Problem> {
         let (mut stream, mut outside) = Stream::new(unwrapped(data)?)?;
         let mut target = Self::default();

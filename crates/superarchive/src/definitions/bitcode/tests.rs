@@ -1,4 +1,4 @@
-//! Bitcode as clang writes it, and as tests write it bit by bit. Needs clang.
+//! Bitcode written by clang, and by tests bit by bit. Needs clang.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::*;
 #[derive(Default)]
 pub struct Writer {
     bits: Vec<bool>,
-    /// Where the lengths of open blocks are, and how wide the numbers outside of them.
+    /// Offset of the length of each open block, and the width of the numbers outside it.
     open: Vec<(usize, u32)>,
     width: u32,
 }
@@ -77,7 +77,7 @@ impl Writer {
         self
     }
 
-    /// A record with text behind its operands.
+    /// A record with text after its operands.
     pub fn text(&mut self, code: u64, operands: &[u64], text: &str) -> &mut Self {
         let text = text.bytes().map(u64::from);
         let all: Vec<u64> = operands.iter().copied().chain(text).collect();
@@ -96,8 +96,8 @@ impl Writer {
     }
 }
 
-/// What is defined, `~` before what may give way.
-fn told(data: &[u8]) -> Result<String, Problem> {
+/// Definitions as text, with `~` before weak ones.
+fn definitions_text(data: &[u8]) -> Result<String, Problem> {
     let all = definitions(data)?;
     let all = all.iter().map(|one| {
         let name = String::from_utf8_lossy(&one.name);
@@ -106,7 +106,7 @@ fn told(data: &[u8]) -> Result<String, Problem> {
     Ok(all.collect::<Vec<_>>().join(" "))
 }
 
-/// A module as LLVM 3 and 4 wrote it: names in a block of their own, some with abbreviations from
+/// A module as LLVM 3 and 4 wrote it: names in a separate block, some with abbreviations from
 /// `BLOCKINFO`.
 pub fn old() -> Vec<u8> {
     let mut writer = Writer::new();
@@ -143,17 +143,17 @@ pub fn old() -> Vec<u8> {
         .record(8, &[0, 0, 0, 4, 0])
         .record(8, &[0, 0, 1, 0, 0])
         .record(8, &[0, 0, 0, 3, 0]);
-    // The type, what it stands for, linkage; the later form has the address space, too.
+    // The type, the aliasee, linkage; the later form also has the address space.
     writer
         .record(9, &[0, 0, 16])
         .record(14, &[0, 0, 0, 0])
         .record(18, &[0, 0, 0, 0]);
-    // A body for the optimizer's eyes.
+    // A function with available_externally linkage.
     writer.record(8, &[0, 0, 0, 12, 0]);
-    // A body, and a block that nobody knows.
+    // A body, and an unknown block.
     writer
         .begin(12, 4)
-        .text(1, &[], "not looked at")
+        .text(1, &[], "skipped")
         .end()
         .begin(99, 2)
         .end();
@@ -191,18 +191,21 @@ pub fn old() -> Vec<u8> {
 #[test]
 fn names_of_before_llvm_5() {
     let expected = "~_once _first ~_common ~w\u{e4}hle _alias _ifunc";
-    assert_eq!(told(&old()).unwrap(), expected);
-    // Some tools fill up to a multiple of four bytes.
-    assert_eq!(told(&[&old()[..], &[0; 4]].concat()).unwrap(), expected);
+    assert_eq!(definitions_text(&old()).unwrap(), expected);
+    // Some tools pad to a multiple of four bytes.
+    assert_eq!(
+        definitions_text(&[&old()[..], &[0; 4]].concat()).unwrap(),
+        expected
+    );
 }
 
 #[test]
-fn cut_short_is_an_error() {
+fn truncation_is_an_error() {
     let whole = old();
     // The last block ends with 64 bits of ends.
     for length in (4..whole.len() - 8).step_by(4) {
         assert!(
-            told(&whole[..length]).is_err(),
+            definitions_text(&whole[..length]).is_err(),
             "{length} of {}",
             whole.len()
         );
@@ -217,26 +220,35 @@ fn wrappers() {
     };
     let inner = old();
     let size = inner.len() as u32;
-    assert_eq!(told(&wrap(20, size, &inner)), told(&inner));
+    assert_eq!(
+        definitions_text(&wrap(20, size, &inner)),
+        definitions_text(&inner)
+    );
     let beyond = Problem::Truncated("wrapped bitcode");
-    assert_eq!(told(&wrap(20, size + 5, &inner)), Err(beyond.clone()));
-    assert_eq!(told(&wrap(u32::MAX, u32::MAX, &inner)), Err(beyond.clone()));
-    assert_eq!(told(&wrap(20, size, &inner)[..15]), Err(beyond));
+    assert_eq!(
+        definitions_text(&wrap(20, size + 5, &inner)),
+        Err(beyond.clone())
+    );
+    assert_eq!(
+        definitions_text(&wrap(u32::MAX, u32::MAX, &inner)),
+        Err(beyond.clone())
+    );
+    assert_eq!(definitions_text(&wrap(20, size, &inner)[..15]), Err(beyond));
     let none = Problem::Malformed("contents of the bitcode wrapper are not bitcode");
-    assert_eq!(told(&wrap(0, size, &inner)), Err(none));
+    assert_eq!(definitions_text(&wrap(0, size, &inner)), Err(none));
 }
 
-/// A module with an abbreviation, a record that uses it, and bits behind.
+/// A module with an abbreviation, a record that uses it, and further bits.
 fn abbreviated(tail: u64, define: impl Fn(&mut Writer)) -> Result<String, Problem> {
     let mut writer = Writer::new();
     writer.begin(block::MODULE, 3).fixed(2, 3);
     define(&mut writer);
     writer.fixed(4, 3).fixed(tail, 64).fixed(tail, 64).align();
-    told(&writer.bytes())
+    definitions_text(&writer.bytes())
 }
 
 #[test]
-fn abbreviations_that_would_read_for_ever() {
+fn abbreviations_of_endless_records_are_errors() {
     let bad = || Err(Problem::Malformed("invalid bitcode abbreviation"));
     // An array of literals, of numbers of no bits; one of arrays; numbers of one bit, which never end.
     for element in [
@@ -267,7 +279,7 @@ fn abbreviations_that_would_read_for_ever() {
         });
         assert_eq!(found, bad(), "{encoding} {width}");
     }
-    // None at all, and more operands than anybody writes, which take no bits of a record.
+    // No operand, and more operands than any tool writes, which take no bits of a record.
     for count in [0, 65, u64::MAX] {
         let found = abbreviated(0, |writer| {
             writer.vbr(count, 5);
@@ -317,7 +329,7 @@ fn blocks_in_blocks_are_not_entered() {
     for _ in 0..100_001 {
         writer.end();
     }
-    assert_eq!(told(&writer.bytes()).unwrap(), "");
+    assert_eq!(definitions_text(&writer.bytes()).unwrap(), "");
 }
 
 #[test]
@@ -328,17 +340,17 @@ fn text_that_is_not_kept_is_no_name() {
         .record(5, &vec![1; stream::KEPT])
         .end();
     let too_long = Problem::Malformed("bitcode name is too long");
-    assert_eq!(told(&writer.bytes()), Err(too_long));
+    assert_eq!(definitions_text(&writer.bytes()), Err(too_long));
     let mut writer = Writer::new();
     // Assembly.
     writer
         .begin(block::MODULE, 3)
         .record(4, &vec![1; stream::KEPT + 1])
         .end();
-    assert_eq!(told(&writer.bytes()).unwrap(), "");
+    assert_eq!(definitions_text(&writer.bytes()).unwrap(), "");
 }
 
-/// One long name may be that of many symbols.
+/// Many symbols may share one long name.
 #[test]
 fn names_are_counted() {
     let mut writer = Writer::new();
@@ -363,7 +375,7 @@ fn names_are_counted() {
     }
     writer.end();
     let too_much = Problem::Malformed("names add up to too much text");
-    assert_eq!(told(&writer.bytes()), Err(too_much));
+    assert_eq!(definitions_text(&writer.bytes()), Err(too_much));
 }
 
 pub fn clang(target: &str, source: &str, flags: &[&str]) -> Vec<u8> {
@@ -395,9 +407,9 @@ pub fn clang(target: &str, source: &str, flags: &[&str]) -> Vec<u8> {
     std::fs::read(output).unwrap()
 }
 
-/// The table only says again what modules say.
+/// The table only repeats contents of modules.
 #[test]
-fn modules_tell_what_the_table_tells() {
+fn modules_and_table_define_the_same() {
     let targets = [
         "x86_64-linux-gnu",
         "arm64-apple-macos11",
@@ -410,7 +422,7 @@ fn modules_tell_what_the_table_tells() {
             ("all.cc", &["-O1", "-std=c++17", "-fno-threadsafe-statics"]),
         ] {
             let bytes = clang(target, source, flags);
-            // What is for Apple has a wrapper.
+            // Bitcode for Apple's targets has a wrapper.
             let file = File::read(unwrapped(&bytes).unwrap()).unwrap();
             let (mut own, mut listed) = (Collector::new(), Collector::new());
             file.definitions(&mut own).unwrap();
@@ -423,18 +435,22 @@ fn modules_tell_what_the_table_tells() {
     }
 }
 
-/// Files may be put together of others, tables and all; each table is then of a part.
+/// Files may be concatenated with their tables; each table then describes a part.
 #[test]
 fn tables_of_some_modules_are_not_used() {
     let flags = ["-std=c++17", "-fno-threadsafe-statics"];
     let [one, two] = [("all.c", &[][..]), ("all.cc", &flags)]
         .map(|(source, flags)| clang("x86_64-linux-gnu", source, flags));
     let both = [&one[..], &two[4..]].concat();
-    let expected = [told(&one).unwrap(), told(&two).unwrap()].join(" ");
-    assert_eq!(told(&both).unwrap(), expected);
+    let expected = [
+        definitions_text(&one).unwrap(),
+        definitions_text(&two).unwrap(),
+    ]
+    .join(" ");
+    assert_eq!(definitions_text(&both).unwrap(), expected);
 }
 
-/// Which nobody but the table knows.
+/// Symbols of inline assembly are only in the table.
 #[test]
 fn without_a_table_assembly_is_not_seen() {
     let bytes = clang("x86_64-linux-gnu", "all.c", &["-DASSEMBLY"]);

@@ -2,23 +2,23 @@
 
 use super::codes::{encoding, next};
 
-/// The width of abbreviations outside of all blocks.
+/// Width of abbreviation ids outside of all blocks.
 pub const OUTSIDE: u32 = 2;
 
 /// Bits, the lowest of each byte first.
 #[derive(Default)]
 pub struct Writer {
     bytes: Vec<u8>,
-    /// Bits that are no whole byte yet, and how many.
+    /// Bits of an incomplete byte, and their number.
     rest: u64,
     used: u32,
 }
 
-/// Where the size of a block goes that is being written.
+/// Offset of the size of a block that is being written.
 pub struct Open(usize);
 
 impl Writer {
-    /// Behind these bytes, a multiple of four.
+    /// A writer that appends to these bytes, a multiple of four.
     pub fn with_prefix(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_owned(),
@@ -26,7 +26,7 @@ impl Writer {
         }
     }
 
-    /// Whole bytes so far.
+    /// Number of whole bytes written.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -35,7 +35,7 @@ impl Writer {
         self.bytes
     }
 
-    /// A number of so many bits, at most 32.
+    /// Writes a number of `width` bits, at most 32.
     pub fn fixed(&mut self, number: u64, width: u32) {
         self.rest |= number << self.used;
         self.used += width;
@@ -46,7 +46,7 @@ impl Writer {
         }
     }
 
-    /// A number in parts of so many bits, of which the highest tells that more follow.
+    /// Writes a number in parts of `width` bits, whose highest bit means that more follow.
     pub fn vbr(&mut self, mut number: u64, width: u32) {
         let more = 1 << (width - 1);
         while number >= more {
@@ -56,7 +56,7 @@ impl Writer {
         self.fixed(number, width);
     }
 
-    /// To the next multiple of 32 bits.
+    /// Pads to the next multiple of 32 bits.
     pub fn align(&mut self) {
         if self.used > 0 {
             self.fixed(0, 8 - self.used);
@@ -64,7 +64,7 @@ impl Writer {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// A block, in one of this width.
+    /// Begins a block, inside a block of width `outer`.
     pub fn enter(&mut self, outer: u32, id: u64, width: u32) -> Open {
         self.fixed(next::ENTER_SUBBLOCK, outer);
         self.vbr(id, 8);
@@ -74,7 +74,7 @@ impl Writer {
         Open(self.bytes.len())
     }
 
-    /// The end of a block of this width.
+    /// Ends a block of this width.
     pub fn end(&mut self, open: Open, width: u32) {
         self.fixed(next::END_BLOCK, width);
         self.align();
@@ -86,14 +86,14 @@ impl Writer {
         self.bytes[start - 4..start].copy_from_slice(&(words as u32).to_le_bytes());
     }
 
-    /// A block as another stream has it, with its end.
+    /// Writes a block with the content of another stream, including its end.
     pub fn block(&mut self, outer: u32, id: u64, width: u32, content: &[u8]) {
         let open = self.enter(outer, id, width);
         self.bytes.extend(content);
         self.close(open);
     }
 
-    /// A block outside of all others, of records whose operands are bytes.
+    /// Writes a block outside of all others, of records whose operands are bytes.
     pub fn plain(&mut self, id: u64, records: &[(u64, &[u8])]) {
         const WIDTH: u32 = 3;
         let open = self.enter(OUTSIDE, id, WIDTH);
@@ -104,7 +104,7 @@ impl Writer {
         self.end(open, WIDTH);
     }
 
-    /// A record, in a block of this width.
+    /// Writes a record, in a block of this width.
     pub fn record(&mut self, width: u32, code: u64, operands: &[u64]) {
         self.fixed(next::UNABBREV_RECORD, width);
         self.vbr(code, 6);
@@ -114,7 +114,7 @@ impl Writer {
         }
     }
 
-    /// The bytes at the end of a record, whose abbreviation says that they are there.
+    /// Writes the blob at the end of a record, which its abbreviation declares.
     pub fn blob(&mut self, bytes: &[u8]) {
         self.vbr(bytes.len() as u64, 6);
         self.align();
@@ -122,7 +122,7 @@ impl Writer {
         self.align();
     }
 
-    /// An abbreviation for records of this code whose operands are bytes.
+    /// Defines an abbreviation for records of this code whose operands are bytes.
     pub fn define_text(&mut self, width: u32, code: u64) {
         self.fixed(next::DEFINE_ABBREV, width);
         // The code itself, an array, and its elements: numbers of eight bits.
@@ -136,7 +136,7 @@ impl Writer {
         self.vbr(8, 5);
     }
 
-    /// An abbreviation for records of this code that are a blob.
+    /// Defines an abbreviation for records of this code that are a blob.
     pub fn define_blob(&mut self, width: u32, code: u64) {
         self.fixed(next::DEFINE_ABBREV, width);
         self.vbr(2, 5);
