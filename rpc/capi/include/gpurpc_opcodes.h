@@ -41,15 +41,15 @@ enum gpurpc_opcode {
     GPURPC_OPCODE_FEOF = 0x6300000e,
     /* Whether a file had an error. */
     GPURPC_OPCODE_FERROR = 0x6300000f,
-    /* Forgets the end and the errors of a file. */
+    /* Clears the end and error indicators of a file. */
     GPURPC_OPCODE_CLEARERR = 0x63000010,
     /* Sets the position in a file. */
     GPURPC_OPCODE_FSEEK = 0x63000011,
     /* The position in a file. */
     GPURPC_OPCODE_FTELL = 0x63000012,
-    /* Writes what a file has not written yet. */
+    /* Flushes a file. */
     GPURPC_OPCODE_FFLUSH = 0x63000013,
-    /* Gives a byte back to a file. */
+    /* Pushes a byte back to a file. */
     GPURPC_OPCODE_UNGETC = 0x63000014,
     /* Formats to the standard output. */
     GPURPC_OPCODE_PRINTF_TO_STDOUT = 0x63000015,

@@ -1,4 +1,4 @@
-//! What functions refuse, and who owns memory.
+//! Rejected arguments, and ownership of memory.
 
 mod support;
 
@@ -47,9 +47,9 @@ fn order_and_arguments_are_checked() {
         ..options(1, 1)
     };
     assert_eq!(server.add(&unknown), Err(INVALID_ARGUMENT));
-    // What was refused keeps nobody from registering.
+    // Rejected arguments do not prevent a later registration.
     assert_eq!(server.register(CALL + 1, nothing, &()), SUCCESS);
-    let device = server.add(&options(1, 1)).expect("it can be added");
+    let device = server.add(&options(1, 1)).expect("the device can be added");
     assert_eq!(server.register(CALL + 2, nothing, &()), ALREADY_STARTED);
 
     assert_eq!(server.buffer(device).map(|(_, size)| size), Ok(88));
@@ -60,7 +60,7 @@ fn order_and_arguments_are_checked() {
     assert_ne!(server.add(&options(1, 1)), Ok(device));
 }
 
-/// A struct of a program that knows more members than the library.
+/// A struct of a newer header, with more members than the library knows.
 #[repr(C)]
 struct Newer {
     known: DeviceOptions,
@@ -68,7 +68,7 @@ struct Newer {
 }
 
 #[test]
-fn newer_structs_may_say_what_older_ones_do() {
+fn newer_structs_are_accepted_if_new_members_are_zero() {
     let server = Server::new();
     let mut newer = Newer {
         known: options(1, 1),
@@ -77,7 +77,7 @@ fn newer_structs_may_say_what_older_ones_do() {
     newer.known.struct_size = size_of::<Newer>() as u64;
     let add = |newer: &Newer| {
         let mut device = CDevice::default();
-        // SAFETY: as many bytes as it says.
+        // SAFETY: as many bytes as `struct_size` states.
         unsafe { gpurpc_device_add(server.0, std::ptr::from_ref(newer).cast(), &mut device) }
     };
     assert_eq!(add(&newer), SUCCESS);
@@ -85,7 +85,7 @@ fn newer_structs_may_say_what_older_ones_do() {
     assert_eq!(add(&newer), INVALID_ARGUMENT);
 }
 
-/// Memory of a test, and how often it was asked for and given back.
+/// Memory of a test, and the numbers of its allocations and releases.
 #[repr(C, align(64))]
 struct Pool {
     bytes: [u8; 256],
@@ -116,11 +116,11 @@ unsafe extern "C" fn free(memory: *mut c_void, data: *mut c_void) {
 }
 
 #[test]
-fn memory_is_given_back_once() {
+fn memory_is_released_once() {
     let cases = [
         (0, true, SUCCESS, 1),
         (0, false, SUCCESS, 1),
-        // At no multiple of 8: memory that the program has brought stays its own.
+        // Not a multiple of 8: memory supplied by the program stays with the program.
         (4, true, INVALID_MEMORY, 1),
         (4, false, INVALID_MEMORY, 0),
         (usize::MAX, true, OUT_OF_MEMORY, 0),
@@ -141,18 +141,18 @@ fn memory_is_given_back_once() {
         if by_alloc {
             options.alloc = Some(alloc);
         } else {
-            // SAFETY: the pool is there.
+            // SAFETY: the pool is valid.
             options.memory = unsafe { (&raw mut (*pool).bytes).cast::<u8>().add(at).cast() };
             options.memory_size = size;
         }
         let added = server.add(&options);
         assert_eq!(added.err().unwrap_or(SUCCESS), status);
-        // SAFETY: the pool is there.
+        // SAFETY: the pool is valid.
         let seen = |pool: *mut Pool| unsafe { ((*pool).asked.get(), (*pool).freed.get()) };
         if let Ok(device) = added {
             assert_eq!(seen(pool).1, 0);
             assert_eq!(server.remove(device), SUCCESS);
-            // SAFETY: the pool is there, and nobody else uses it.
+            // SAFETY: the pool is valid, and no other code uses it.
             let bytes = unsafe { (&raw const (*pool).bytes).read() };
             let is_zero = bytes[..size as usize].iter().all(|byte| *byte == 0);
             assert_eq!(is_zero, by_alloc);
@@ -175,10 +175,10 @@ fn memory_that_is_too_small_is_refused() {
 }
 
 #[test]
-fn null_is_an_argument_too() {
+fn null_pointers_are_invalid_arguments() {
     let server = Server::new();
     let (none, mut size) = (null_mut(), 0);
-    // SAFETY: null is allowed for each, and says so by the status.
+    // SAFETY: null is allowed for each argument, and results in a status.
     unsafe {
         let data = null_mut();
         assert_eq!(gpurpc_server_create(null(), null_mut()), INVALID_ARGUMENT);
@@ -223,10 +223,10 @@ fn null_is_an_argument_too() {
 }
 
 #[test]
-fn a_client_is_filled_in() {
+fn a_client_is_initialized() {
     let mut client = [0xff_u8; 560];
     let fill_with = |client: &mut [u8; 560], size, buffer, ports| {
-        // SAFETY: there are as many bytes.
+        // SAFETY: the buffer has `size` bytes.
         unsafe { gpurpc_client_init(client.as_mut_ptr().cast(), size, buffer, ports) }
     };
     let fill = |client: &mut [u8; 560], size, ports| fill_with(client, size, 1 << 40, ports);

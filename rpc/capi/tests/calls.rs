@@ -1,5 +1,5 @@
-//! Calls of clients, by the interface for C. Client and server take turns in one thread: a client that
-//! waits polls.
+//! Calls of clients through the C interface. Client and server share one thread: a waiting client polls
+//! the server.
 
 mod support;
 
@@ -10,7 +10,7 @@ use gpurpc::Error;
 use gpurpc_capi::*;
 use support::{BUSY, CALL, SUCCESS, Server, options};
 
-/// What a call has come to.
+/// Events seen by a call's callbacks.
 #[derive(Default)]
 struct Seen {
     began: u32,
@@ -25,7 +25,7 @@ struct Seen {
 ///
 /// # Safety
 ///
-/// `data` is what was registered: a `RefCell` of what is seen, which one thread uses.
+/// `data` is the registered pointer: a `RefCell<Seen>`, which one thread uses.
 unsafe fn with_seen(data: *mut c_void, change: impl FnOnce(&mut Seen)) {
     // SAFETY: as the caller promises.
     let cell = unsafe { &*data.cast::<RefCell<Seen>>() };
@@ -33,7 +33,7 @@ unsafe fn with_seen(data: *mut c_void, change: impl FnOnce(&mut Seen)) {
 }
 
 unsafe extern "C" fn increment(buffer: *mut CBuffer, lane: u32, data: *mut c_void) {
-    // SAFETY: the buffer is there; the data is what was registered.
+    // SAFETY: the buffer is valid; the data is the registered pointer.
     unsafe {
         (*buffer).data[0] += 1;
         (*buffer).data[7] = u64::from(lane);
@@ -42,13 +42,13 @@ unsafe extern "C" fn increment(buffer: *mut CBuffer, lane: u32, data: *mut c_voi
 }
 
 unsafe extern "C" fn end(data: *mut c_void) {
-    // SAFETY: the data is what was registered.
+    // SAFETY: the data is the registered pointer.
     unsafe { with_seen(data, |seen| seen.ended += 1) }
 }
 
-/// One packet, and its answer.
+/// Answers one packet.
 unsafe extern "C" fn answer(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is there; the data is what was registered.
+    // SAFETY: the port is valid; the data is the registered pointer.
     unsafe {
         with_seen(data, |seen| {
             seen.began += 1;
@@ -67,7 +67,7 @@ fn lanes_that_take_part_are_answered() -> Result<(), Error> {
         let server = Server::new();
         assert_eq!(server.register(CALL, answer, &seen), SUCCESS);
         let options = options(3, lanes);
-        let device = server.add(&options).expect("it can be added");
+        let device = server.add(&options).expect("the device can be added");
         assert!(!server.poll());
         let client = server.client(device, &options);
         let mut call = client.open(CALL, mask);
@@ -94,7 +94,7 @@ fn lanes_that_take_part_are_answered() -> Result<(), Error> {
     Ok(())
 }
 
-/// What `join` keeps in the memory of the call.
+/// State of `join` in the memory of the call.
 struct Joined {
     port: *mut Call,
     seen: *mut c_void,
@@ -122,7 +122,7 @@ unsafe extern "C" fn keep(messages: *const *mut c_void, sizes: *const u64, data:
 }
 
 unsafe extern "C" fn give(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void {
-    // SAFETY: a place for the size; the data is that of the call.
+    // SAFETY: `size` is writable; the data is that of the call.
     unsafe {
         let (message, bytes) = (*data.cast::<Joined>()).texts[lane as usize];
         *size = bytes;
@@ -130,20 +130,20 @@ unsafe extern "C" fn give(lane: u32, size: *mut u64, data: *mut c_void) -> *cons
     }
 }
 
-/// Takes how often to go on, and queues that much.
+/// Reads the number of further packets, and queues as many.
 unsafe extern "C" fn count(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the buffer is there; the data is that of the call.
+    // SAFETY: the buffer is valid; the data is that of the call.
     unsafe {
         let joined = &mut *data.cast::<Joined>();
         joined.rest = (*buffer).data[0];
         for _ in 0..joined.rest {
-            assert_eq!(gpurpc_send(joined.port, Some(tell), data), SUCCESS);
+            assert_eq!(gpurpc_send(joined.port, Some(write_value), data), SUCCESS);
         }
     }
 }
 
-unsafe extern "C" fn tell(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the buffer is there; the data is that of the call.
+unsafe extern "C" fn write_value(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
+    // SAFETY: the buffer is valid; the data is that of the call.
     unsafe {
         let joined = &mut *data.cast::<Joined>();
         (*buffer).data[0] = joined.rest;
@@ -151,9 +151,9 @@ unsafe extern "C" fn tell(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
     }
 }
 
-/// Messages, and the same back; then a number, and as many packets.
+/// Returns messages unchanged; then receives a number, and as many packets.
 unsafe extern "C" fn join(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is there, and all zero is good for `Joined`.
+    // SAFETY: the port is valid, and zeros are a valid `Joined`.
     unsafe {
         let memory = gpurpc_port_alloc(port, size_of::<Joined>() as u64).cast::<Joined>();
         assert_eq!((*memory).rest, 0);
@@ -168,14 +168,14 @@ unsafe extern "C" fn join(port: *mut Call, data: *mut c_void) {
 }
 
 #[test]
-fn a_call_is_what_is_queued_in_turn() {
+fn queued_operations_run_in_order() {
     let seen = RefCell::new(Seen::default());
     let server = Server::new();
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
     let options = options(2, 32);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
-    // Of one packet, of none, of several.
+    // Messages of no packet, of one, of several.
     let texts: Vec<_> = (0..32).map(|lane| vec![lane as u8; lane * 9]).collect();
     let mut call = client.open(CALL, 0xffff_000f);
     call.send_n(|lane| &texts[lane as usize]);
@@ -188,7 +188,7 @@ fn a_call_is_what_is_queued_in_turn() {
         assert_eq!(seen.borrow().texts[lane], expected, "there, {lane}");
     }
     drop(call);
-    // A call in its middle: nothing of it has ended.
+    // A call in progress: no callback for its end was called.
     assert_eq!(seen.borrow().ended, 0);
     assert_eq!(server.remove(device), SUCCESS);
     assert_eq!(seen.borrow().ended, 1);
@@ -200,7 +200,7 @@ fn callbacks_queue_more() {
     let server = Server::new();
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
     let options = options(1, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut call = client.open(CALL, 1);
     call.send_n(|_| b"x");
@@ -210,7 +210,7 @@ fn callbacks_queue_more() {
         assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(left));
     }
     drop(call);
-    // The client keeps what it received last; the server hears no more of it.
+    // The client keeps the last packet, which the server does not receive again.
     server.poll();
     assert_eq!(seen.borrow().ended, 1);
 }
@@ -221,7 +221,7 @@ unsafe extern "C" fn refuse(_: *mut CBuffer, _: u32, data: *mut c_void) {
 }
 
 unsafe extern "C" fn begin_to_fail(port: *mut Call, _: *mut c_void) {
-    // SAFETY: the port is there.
+    // SAFETY: the port is valid.
     unsafe {
         assert_eq!(
             gpurpc_recv_and_send(port, Some(refuse), port.cast()),
@@ -231,18 +231,18 @@ unsafe extern "C" fn begin_to_fail(port: *mut Call, _: *mut c_void) {
 }
 
 unsafe extern "C" fn fail_at_once(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is there.
+    // SAFETY: the port is valid.
     unsafe {
         assert_eq!(gpurpc_recv(port, Some(increment), data), SUCCESS);
         assert_eq!(gpurpc_port_fail(port), SUCCESS);
     }
 }
 
-/// What a fault says.
+/// Fields of reported faults.
 type Faults = RefCell<Vec<(CDevice, u32, u32, c_int, String)>>;
 
 unsafe extern "C" fn fault(fault: *const CFault, data: *mut c_void) {
-    // SAFETY: the fault is there, and the data is what was registered.
+    // SAFETY: the fault is valid, and the data is the registered pointer.
     unsafe {
         let CFault {
             device,
@@ -261,11 +261,11 @@ unsafe extern "C" fn fault(fault: *const CFault, data: *mut c_void) {
 }
 
 #[test]
-fn calls_that_are_dropped_are_told() {
+fn dropped_calls_are_reported() {
     let (faults, seen) = (Faults::default(), RefCell::new(Seen::default()));
     let server = Server::new();
     let data = std::ptr::from_ref(&faults).cast_mut().cast();
-    // SAFETY: the server is there.
+    // SAFETY: the server is valid.
     let registered = unsafe { gpurpc_register_fault_callback(server.0, Some(fault), data) };
     assert_eq!(registered, SUCCESS);
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
@@ -274,8 +274,8 @@ fn calls_that_are_dropped_are_told() {
     let mut options = options(8, 1);
     options.message_limit = 100;
     options.memory_limit = 4096;
-    let other = server.add(&options).expect("it can be added");
-    let device = server.add(&options).expect("it can be added");
+    let other = server.add(&options).expect("the device can be added");
+    let device = server.add(&options).expect("the device can be added");
     assert_ne!(device, other);
     let client = server.client(device, &options);
     let calls = [
@@ -298,13 +298,16 @@ fn calls_that_are_dropped_are_told() {
         let mut call = client.open(opcode, 1);
         call.send(|packets| packets.set_word(0, 0, size));
         assert!(server.poll());
-        let told = faults.borrow_mut().pop();
-        assert_eq!(told, Some((device, port, opcode, status, text.to_owned())));
+        let reported = faults.borrow_mut().pop();
+        assert_eq!(
+            reported,
+            Some((device, port, opcode, status, text.to_owned()))
+        );
         assert_eq!(server.answered(device, port), 0, "{text}");
-        // Its client waits for ever, and keeps the port.
+        // The client waits indefinitely, and keeps the port.
         std::mem::forget(call);
     }
-    // What was to be done at its end is done.
+    // The callbacks for the end of the calls were called.
     assert_eq!(seen.borrow().ended, 1);
     let mut call = client.open(CALL, 1);
     call.send_n(|_| b"and on");
@@ -316,7 +319,7 @@ fn calls_that_are_dropped_are_told() {
 }
 
 unsafe extern "C" fn greedy(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is there, and the data is a place for three pointers.
+    // SAFETY: the port is valid, and the data has room for three pointers.
     unsafe {
         let got = &*data.cast::<RefCell<Vec<bool>>>();
         for size in [u64::MAX, 4097, 4096, 1, 0] {
@@ -327,20 +330,20 @@ unsafe extern "C" fn greedy(port: *mut Call, data: *mut c_void) {
 }
 
 #[test]
-fn calls_hold_no_more_than_they_may() {
+fn memory_of_calls_is_limited() {
     let got = RefCell::new(Vec::<bool>::new());
     let server = Server::new();
     assert_eq!(server.register(CALL, greedy, &got), SUCCESS);
     let mut options = options(1, 1);
     options.memory_limit = 4096;
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     for _ in 0..2 {
         let mut call = client.open(CALL, 1);
         call.send(|_| {});
         call.recv(|_| {});
         drop(call);
-        // What the call before has held, this one has again.
+        // The memory of the previous call is available again.
         let got = std::mem::take(&mut *got.borrow_mut());
         assert_eq!(got, [false, false, true, false, true]);
     }
@@ -351,11 +354,11 @@ fn replies_change_packets_in_place() {
     let seen = RefCell::new(Seen::default());
     let server = Server::new();
     let data: *mut c_void = std::ptr::from_ref(&seen).cast_mut().cast();
-    // SAFETY: the server is there.
+    // SAFETY: the server is valid.
     let registered = unsafe { gpurpc_register_request(server.0, CALL, Some(increment), data) };
     assert_eq!(registered, SUCCESS);
     let options = options(1, 64);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut call = client.open(CALL, 5);
     call.send(|packets| {
@@ -370,8 +373,8 @@ fn replies_change_packets_in_place() {
 
 type OfServer = unsafe extern "C" fn(*mut gpurpc_capi::Server) -> c_int;
 
-unsafe extern "C" fn within(_: *mut Call, data: *mut c_void) {
-    // SAFETY: the data is what the function below has; the server is there.
+unsafe extern "C" fn act_on_server(_: *mut Call, data: *mut c_void) {
+    // SAFETY: the data is that of `within_a_callback`; the server is valid.
     unsafe {
         let (server, act, status) =
             *data.cast::<(*mut gpurpc_capi::Server, OfServer, *mut c_int)>();
@@ -379,13 +382,13 @@ unsafe extern "C" fn within(_: *mut Call, data: *mut c_void) {
     }
 }
 
-/// What a callback gets of it.
+/// Calls a function of the server in a callback; returns its status.
 fn within_a_callback(server: &Server, act: OfServer) -> c_int {
     let mut status = SUCCESS;
     let data = (server.0, act, &raw mut status);
-    assert_eq!(server.register(CALL, within, &data), SUCCESS);
+    assert_eq!(server.register(CALL, act_on_server, &data), SUCCESS);
     let options = options(1, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut call = client.open(CALL, 1);
     call.send(|_| {});
@@ -400,13 +403,13 @@ fn a_server_that_polls_is_not_destroyed() {
     assert_eq!(within_a_callback(&server, gpurpc_server_destroy), BUSY);
 }
 
-/// It would wait for the call that it is in.
+/// A nested `gpurpc_serve` would wait for its own call.
 #[test]
 fn a_callback_does_not_serve() {
     let server = Server::new();
     assert_eq!(within_a_callback(&server, gpurpc_serve), BUSY);
-    // Nor is anything left of it.
-    // SAFETY: the server is there.
+    // The rejected call leaves no state.
+    // SAFETY: the server is valid.
     unsafe {
         assert_eq!(gpurpc_stop(server.0), SUCCESS);
         assert_eq!(gpurpc_serve(server.0), SUCCESS);
@@ -414,9 +417,9 @@ fn a_callback_does_not_serve() {
 }
 
 unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is there, and the data is a place for the server, which is there.
+    // SAFETY: the port is valid, and the data is a place for the server, which is there.
     unsafe {
-        // What the client never sends.
+        // Packets that the client never sends.
         assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
         assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
         assert_eq!(
@@ -427,15 +430,15 @@ unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
 }
 
 #[test]
-fn a_server_stops_while_calls_are_under_way() {
+fn a_server_stops_while_calls_are_in_progress() {
     let server = Server::new();
     assert_eq!(server.register(CALL, stop, &server.0), SUCCESS);
     let options = options(1, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut call = client.open(CALL, 1);
     call.send(|_| {});
-    // SAFETY: the server is there.
+    // SAFETY: the server is valid.
     assert_eq!(unsafe { gpurpc_serve(server.0) }, SUCCESS);
     drop(call);
 }

@@ -1,4 +1,4 @@
-//! The headers say what the code has: functions with their types, statuses, structs and opcodes.
+//! Compares the headers with the code: functions and their types, statuses, structs and opcodes.
 
 use std::mem::{offset_of, size_of};
 
@@ -19,7 +19,7 @@ fn c_type(rust: &str) -> String {
     for (mark, word) in [("*const ", "const "), ("*mut ", "")] {
         if let Some(target) = rust.strip_prefix(mark) {
             let target = c_type(target);
-            // `const` belongs to what is pointed to, which stands first, or to a pointer.
+            // `const` qualifies the pointee, whose type comes first, or a pointer.
             return match target.strip_suffix('*') {
                 Some(_) => format!("{target}{}*", word),
                 None => format!("{word}{target} *"),
@@ -61,19 +61,19 @@ fn c_type(rust: &str) -> String {
         "DeviceFree" => "gpurpc_malloc_free_ty",
         "SystemCallback" => "gpurpc_system_ty",
         "HostCallCallback" => "gpurpc_host_call_ty",
-        other => panic!("{other}: what is it in C?"),
+        other => panic!("no C type for {other}"),
     }
     .to_owned()
 }
 
 fn words(text: &str) -> String {
-    // A status is an `int` by another name; what is pointed to may be fixed on either side of its name.
+    // A status is an `int` by another name; `const` may be on either side of the pointee's name.
     let text = text.replace("gpurpc_status_t", "int");
     let text = text.replace('*', " * ").replace(['(', ')', ','], " , ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What stands behind `fn name` of the code: arguments, and the result.
+/// Signature after `fn name` in the code: arguments, and the result.
 fn signature(rest: &str) -> (Vec<String>, String) {
     let (arguments, rest) = rest.split_once(')').unwrap();
     let end = rest.find([';', '{']).unwrap();
@@ -167,9 +167,9 @@ fn statuses_have_the_same_numbers() {
 }
 
 #[test]
-fn every_status_has_a_sentence() {
+fn every_status_has_a_text() {
     let text = |status| {
-        // SAFETY: it gives a string without end of life.
+        // SAFETY: the function returns a static string.
         unsafe { std::ffi::CStr::from_ptr(gpurpc_capi::gpurpc_strerror(status)) }
     };
     let other = text(-1);
@@ -234,7 +234,7 @@ macro_rules! same {
         }
         let code = [$((stringify!($member).to_owned(), offset_of!($type, $member))),*];
         assert_eq!(laid_out, code, $name);
-        // Without a byte between, or behind: a newer struct is told by its size.
+        // Without padding: the size identifies a newer struct.
         assert_eq!(at, at.next_multiple_of(align), $name);
         assert_eq!(size_of::<$type>(), at, $name);
     };
@@ -318,7 +318,7 @@ fn numbers_are_those_of_the_code() {
 }
 
 #[test]
-fn pkg_config_tells_the_version() {
+fn pkg_config_has_the_version() {
     let line = format!("\nVersion: {}\n", env!("CARGO_PKG_VERSION"));
     assert!(include_str!("../gpurpc.pc").contains(&line), "{line}");
 }

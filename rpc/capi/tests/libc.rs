@@ -1,4 +1,4 @@
-//! The services of LLVM's libc, done by functions of a C program.
+//! The services of LLVM's libc, implemented by functions of a C program.
 
 mod support;
 
@@ -23,9 +23,9 @@ const INVALID_ROOT: c_int = 0x100d;
 const STDIN: u64 = 1;
 const FAILED: u64 = u64::MAX;
 
-/// What the program's functions tell, and what standard input waits for.
+/// Reports of the program's functions, and the source of the standard input.
 struct Host {
-    told: Mutex<Sender<String>>,
+    reports: Mutex<Sender<String>>,
     input: Mutex<Receiver<&'static [u8]>>,
 }
 
@@ -35,11 +35,11 @@ struct Ends {
     typed: Sender<&'static [u8]>,
 }
 
-/// It stays: threads may come through it as the test ends.
+/// Leaks the host, because threads may use it when the test ends.
 fn host() -> Ends {
-    let ((told, heard), (typed, input)) = (channel(), channel());
+    let ((reports, heard), (typed, input)) = (channel(), channel());
     let host = Box::leak(Box::new(Host {
-        told: Mutex::new(told),
+        reports: Mutex::new(reports),
         input: Mutex::new(input),
     }));
     Ends { host, heard, typed }
@@ -48,18 +48,21 @@ fn host() -> Ends {
 /// # Safety
 ///
 /// The data is a host.
-unsafe fn tell(data: *mut c_void, what: String) {
+unsafe fn report(data: *mut c_void, what: String) {
     // SAFETY: as the caller promises.
-    let told = unsafe { &(*data.cast::<Host>()).told };
+    let reports = unsafe { &(*data.cast::<Host>()).reports };
     // The test may have ended.
-    let _ = told.lock().expect("nobody panics").send(what);
+    let _ = reports.lock().expect("no thread panics").send(what);
 }
 
 unsafe extern "C" fn read(_: CDevice, to: *mut c_void, size: u64, data: *mut c_void) -> i64 {
-    // SAFETY: the data is a host, and there is room for as many bytes.
+    // SAFETY: the data is a host, and `to` has room for `size` bytes.
     unsafe {
-        tell(data, format!("read {size}"));
-        let input = (*data.cast::<Host>()).input.lock().expect("nobody panics");
+        report(data, format!("read {size}"));
+        let input = (*data.cast::<Host>())
+            .input
+            .lock()
+            .expect("no thread panics");
         let Ok(typed) = input.recv() else { return -1 };
         to.cast::<u8>()
             .copy_from_nonoverlapping(typed.as_ptr(), typed.len());
@@ -74,47 +77,47 @@ unsafe extern "C" fn write(
     size: u64,
     data: *mut c_void,
 ) -> i64 {
-    // SAFETY: the data is a host, and there are as many bytes.
+    // SAFETY: the data is a host, and `from` has `size` bytes.
     unsafe {
         let bytes = std::slice::from_raw_parts(from.cast::<u8>(), size as usize);
         let text = String::from_utf8_lossy(bytes);
-        tell(data, format!("write {} {stream} {text}", device.handle));
-        // Not more than it was given, whatever it says.
+        report(data, format!("write {} {stream} {text}", device.handle));
+        // A result larger than `size` counts as `size`.
         if text.contains("much") { 1000 } else { -1 }
     }
 }
 
 unsafe extern "C" fn exit(device: CDevice, status: c_int, data: *mut c_void) {
     // SAFETY: the data is a host.
-    unsafe { tell(data, format!("exit {} {status}", device.handle)) }
+    unsafe { report(data, format!("exit {} {status}", device.handle)) }
 }
 
 unsafe extern "C" fn abort(device: CDevice, data: *mut c_void) {
     // SAFETY: the data is a host.
-    unsafe { tell(data, format!("abort {}", device.handle)) }
+    unsafe { report(data, format!("abort {}", device.handle)) }
 }
 
 unsafe extern "C" fn malloc(device: CDevice, size: u64, data: *mut c_void) -> u64 {
     // SAFETY: the data is a host.
-    unsafe { tell(data, format!("malloc {} {size}", device.handle)) }
+    unsafe { report(data, format!("malloc {} {size}", device.handle)) }
     0x7000 + size
 }
 
 unsafe extern "C" fn free(device: CDevice, address: u64, data: *mut c_void) {
     // SAFETY: the data is a host.
-    unsafe { tell(data, format!("free {} {address:#x}", device.handle)) }
+    unsafe { report(data, format!("free {} {address:#x}", device.handle)) }
 }
 
 unsafe extern "C" fn system(device: CDevice, command: *const c_char, data: *mut c_void) -> c_int {
     // SAFETY: the data is a host, and the command a string.
     unsafe {
         let command = CStr::from_ptr(command).to_string_lossy();
-        tell(data, format!("system {} {command}", device.handle));
+        report(data, format!("system {} {command}", device.handle));
     }
     -7
 }
 
-/// Arguments as a program has them.
+/// Arguments of a program.
 #[repr(C, align(16))]
 struct Arguments {
     letter: u8,
@@ -131,20 +134,20 @@ unsafe extern "C" fn host_call(
     let arguments = arguments.cast::<Arguments>();
     assert!(arguments.is_aligned());
     assert_eq!(size, size_of::<Arguments>() as u64);
-    // SAFETY: the data is a host; the arguments are as large, and lie as they must.
+    // SAFETY: the data is a host; the arguments have this size and alignment.
     unsafe {
         let handle = device.handle;
-        tell(data, format!("call {handle} {function:#x}"));
+        report(data, format!("call {handle} {function:#x}"));
         u64::from((*arguments).letter) + (*arguments).numbers[2]
     }
 }
 
 unsafe extern "C" fn end(device: CDevice, data: *mut c_void) {
     // SAFETY: the data is a host.
-    unsafe { tell(data, format!("end {}", device.handle)) }
+    unsafe { report(data, format!("end {}", device.handle)) }
 }
 
-/// Nothing given.
+/// Options without any function.
 fn none() -> LibcOptions {
     LibcOptions {
         struct_size: size_of::<LibcOptions>() as u64,
@@ -183,7 +186,7 @@ fn all(host: &'static Host) -> LibcOptions {
 }
 
 fn register(server: &Server, options: &LibcOptions) -> c_int {
-    // SAFETY: the server is there, and the options are filled in.
+    // SAFETY: the server is valid, and the options are initialized.
     unsafe { gpurpc_register_libc(server.0, options) }
 }
 
@@ -207,8 +210,8 @@ fn each_service_is_a_function_of_the_program() {
     let Ends { host, heard, typed } = host();
     let server = Server::new();
     server.1.set(true);
-    let directory = tempfile::tempdir().expect("a directory can be made");
-    std::fs::write(directory.path().join("a"), "in the file").expect("it can be written");
+    let directory = tempfile::tempdir().expect("a directory can be created");
+    std::fs::write(directory.path().join("a"), "in the file").expect("the file can be written");
     let root = CString::new(directory.path().to_str().expect("in UTF-8")).expect("without zero");
     let libc = LibcOptions {
         root: root.as_ptr(),
@@ -218,8 +221,8 @@ fn each_service_is_a_function_of_the_program() {
     assert_eq!(register(&server, &libc), SUCCESS);
     drop(root);
     let options = options(4, 1);
-    let other = server.add(&options).expect("it can be added");
-    let device = server.add(&options).expect("it can be added");
+    let other = server.add(&options).expect("the device can be added");
+    let device = server.add(&options).expect("the device can be added");
     assert_eq!((other.handle, device.handle), (1, 2));
     let client = server.client(device, &options);
     let ask = |opcode, asked: &[u64]| {
@@ -240,7 +243,7 @@ fn each_service_is_a_function_of_the_program() {
     hears("write 2 2 fails");
     assert_eq!(ask(opcode::MALLOC, &[24]), 0x7018);
     hears("malloc 2 24");
-    // One at a time, as the options say.
+    // One at a time, according to the options.
     assert_eq!(ask(opcode::MALLOC, &[24]), 0);
     let mut call = client.open(opcode::FREE, 1);
     words(&mut call, &[0x7018]);
@@ -269,7 +272,7 @@ fn each_service_is_a_function_of_the_program() {
     assert_eq!(ask(opcode::FSEEK, &[file, 0, 2]), 0);
     assert_eq!(ask(opcode::FTELL, &[file]), 11);
 
-    typed.send(b"hello\n").expect("the host listens");
+    typed.send(b"hello\n").expect("the host receives");
     let mut call = client.open(opcode::READ_FGETS, 1);
     words(&mut call, &[100, STDIN]);
     let mut line = Vec::new();
@@ -278,14 +281,14 @@ fn each_service_is_a_function_of_the_program() {
     assert_eq!(line.strip_suffix(b"\0").unwrap_or(&line), b"hello\n");
     assert!(heard.recv().expect("it was read").starts_with("read "));
 
-    for (opcode, told) in [(opcode::EXIT, "exit 2 3"), (opcode::ABORT, "abort 2")] {
+    for (opcode, expected) in [(opcode::EXIT, "exit 2 3"), (opcode::ABORT, "abort 2")] {
         let mut call = client.open(opcode, 1);
         words(&mut call, &[]);
         word(&mut call);
         words(&mut call, &[3]);
         drop(call);
         while server.poll() {}
-        hears(told);
+        hears(expected);
     }
     drop(client);
     assert_eq!(server.remove(device), SUCCESS);
@@ -297,12 +300,12 @@ fn each_service_is_a_function_of_the_program() {
 }
 
 #[test]
-fn what_is_not_given_is_not_there() {
+fn services_without_functions_fail() {
     let server = Server::new();
     server.1.set(true);
     assert_eq!(register(&server, &none()), SUCCESS);
     let options = options(4, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut call = client.open(opcode::MALLOC, 1);
     words(&mut call, &[24]);
@@ -323,17 +326,17 @@ fn data_is_used_until_a_read_has_returned() {
     let server = Server::new();
     assert_eq!(register(&server, &all(host)), SUCCESS);
     let options = options(1, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut waits = client.open(opcode::READ_FGETS, 1);
     words(&mut waits, &[100, STDIN]);
     while server.poll() {}
     assert!(heard.recv().expect("it reads").starts_with("read "));
-    // Its client never looks again.
+    // The client never polls again.
     std::mem::forget(waits);
     assert_eq!(server.remove(device), SUCCESS);
     assert!(heard.try_recv().is_err(), "it reads still");
-    typed.send(b"late\n").expect("the host listens");
+    typed.send(b"late\n").expect("the host receives");
     assert_eq!(heard.recv().as_deref(), Ok("end 1"));
 }
 
@@ -351,22 +354,22 @@ fn an_opcode_is_served_by_one() {
     assert_eq!(server.register(opcode::SYSTEM, own, &()), DUPLICATE_OPCODE);
     let increment = opcode::TEST_INCREMENT;
     assert_eq!(server.register(increment, own, &()), SUCCESS);
-    server.add(&options(1, 1)).expect("it can be added");
+    server.add(&options(1, 1)).expect("the device can be added");
 
     let server = Server::new();
-    server.add(&options(1, 1)).expect("it can be added");
+    server.add(&options(1, 1)).expect("the device can be added");
     assert_eq!(register(&server, &none()), ALREADY_STARTED);
 }
 
 #[test]
 fn wrong_options_are_refused() {
     let server = Server::new();
-    let directory = tempfile::tempdir().expect("a directory can be made");
+    let directory = tempfile::tempdir().expect("a directory can be created");
     let path = |path: &std::path::Path| {
         CString::new(path.to_str().expect("in UTF-8")).expect("without zero")
     };
     let file = directory.path().join("file");
-    std::fs::write(&file, "").expect("it can be written");
+    std::fs::write(&file, "").expect("the file can be written");
     for root in [path(&file), path(&directory.path().join("none"))] {
         let options = LibcOptions {
             root: root.as_ptr(),
@@ -385,23 +388,23 @@ fn wrong_options_are_refused() {
     };
     assert_eq!(register(&server, &old), INVALID_STRUCT_SIZE);
 
-    // It is there, and gone when a device is added.
+    // The directory exists, and is removed before a device is added.
     let root = path(directory.path());
     let options = LibcOptions {
         root: root.as_ptr(),
         ..none()
     };
     assert_eq!(register(&server, &options), SUCCESS);
-    directory.close().expect("it can be removed");
+    directory.close().expect("the directory can be removed");
     let added = server.add(&support::options(1, 1));
     assert_eq!(added.map(|device| device.handle), Err(INVALID_ROOT));
-    // There is no device yet: it is not too late.
+    // No device was added yet, so that registration is possible.
     assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
 }
 
-/// A program gives back itself what it had given: nothing of it is taken before all else is right.
+/// A failed call takes no ownership: the program releases its resources itself.
 #[test]
-fn a_device_that_cannot_be_added_takes_nothing() {
+fn a_device_that_cannot_be_added_takes_no_ownership() {
     unsafe extern "C" fn free(_: *mut c_void, data: *mut c_void) {
         // SAFETY: as the options below have it.
         unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
@@ -411,14 +414,14 @@ fn a_device_that_cannot_be_added_takes_nothing() {
         unsafe { &*data.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
     }
     let (freed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let told = || {
+    let calls = || {
         let both = [&freed, &ended];
         both.map(|times| times.load(Ordering::Relaxed))
     };
     let mut memory = [0_u64; 11];
     {
         let server = Server::new();
-        let directory = tempfile::tempdir().expect("there can be directories");
+        let directory = tempfile::tempdir().expect("a directory can be created");
         let root = CString::new(directory.path().as_os_str().as_encoded_bytes());
         let root = root.expect("no directory has a NUL");
         let options = LibcOptions {
@@ -442,10 +445,10 @@ fn a_device_that_cannot_be_added_takes_nothing() {
         };
         assert_eq!(add(&small), Err(INVALID_MEMORY));
         assert_eq!(add(&given), Ok(()));
-        directory.close().expect("it can be removed");
+        directory.close().expect("the directory can be removed");
         assert_eq!(add(&given), Err(INVALID_ROOT));
-        assert_eq!(told(), [0, 0]);
+        assert_eq!(calls(), [0, 0]);
     }
-    // With the server, the device that there was.
-    assert_eq!(told(), [1, 1]);
+    // The server's end also ends its only device.
+    assert_eq!(calls(), [1, 1]);
 }

@@ -1,4 +1,4 @@
-//! Work of calls that waits, while others are served.
+//! Blocking jobs of calls, while other calls are served.
 
 mod support;
 
@@ -9,32 +9,32 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use gpurpc_capi::*;
 use support::{CALL, SUCCESS, Server, options};
 
-/// A gate that work waits at, and what it tells.
-struct Gate {
+/// A latch that jobs wait for, and the channel of their reports.
+struct Latch {
     open: Mutex<Receiver<u64>>,
-    told: Mutex<Sender<&'static str>>,
+    reports: Mutex<Sender<&'static str>>,
 }
 
-impl Gate {
-    fn tell(&self, what: &'static str) {
-        let told = self.told.lock().expect("nobody panics");
-        told.send(what).expect("the test listens");
+impl Latch {
+    fn report(&self, what: &'static str) {
+        let reports = self.reports.lock().expect("no thread panics");
+        reports.send(what).expect("the test receives");
     }
 }
 
-/// Both ends of a gate, which stays: a thread may come through it as the test ends.
-fn gate() -> (&'static Gate, Sender<u64>, Receiver<&'static str>) {
-    let ((opener, open), (told, heard)) = (channel(), channel());
-    let gate = Gate {
+/// Both ends of a leaked latch: a thread may use it when the test ends.
+fn latch() -> (&'static Latch, Sender<u64>, Receiver<&'static str>) {
+    let ((opener, open), (reports, heard)) = (channel(), channel());
+    let latch = Latch {
         open: Mutex::new(open),
-        told: Mutex::new(told),
+        reports: Mutex::new(reports),
     };
-    (Box::leak(Box::new(gate)), opener, heard)
+    (Box::leak(Box::new(latch)), opener, heard)
 }
 
-/// In the memory of a call.
+/// State in the memory of a call.
 struct Task {
-    gate: *const Gate,
+    latch: *const Latch,
     value: u64,
 }
 
@@ -42,53 +42,53 @@ unsafe extern "C" fn wait(data: *mut c_void) {
     // SAFETY: the data is that of the call.
     unsafe {
         let task = &mut *data.cast::<Task>();
-        (*task.gate).tell("work");
-        let open = (*task.gate).open.lock().expect("nobody panics");
-        task.value += open.recv().expect("the test opens it");
+        (*task.latch).report("work");
+        let open = (*task.latch).open.lock().expect("no thread panics");
+        task.value += open.recv().expect("the test opens the latch");
     }
 }
 
 unsafe extern "C" fn keep(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the buffer is there; the data is that of the call.
+    // SAFETY: the buffer is valid; the data is that of the call.
     unsafe { (*data.cast::<Task>()).value = (*buffer).data[0] }
 }
 
-unsafe extern "C" fn tell(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the buffer is there; the data is that of the call.
+unsafe extern "C" fn write_value(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
+    // SAFETY: the buffer is valid; the data is that of the call.
     unsafe { (*buffer).data[0] = (*data.cast::<Task>()).value }
 }
 
 unsafe extern "C" fn end(data: *mut c_void) {
-    // SAFETY: the data is a gate.
-    unsafe { (*data.cast::<Gate>()).tell("end") }
+    // SAFETY: the data is a latch.
+    unsafe { (*data.cast::<Latch>()).report("end") }
 }
 
 unsafe extern "C" fn slow(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is there, and the data is a gate.
+    // SAFETY: the port is valid, and the data is a latch.
     unsafe {
         let task = gpurpc_port_alloc(port, size_of::<Task>() as u64);
-        (*task.cast::<Task>()).gate = data.cast();
+        (*task.cast::<Task>()).latch = data.cast();
         assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
         assert_eq!(gpurpc_recv(port, Some(keep), task), SUCCESS);
         assert_eq!(gpurpc_run_blocking(port, Some(wait), task), SUCCESS);
-        assert_eq!(gpurpc_send(port, Some(tell), task), SUCCESS);
+        assert_eq!(gpurpc_send(port, Some(write_value), task), SUCCESS);
     }
 }
 
 unsafe extern "C" fn quick(port: *mut Call, _: *mut c_void) {
-    // SAFETY: the port is there.
+    // SAFETY: the port is valid.
     let status = unsafe { gpurpc_recv_and_send(port, None, std::ptr::null_mut()) };
     assert_eq!(status, SUCCESS);
 }
 
 #[test]
-fn others_are_served_while_a_call_works() {
-    let (gate, opener, heard) = gate();
+fn other_calls_are_served_during_a_blocking_job() {
+    let (latch, opener, heard) = latch();
     let server = Server::new();
-    assert_eq!(server.register(CALL, slow, gate), SUCCESS);
+    assert_eq!(server.register(CALL, slow, latch), SUCCESS);
     assert_eq!(server.register(CALL + 1, quick, &()), SUCCESS);
     let options = options(2, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut waits = client.open(CALL, 1);
     waits.send(|packets| packets.set_word(0, 0, 40));
@@ -100,7 +100,7 @@ fn others_are_served_while_a_call_works() {
     assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(7));
     drop(call);
 
-    opener.send(2).expect("work waits for it");
+    opener.send(2).expect("the job waits");
     server.1.set(true);
     assert_eq!(waits.recv(|packets| packets.word(0, 0)), Some(42));
     drop(waits);
@@ -108,21 +108,21 @@ fn others_are_served_while_a_call_works() {
 }
 
 #[test]
-fn a_call_of_a_device_that_is_removed_ends_with_its_work() {
-    let (gate, opener, heard) = gate();
+fn a_call_of_a_removed_device_ends_with_its_job() {
+    let (latch, opener, heard) = latch();
     let server = Server::new();
-    assert_eq!(server.register(CALL, slow, gate), SUCCESS);
+    assert_eq!(server.register(CALL, slow, latch), SUCCESS);
     let options = options(1, 1);
-    let device = server.add(&options).expect("it can be added");
+    let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
     let mut waits = client.open(CALL, 1);
     waits.send(|_| {});
     assert!(server.poll());
     assert_eq!(heard.recv(), Ok("work"));
-    // Its client never looks again.
+    // The client never polls again.
     std::mem::forget(waits);
     assert_eq!(server.remove(device), SUCCESS);
     assert!(heard.try_recv().is_err());
-    opener.send(2).expect("work waits for it");
+    opener.send(2).expect("the job waits");
     assert_eq!(heard.recv(), Ok("end"));
 }

@@ -1,5 +1,5 @@
-/* hello.c - a GPU program without a libc: it asks the host by gpurpc_client.h. C11 or C++17, by clang for a GPU or
- * by nvcc (-x cu). */
+/* hello.c - a GPU program without a libc, which calls the host through gpurpc_client.h. C11 or C++17, compiled by
+ * clang for a GPU or by nvcc (-x cu). */
 #include <gpurpc_client.h>
 
 #if defined(__CUDACC__)
@@ -9,7 +9,7 @@
 #define DEVICE
 #define KERNEL __attribute__((nvptx_kernel))
 #elif defined(__AMDGCN__)
-/* Without it, nobody outside of the image sees a name. */
+/* Names are invisible outside of the image by default. */
 #define DEVICE __attribute__((visibility("protected")))
 #define KERNEL __attribute__((amdgpu_kernel, visibility("protected")))
 #else

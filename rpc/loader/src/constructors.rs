@@ -177,7 +177,7 @@ mod tests {
     /// Descriptors that clang writes, in each version of code objects.
     #[test]
     #[ignore = "needs clang 19: ./tests/run"]
-    fn descriptors_of_clang_tell_what_kernels_take() -> std::io::Result<()> {
+    fn descriptors_of_clang_contain_kernel_arguments() -> std::io::Result<()> {
         const KERNEL: &str = "__attribute__((amdgpu_kernel, visibility(\"protected\"))) void _end";
         // The last one needs the arguments that the compiler adds.
         let size = "{ *(volatile int *)16 = __builtin_amdgcn_workgroup_size_x(); }";
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_object_tells_nothing() {
+    fn other_files_have_no_kernel_descriptors() {
         for image in [
             &b""[..],
             b"\x7fELF",

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_what_they_are() {
+    fn unsupported_images_are_identified() {
         for (image, what) in [
             (&elf(62)[..], "ELF file for machine 62"),
             (b"\x7fELF\x02", "truncated ELF header"),

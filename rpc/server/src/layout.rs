@@ -12,7 +12,7 @@ pub const HEADER_SIZE: usize = 16;
 pub const PACKET_SIZE: usize = 64;
 /// Number of words of 8 bytes in the packet of one lane.
 pub const PACKET_WORDS: usize = PACKET_SIZE / 8;
-/// Size in bytes of a client as LLVM's libc has it in the memory of the device: the number of ports, four
+/// Size in bytes of a client of LLVM's libc in the memory of the device: the number of ports, four
 /// pointers, and a lock bit for each port.
 pub const CLIENT_SIZE: usize = 552;
 
@@ -45,7 +45,7 @@ impl fmt::Display for PortIndex {
 
 /// Number of ports of a client, and of lanes of each port.
 ///
-/// In memory, one behind the other: `u32 primary[ports]`, `u32 secondary[ports]`,
+/// In memory, consecutively: `u32 primary[ports]`, `u32 secondary[ports]`,
 /// `Header header[ports]`, `Packet packet[ports][lanes]`. The client reads `primary` and writes
 /// `secondary`, the server the other way round (LLVM's `libc/shared/rpc.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -137,7 +137,7 @@ impl Layout {
 mod tests {
     use super::*;
 
-    /// Sizes that LLVM's header has for these.
+    /// Sizes according to LLVM's header.
     #[test]
     fn sizes_are_those_of_llvm() -> Result<(), Error> {
         for (ports, lanes, size) in [
@@ -152,11 +152,11 @@ mod tests {
         Ok(())
     }
 
-    /// As compiled from LLVM's header: `port_count`, `inbox`, `outbox`, `header`, `packet`, `lock`.
+    /// Fields as compiled from LLVM's header: `port_count`, `inbox`, `outbox`, `header`, `packet`, `lock`.
     #[test]
     fn a_client_points_to_its_parts() -> Result<(), Error> {
         let client = Layout::new(64, 32)?.client(0x7000_0000_1000);
-        // The number of ports is an `int` with padding behind it, whatever the byte order.
+        // The number of ports is an `int` with padding after it, in either byte order.
         assert_eq!(client[..4], 64_u32.to_ne_bytes());
         assert_eq!(client[4..8], [0; 4]);
         let pointers: [u64; 4] = core::array::from_fn(|word| {

@@ -1,14 +1,14 @@
 //! Host services for GPU programs: a server for the RPC of LLVM's libc.
 //!
-//! A program on a GPU has no system calls. LLVM's libc for GPUs asks the host instead, through mailboxes
-//! in memory that both see: warps write packets and change a mailbox, and a server on the host does what
-//! they ask for. This crate is that server, for programs that bring their own GPU runtime: it needs only the
+//! A program on a GPU has no system calls. LLVM's libc for GPUs calls the host instead, through mailboxes
+//! in memory that both access: warps write packets and change a mailbox, and a server on the host executes
+//! the requests. This crate is that server, for programs with their own GPU runtime: it needs only the
 //! memory. The layout of the memory, the order of accesses, and the numbers of services are those of LLVM's
-//! libc, so that programs linked with it are served as they are.
+//! libc, so that programs linked with it are served unmodified.
 //!
-//! - [`memory`]: the memory, which is never trusted: whatever a device writes there, the server lives.
-//! - [`server`]: finds calls of clients and answers them. Handlers are `async`: a call that waits keeps no
-//!   other one waiting.
+//! - [`memory`]: the memory, which is untrusted: no contents crash the server.
+//! - [`server`]: finds calls of clients and answers them. Handlers are `async`: a waiting call blocks no
+//!   other call.
 //! - [`opcode`]: the numbers of services.
 //! - `libc` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
 //! - [`client`]: the other side of the protocol, for threads of the host.

@@ -19,7 +19,7 @@
 //!
 //! The program's `FILE *` is a handle chosen by the host, never a pointer: a closed or unknown handle behaves as
 //! a failed stream. Blocking work runs on threads other than the server's, one for each stream and one for each
-//! command or function: a program that waits for input keeps no other call waiting.
+//! command or function: a program that waits for input blocks no other call.
 
 #[cfg(feature = "files")]
 mod files;

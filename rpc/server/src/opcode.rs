@@ -50,15 +50,15 @@ opcodes! {
     FEOF = LIBC_BASE | 14,
     /// Whether a file had an error.
     FERROR = LIBC_BASE | 15,
-    /// Forgets the end and the errors of a file.
+    /// Clears the end and error indicators of a file.
     CLEARERR = LIBC_BASE | 16,
     /// Sets the position in a file.
     FSEEK = LIBC_BASE | 17,
     /// The position in a file.
     FTELL = LIBC_BASE | 18,
-    /// Writes what a file has not written yet.
+    /// Flushes a file.
     FFLUSH = LIBC_BASE | 19,
-    /// Gives a byte back to a file.
+    /// Pushes a byte back to a file.
     UNGETC = LIBC_BASE | 20,
     /// Formats to the standard output.
     PRINTF_TO_STDOUT = LIBC_BASE | 21,

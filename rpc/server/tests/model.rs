@@ -1,5 +1,5 @@
-//! All orders in which two sides can see each other's accesses, up to a bound: the protocol with its orders
-//! loses nothing, and each of these orders is needed.
+//! Explores all interleavings of the accesses of two sides, up to a bound: the protocol with its memory
+//! orderings loses nothing, and each of these orderings is required.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;
 
-/// The orders of the accesses that order all others.
+/// Memory orderings of the accesses that synchronize.
 #[derive(Clone, Copy)]
 struct Orders {
     inbox: Ordering,
@@ -66,7 +66,7 @@ impl Handle {
 
 impl Memory for Handle {
     fn layout(&self) -> Layout {
-        Layout::new(1, 1).expect("one of the sizes")
+        Layout::new(1, 1).expect("the sizes are valid")
     }
 
     fn inbox(&self, side: Side, _: PortIndex) -> u32 {
@@ -118,7 +118,7 @@ impl Locks for Handle {
     }
 }
 
-/// Answers so many calls: the number in each, and its opcode.
+/// Answers so many calls with the sum of number and opcode.
 fn serve(memory: &Handle, calls: u32) {
     serve_from(memory, calls, 0);
 }
@@ -149,7 +149,7 @@ fn call(memory: &Handle, opcode: u32, value: u64, answered: bool) {
     }
 }
 
-/// One warp, two calls.
+/// One warp makes two calls.
 fn one_warp(orders: Orders) {
     let memory = Handle::new(orders);
     let server = memory.clone();
@@ -159,7 +159,7 @@ fn one_warp(orders: Orders) {
     server.join().expect("the server ends");
 }
 
-/// A call that is not waited for, and one that is.
+/// One warp makes a call without waiting, and one with waiting.
 fn one_warp_that_leaves(orders: Orders) {
     let memory = Handle::new(orders);
     let server = memory.clone();
@@ -169,7 +169,7 @@ fn one_warp_that_leaves(orders: Orders) {
     server.join().expect("the server ends");
 }
 
-/// Two warps and one port, which each of them tries once: nobody sends over what the other one has sent.
+/// Two warps each try the same port once: none overwrites packets of the other.
 fn two_warps(orders: Orders) {
     let memory = Handle::new(orders);
     let other = memory.clone();
@@ -177,12 +177,12 @@ fn two_warps(orders: Orders) {
     let sent = try_to_send(&memory) + other.join().expect("the other warp ends");
     assert_eq!(sent, 1);
     serve(&memory, 1);
-    // The port is free again, and as it was left.
+    // The port is free again, with its last state.
     assert_eq!(try_to_send(&memory), 1);
     serve_from(&memory, 1, 1);
 }
 
-/// How many calls were begun.
+/// Number of calls that were begun.
 fn try_to_send(memory: &Handle) -> u32 {
     let client = Client::new(memory.clone(), memory.clone());
     let Some(mut call) = client.try_open(10, 1) else {
@@ -200,7 +200,7 @@ fn explore(model: fn(Orders), orders: Orders, bound: usize) {
     builder.check(move || model(orders));
 }
 
-/// Whether some order of accesses gives a wrong answer.
+/// Whether some interleaving results in a wrong answer.
 fn breaks(model: fn(Orders), orders: Orders) -> bool {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| explore(model, orders, 2))) else {
         return false;
@@ -219,7 +219,7 @@ fn calls_of_one_warp_are_answered() {
 }
 
 #[test]
-fn calls_that_nobody_waits_for_are_served() {
+fn calls_without_waiting_clients_are_served() {
     explore(one_warp_that_leaves, RIGHT, 3);
 }
 

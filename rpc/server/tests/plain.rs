@@ -1,6 +1,6 @@
-//! The protocol orders memory that is not atomic: what a side has written before it gave a port away is what
-//! the other one reads. Under ThreadSanitizer (`tests/sanitizer`) an order that is missing is a race, which it
-//! does not see in packets, as these are atomic.
+//! The protocol orders accesses to other memory: after an ownership transfer, a side reads the values that
+//! the other one wrote before. ThreadSanitizer (`tests/sanitizer`) reports a missing ordering as a race,
+//! which it cannot detect in packets, as these are atomic.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use gpurpc::{Error, Layout, PortIndex};
 const ADD: u32 = 0x6700_0001;
 const REPLY: u32 = 0x6700_0002;
 
-/// A number for each port, which is its owner's.
+/// A number for each port, which only the port's owner accesses.
 struct Numbers(Vec<UnsafeCell<u64>>);
 
-// SAFETY: each is touched by the side only that owns the port.
+// SAFETY: only the owner of a port accesses its number.
 unsafe impl Sync for Numbers {}
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Formats are printed as glibc prints them, which is here in the process.
+//! Formats are printed as by glibc, which is part of this process.
 #![cfg(all(
     feature = "std",
     target_os = "linux",
@@ -35,9 +35,9 @@ enum Value {
     String(Option<Vec<u8>>),
 }
 
-/// What glibc prints.
+/// Output of glibc.
 fn expected(case: &Case) -> Vec<u8> {
-    // It has no `long double` to print here.
+    // `long double` is not available here.
     let text = match case.value {
         Value::Double(_) => case.text.replace('L', ""),
         _ => case.text.clone(),
@@ -51,7 +51,7 @@ fn expected(case: &Case) -> Vec<u8> {
     macro_rules! call {
         ($($star:expr),*) => {{
             let (to, size) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
-            // SAFETY: the buffer has this size, and the arguments are those of the format.
+            // SAFETY: the buffer has this size, and the arguments match the format.
             unsafe {
                 match case.value {
                     Value::None => snprintf(to, size, text.as_ptr() $(, $star)*),
@@ -80,7 +80,7 @@ fn expected(case: &Case) -> Vec<u8> {
     buffer
 }
 
-/// Where glibc is not what C says: `%#.3g` of 999.6 is `1.00e+03`, it prints `1.e+03`.
+/// Whether glibc deviates from C: `%#.3g` of 999.6 is `1.00e+03`, glibc prints `1.e+03`.
 fn drops_zeros(case: &Case) -> bool {
     let Value::Double(value) = case.value else {
         return false;
@@ -108,7 +108,7 @@ fn drops_zeros(case: &Case) -> bool {
         && exponent(1100) < digits
 }
 
-/// What this library prints for text and conversions in turn, whose strings lie at made-up addresses.
+/// Output of this library for alternating text and conversions, whose strings have made-up addresses.
 fn printed(pieces: &[(String, Case)], packed: bool) -> Vec<u8> {
     let mut arguments = Vec::new();
     let mut put = |bytes: &[u8]| {
@@ -146,7 +146,7 @@ fn printed(pieces: &[(String, Case)], packed: bool) -> Vec<u8> {
     format.print(&arguments, &strings, 1 << 20).unwrap()
 }
 
-/// A width or a precision as it is written, and its argument.
+/// Spelling of a width or precision, and its argument.
 fn count(from: i32) -> impl Strategy<Value = (String, Option<i32>)> {
     prop_oneof![
         3 => (1..40).prop_map(|count: i32| (count.to_string(), None)),
@@ -227,7 +227,7 @@ fn case() -> impl Strategy<Value = Case> {
             value,
         },
     );
-    case.prop_filter("glibc is not what C says", |case| !drops_zeros(case))
+    case.prop_filter("glibc deviates from C", |case| !drops_zeros(case))
 }
 
 proptest! {
@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn arguments_are_found_in_any_row(
+    fn arguments_are_found_in_any_order(
         pieces in vec(("[a-z ]{0,5}", case()), 0..8),
         packed in any::<bool>(),
     ) {

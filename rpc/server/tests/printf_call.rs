@@ -1,4 +1,4 @@
-//! The conversation of a `printf`, with a client on the host.
+//! The message exchange of a `printf`, with a client on the host.
 #![cfg(feature = "std")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use gpurpc::opcode::{PRINTF_TO_STDOUT, PRINTF_TO_STDOUT_PACKED};
 use gpurpc::server::{Device, Fault, Handlers, Limits, Opcodes};
 use gpurpc::{Error, Layout, PortIndex};
 
-/// The server has its turn whenever the client waits.
+/// Polls the server whenever the client waits.
 struct Polling {
     locks: HostLocks,
     device: Arc<Mutex<Device>>,
@@ -29,7 +29,7 @@ impl Locks for Polling {
 
     fn relax(&self) {
         self.device.lock().unwrap().poll();
-        // Nobody would answer any more.
+        // No answer could follow.
         assert_eq!(*self.faults.lock().unwrap(), []);
     }
 }
@@ -41,7 +41,7 @@ type Ends = (Client<Region, Polling>, Arc<Mutex<Device>>);
 type Texts = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
 type Faults = Arc<Mutex<Vec<Fault>>>;
 
-/// What was printed is put into `texts`.
+/// Client of a server that stores the printed text in `texts`.
 fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<Ends, Error> {
     let mut handlers = Handlers::new();
     for (opcode, packed) in [(PRINTF_TO_STDOUT, false), (PRINTF_TO_STDOUT_PACKED, true)] {
@@ -74,7 +74,7 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
     Ok((Client::new(memory, locks), device))
 }
 
-/// What a lane prints, and what has to come of it.
+/// A `printf` of one lane, and its expected output.
 struct Print {
     format: &'static str,
     arguments: Vec<u8>,
@@ -125,7 +125,7 @@ fn print(lane: u32, packed: bool) -> Print {
     }
 }
 
-/// Tells each lane's result.
+/// Makes the call, and returns each lane's result.
 fn talk(call: &mut Call<'_, Region, Polling>, prints: &[Print]) -> BTreeMap<u32, u64> {
     let of = |lane: u32| &prints[lane as usize];
     call.send_n(|lane| of(lane).format.as_bytes());
@@ -189,7 +189,7 @@ fn each_lane_prints_its_own() -> Result<(), Error> {
     Ok(())
 }
 
-/// Why a call of one lane is not served, which sends the same string so many times.
+/// Faults of a call of one lane that sends the same string so many times.
 fn faults_of(
     limits: Limits,
     format: &str,
@@ -223,7 +223,7 @@ fn faults_of(
 }
 
 #[test]
-fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
+fn a_client_that_violates_the_protocol_is_not_served() -> Result<(), Error> {
     let limits = Limits::default();
     let fault = |format: &str, arguments: &[u8], string: &[u8]| {
         faults_of(limits, format, arguments, string, 1)
@@ -242,7 +242,7 @@ fn a_client_that_does_otherwise_is_not_served() -> Result<(), Error> {
     Ok(())
 }
 
-/// Strings that were received, and the text, count as messages do.
+/// Received strings and the printed text count as messages.
 #[test]
 fn what_is_kept_counts() -> Result<(), Error> {
     let faults = |memory, format: &str, string: &[u8], strings| {
@@ -254,14 +254,14 @@ fn what_is_kept_counts() -> Result<(), Error> {
         faults_of(limits, format, &arguments, string, strings)
     };
     let is_memory = |faults: &[Fault]| matches!(faults, [Fault::OutOfMemory { .. }]);
-    // Two of them fit, three do not, whatever becomes of the text.
+    // Two strings fit, three do not, even without the text.
     let string = [b'x'; 1000];
     let format = "%.0s%.0s%.0s";
     assert!(is_memory(&faults(3000, format, &string, 3)?));
     assert_eq!(faults(8000, format, &string, 3)?, []);
     assert!(is_memory(&faults(3000, "%4000d", b"", 0)?));
     assert_eq!(faults(8000, "%4000d", b"", 0)?, []);
-    // Addresses of strings, which were asked for by arguments that fit.
+    // Addresses of strings, requested by arguments that fit.
     assert!(is_memory(&faults(12 + 24 + 23, format, b"", 3)?));
     assert_eq!(faults(12 + 24 + 24 + 4, format, b"", 3)?, []);
     Ok(())

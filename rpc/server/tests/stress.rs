@@ -1,4 +1,4 @@
-//! Threads of the host as warps, many at once: no call is lost, none is answered twice.
+//! Many threads of the host act as warps: no call is lost, none is answered twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ fn device(
     Ok((device, client))
 }
 
-/// Serves until all clients have come to an end.
+/// Serves until all clients have ended.
 fn serve(mut device: Device, clients: impl Fn() + Sync, count: usize) {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn calls_are_answered_once() -> Result<(), Error> {
     Ok(())
 }
 
-/// 64 warps, each with calls whose answers only it can have got.
+/// Runs 64 warps, each with calls whose answers no other warp can receive.
 fn many_calls(of_each: u64) -> Result<(), Error> {
     let served = Arc::new(AtomicU64::new(0));
     let mut handlers = Handlers::new();

@@ -1,4 +1,4 @@
-//! A server for the tests, and clients that take turns with it in one thread.
+//! A server for the tests, and clients that share its thread.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -25,7 +25,7 @@ pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
 
 pub const CALL: u32 = 0x7900_0001;
 
-/// A server, which is destroyed in the end; and whether clients wait for what is not the server's to do.
+/// A server, which is destroyed on drop; and whether clients also wait for other threads.
 pub struct Server(pub *mut gpurpc_capi::Server, pub Cell<bool>);
 
 impl Server {
@@ -39,13 +39,13 @@ impl Server {
 
     pub fn register<T>(&self, opcode: u32, callback: OpcodeCallback, data: &T) -> c_int {
         let data = std::ptr::from_ref(data).cast_mut().cast();
-        // SAFETY: the server is there.
+        // SAFETY: the server is valid.
         unsafe { gpurpc_register_callback(self.0, opcode, Some(callback), data) }
     }
 
     pub fn add(&self, options: &DeviceOptions) -> Result<CDevice, c_int> {
         let mut device = CDevice::default();
-        // SAFETY: the server is there, and a place for the device.
+        // SAFETY: the server is valid, and a place for the device.
         match unsafe { gpurpc_device_add(self.0, options, &mut device) } {
             SUCCESS => Ok(device),
             status => Err(status),
@@ -53,13 +53,13 @@ impl Server {
     }
 
     pub fn remove(&self, device: CDevice) -> c_int {
-        // SAFETY: the server is there.
+        // SAFETY: the server is valid.
         unsafe { gpurpc_device_remove(self.0, device) }
     }
 
     pub fn buffer(&self, device: CDevice) -> Result<(*mut c_void, u64), c_int> {
         let (mut buffer, mut size) = (null_mut(), 0);
-        // SAFETY: the server is there, and places for both.
+        // SAFETY: the server is valid, and places for both.
         match unsafe { gpurpc_device_buffer(self.0, device, &mut buffer, &mut size) } {
             SUCCESS => Ok((buffer, size)),
             status => Err(status),
@@ -75,7 +75,7 @@ impl Server {
 
     pub fn poll(&self) -> bool {
         let mut any = -1;
-        // SAFETY: the server is there.
+        // SAFETY: the server is valid.
         assert_eq!(unsafe { gpurpc_poll(self.0, &mut any) }, SUCCESS);
         assert!(any == 0 || any == 1);
         any == 1
@@ -99,12 +99,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: no code uses the server any more.
         assert_eq!(unsafe { gpurpc_server_destroy(self.0) }, SUCCESS);
     }
 }
 
-/// Polls while it waits.
+/// Polls the server while waiting.
 pub struct Polling<'s>(&'s Server, HostLocks);
 
 impl Locks for Polling<'_> {

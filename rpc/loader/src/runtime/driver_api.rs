@@ -60,7 +60,7 @@ pub struct DriverApi {
     /// First version that can allocate memory while a kernel runs.
     pub min_version: Version,
     pub decode_version: fn(c_int) -> Version,
-    /// Statuses of `init` and of `get_device_count` that mean that there is no device.
+    /// Statuses of `init` and of `get_device_count` for "no device".
     pub no_device: [&'static [c_int]; 2],
     /// Attribute: number of threads of a warp.
     pub warp_size: c_int,

@@ -7,10 +7,10 @@ use crate::server::{Fault, JobFuture, SerialExecutor};
 
 /// Maximum number of idle threads that are kept.
 const MAX_IDLE: usize = 8;
-/// Number of threads for jobs that end by themselves.
+/// Number of threads for jobs of bounded duration.
 const WORKERS: usize = 8;
 
-/// Threads for jobs: a fixed number for jobs that end by themselves, and one for each other job.
+/// Threads for jobs: a fixed number for jobs of bounded duration, and one for each other job.
 #[derive(Default)]
 pub(crate) struct Pool {
     workers: [SerialExecutor; WORKERS],
@@ -29,7 +29,7 @@ impl Pool {
         self.workers[next % WORKERS].spawn(job)
     }
 
-    /// Runs a job that may block indefinitely on a thread of its own.
+    /// Runs a job that may block indefinitely on a separate thread.
     pub async fn spawn_blocking<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,

@@ -44,7 +44,7 @@ mod play;
 #[test]
 fn nothing_is_believed_twice() {
     for seed in 0..60 {
-        // Shown if it fails.
+        // Shown if the test fails.
         println!("seed {seed}");
         let data = play::script_of(seed);
         race(&play::script::HOSTILE, seed, || {

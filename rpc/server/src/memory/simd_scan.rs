@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// At any place in a line of the cache, as mailboxes lie: each one counts, and nothing around them.
+    /// Each mailbox counts, at any offset in a cache line, and no memory around them.
     #[test]
     fn each_mailbox_counts() {
         for first in 0..16 {
@@ -127,7 +127,7 @@ mod tests {
             let mut expected = [0; 64];
             expected.copy_from_slice(&memory[first..first + 64]);
             let differs = |memory: &[u32]| {
-                // SAFETY: 64 mailboxes follow, and nobody writes them.
+                // SAFETY: 64 mailboxes follow, and no code writes them.
                 unsafe { any_differs(memory[first..first + 64].as_ptr(), &expected) }
             };
             assert!(!differs(&memory));

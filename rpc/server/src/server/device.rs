@@ -33,7 +33,7 @@ impl Opcodes {
         match self {
             Self::Wide => opcode,
             Self::Narrow => {
-                // The first half in memory, whatever the byte order; the rest is padding.
+                // The first half in memory, in either byte order; the rest is padding.
                 let [a, b, ..] = opcode.to_ne_bytes();
                 match u32::from(u16::from_ne_bytes([a, b])) {
                     own @ 0x8000.. => own,
@@ -130,8 +130,8 @@ impl Device {
 
     /// Polls all ports once and serves those that need it. Returns whether any did.
     ///
-    /// Each port is polled once, and ports near the most recently active ones more often: a client that is
-    /// alone is served at once, and no port keeps another one waiting for longer than one scan.
+    /// Each port is polled once, and ports near the most recently active ones more often: a single client
+    /// is served at once, and no port delays another for longer than one scan.
     pub fn poll(&mut self) -> bool {
         let mut any = false;
         for port in self.ready.drain() {

@@ -239,7 +239,7 @@ mod tests {
         for client in &clients {
             let mut call = client.open(1, 1);
             call.send(|_| {});
-            // There was something; then there is nothing.
+            // The first poll serves a port; the second finds none.
             assert_eq!((server.poll_idle(), server.poll_idle()), (false, true));
             assert!(call.recv(|_| {}).is_some());
         }

@@ -1,4 +1,4 @@
-//! Clients that do anything: the server lives, serves the others, and holds no more than it may.
+//! Arbitrary clients: the server survives, serves the others, and stays within its memory limits.
 #![cfg(feature = "std")]
 
 mod play;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use play::{hostile, script_of};
 
-/// Counts the bytes of the process, and the most that there were.
+/// Counts the allocated bytes of the process, and their maximum.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -23,7 +23,7 @@ fn more(size: usize) {
     MOST.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: as the system's, which does it all.
+// SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(memory, layout) }
     }
 
-    /// As memory that grows where it lies.
+    /// Counts as memory that grows in place.
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         more(size);
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
@@ -55,14 +55,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test at a time: bytes are those of the process.
+/// Serializes the tests: bytes are counted for the whole process.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// What a device holds beside messages: the shared memory of 72 ports with 64 lanes, handlers, and what a
-/// call has for each lane.
+/// Memory of a device in addition to messages: the shared memory of 72 ports with 64 lanes, handlers, and
+/// the state of a call for each lane.
 const BESIDE: usize = 1 << 20;
 
-/// Where numbers begin, if not where they always do: to play again what failed.
+/// Variable with the first seed, to repeat a failed run.
 const SEED: &str = "GPUSTUB_TEST_SEED";
 
 #[allow(clippy::disallowed_methods, reason = "nothing is built here")]
@@ -98,7 +98,7 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Files are below the directory, and named as asked.
+/// Asserts that all files are below the directory, with the requested names.
 fn nothing_beside(directory: &Path) -> Result<(), Box<dyn Error>> {
     for found in std::fs::read_dir(directory)? {
         assert!(found?.file_type()?.is_file());
@@ -106,13 +106,13 @@ fn nothing_beside(directory: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Says how to play it again.
+/// Prints how to repeat a failed run.
 struct Say(u64);
 
 impl Drop for Say {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("to play it again: {SEED}={}", self.0);
+            eprintln!("to repeat the run: {SEED}={}", self.0);
         }
     }
 }
@@ -122,7 +122,7 @@ fn a_hostile_client_costs_its_own_ports_only() -> Result<(), Box<dyn Error>> {
     soak(50, false)
 }
 
-/// What the server reads twice differs.
+/// Two reads of a word by the server return different values.
 #[test]
 fn what_changes_all_the_time_costs_its_own_ports_only() -> Result<(), Box<dyn Error>> {
     soak(15, true)

@@ -7,7 +7,7 @@ use gpurpc::opcode;
 
 use crate::rig::{ByLane, FAILED, Program, Result, for_lanes, masks, quiet, run_program};
 
-/// A size of its own for each lane: none, of one packet, of more.
+/// Data of a different size for each lane: none, of one packet, of more.
 fn data(lane: u32) -> Vec<u8> {
     let size = [0, 1, 56, 57, 64, 120, 500, 9000][lane as usize % 8] + lane as usize;
     (0..size).map(|at| (at as u32 * 7 + lane) as u8).collect()
@@ -34,8 +34,8 @@ fn each_lane_has_its_own_file() -> Result {
                     program.write(opcode::WRITE_TO_STREAM, mask, file, &for_lanes(mask, data));
                 let sizes = for_lanes(mask, |lane| data(lane).len() as u64);
                 assert_eq!(written, sizes);
-                let tell = || program.ask(opcode::FTELL, mask, |lane| [file(lane), 0, 0]);
-                assert_eq!(tell(), sizes);
+                let position = || program.ask(opcode::FTELL, mask, |lane| [file(lane), 0, 0]);
+                assert_eq!(position(), sizes);
                 for lane in sizes.keys() {
                     assert_eq!(
                         fs::read(directory.path().join(lane.to_string()))?,
@@ -43,7 +43,7 @@ fn each_lane_has_its_own_file() -> Result {
                     );
                 }
 
-                // All from the end back: of some lanes as much as there is, of others less.
+                // All lanes seek back from the end: some to the beginning, others less.
                 let seek = |lane| [file(lane), (data(lane).len() as u64).wrapping_neg(), 2];
                 assert_eq!(
                     program.ask(opcode::FSEEK, mask, seek),
@@ -56,7 +56,7 @@ fn each_lane_has_its_own_file() -> Result {
                     data[..data.len().min(size(lane) as usize)].to_owned()
                 };
                 assert_eq!(read, for_lanes(mask, first));
-                assert_eq!(tell(), for_lanes(mask, |lane| first(lane).len() as u64));
+                assert_eq!(position(), for_lanes(mask, |lane| first(lane).len() as u64));
                 let ends = |lane| u64::from(first(lane).len() as u64 != size(lane));
                 let feof = program.ask(opcode::FEOF, mask, |lane| [file(lane), 0, 0]);
                 assert_eq!(feof, for_lanes(mask, ends));
@@ -87,7 +87,7 @@ fn lanes_share_a_file_in_their_order() -> Result {
                 .map(|(lane, line)| (lane, line.to_vec()))
                 .collect()
         );
-        // Written where reading has come to, though more was read ahead.
+        // Writes at the position of the reads, although more was read ahead.
         assert_eq!(
             program.one(opcode::UNGETC, [u64::from(b'?'), file, 0]),
             u64::from(b'?')
@@ -115,23 +115,23 @@ fn positions_are_those_of_c() -> Result {
         let file = program.open("f", "r");
         let seek =
             |offset: i64, whence: u64| program.one(opcode::FSEEK, [file, offset as u64, whence]);
-        let tell = || program.one(opcode::FTELL, [file, 0, 0]);
+        let position = || program.one(opcode::FTELL, [file, 0, 0]);
         assert_eq!(program.read_one(3, file), b"012");
-        // From where reading has come to, not from the end of what was read ahead.
-        assert_eq!((seek(2, 1), tell()), (0, 5));
-        assert_eq!((seek(-1, 1), tell()), (0, 4));
+        // Relative to the position of the reads, not to the end of the data read ahead.
+        assert_eq!((seek(2, 1), position()), (0, 5));
+        assert_eq!((seek(-1, 1), position()), (0, 4));
         assert_eq!(program.read_one(1, file), b"4");
         assert_eq!(
             program.one(opcode::UNGETC, [u64::from(b'x'), file, 0]),
             u64::from(b'x')
         );
-        assert_eq!((seek(0, 1), tell()), (0, 4));
+        assert_eq!((seek(0, 1), position()), (0, 4));
         assert_eq!(
             program.read_one(1, file),
             b"4",
-            "what was given back is forgotten"
+            "seeking discards the pushed-back byte"
         );
-        assert_eq!((seek(-3, 2), tell()), (0, 7));
+        assert_eq!((seek(-3, 2), position()), (0, 7));
         assert_eq!(program.read_one(9, file), b"789");
         assert_eq!(program.one(opcode::FEOF, [file, 0, 0]), 1);
         for (offset, whence) in [
@@ -143,9 +143,12 @@ fn positions_are_those_of_c() -> Result {
             (0, 3),
         ] {
             assert_eq!(seek(offset, whence), FAILED, "{offset} {whence}");
-            assert_eq!((tell(), program.one(opcode::FEOF, [file, 0, 0])), (10, 1));
+            assert_eq!(
+                (position(), program.one(opcode::FEOF, [file, 0, 0])),
+                (10, 1)
+            );
         }
-        assert_eq!((seek(1 << 40, 0), tell()), (0, 1 << 40));
+        assert_eq!((seek(1 << 40, 0), position()), (0, 1 << 40));
         assert_eq!(program.one(opcode::FEOF, [file, 0, 0]), 0);
         assert_eq!(program.read_one(1, file), b"");
         Ok(())
@@ -243,14 +246,14 @@ fn nothing_is_outside_of_the_directory() -> Result {
                 assert_eq!(result[&0], FAILED, "{old} {new}");
             }
         }
-        // Those that stay within are there.
+        // Paths that stay inside exist.
         for path in ["sub/inside", "./sub/../sub/inside"] {
             let file = program.open(path, "r");
             assert_eq!(program.read_one(10, file), b"inside", "{path}");
         }
         #[cfg(unix)]
         assert_eq!(program.read_one(10, program.open("within", "r")), b"inside");
-        // A path without a NUL is none.
+        // A path without a NUL is invalid.
         let mut call = program.open_call(opcode::OPEN_FILE, 1);
         call.send_n(|_| b"sub/inside");
         call.send(|packets| packets.write(0, 0, b"r"));
@@ -270,7 +273,7 @@ fn files_are_renamed_and_removed() -> Result {
             for mask in masks(lanes) {
                 let old = |lane| format!("{lane}{}", "-".repeat(lane as usize));
                 let new = |lane| format!("new {lane}");
-                // Every third lane has none.
+                // Every third lane has no file.
                 for lane in for_lanes(mask, |_| ())
                     .into_keys()
                     .filter(|lane| lane % 3 != 1)
@@ -286,7 +289,7 @@ fn files_are_renamed_and_removed() -> Result {
             }
             Ok(())
         })?;
-        // C removes directories too, unless something is in them.
+        // C's `remove` also removes empty directories.
         fs::create_dir_all(directory.path().join("a/b"))?;
         run_program(lanes, quiet().files(directory.path())?, |program| {
             let remove =
@@ -302,7 +305,7 @@ fn files_are_renamed_and_removed() -> Result {
 }
 
 #[test]
-fn as_many_files_are_open_as_may_be() -> Result {
+fn the_number_of_open_files_is_limited() -> Result {
     let directory = tempfile::tempdir()?;
     let limits = LibcLimits {
         files: 3,
@@ -318,13 +321,13 @@ fn as_many_files_are_open_as_may_be() -> Result {
                 let open: Vec<u64> = files.values().copied().filter(|file| *file != 0).collect();
                 assert_eq!(open.len(), 3, "{files:?}");
                 assert_eq!(program.open("f", "w"), 0);
-                // No number is given out again.
+                // Handles are not reused.
                 assert!(open.iter().all(|file| *file > last), "{open:?} {last}");
                 last = open.iter().copied().max().unwrap_or(last);
                 for file in open {
                     assert_eq!(close(program, file), 0);
                 }
-                // Nor is a place kept by a file that cannot be opened.
+                // A file that cannot be opened does not count.
                 assert_eq!(
                     program.fopen(0xff, |_| "none".to_owned(), |_| "r"),
                     for_lanes(0xff, |_| 0)
@@ -335,10 +338,10 @@ fn as_many_files_are_open_as_may_be() -> Result {
     )
 }
 
-/// To open a FIFO takes another one that opens it: until then only that call waits.
+/// Opening a FIFO waits for its other end; meanwhile only that call waits.
 #[cfg(unix)]
 #[test]
-fn opening_keeps_nobody_waiting() -> Result {
+fn opening_blocks_no_other_call() -> Result {
     use std::io::Write;
 
     let directory = tempfile::tempdir()?;
@@ -351,7 +354,7 @@ fn opening_keeps_nobody_waiting() -> Result {
         opening.send(|packets| packets.write(0, 0, b"r"));
         let file = program.open("f", "w");
         assert_eq!(program.write_one(file, b"abc"), 3);
-        // Waits for the program, as the program does for this.
+        // Both ends wait for each other.
         let mut other = fs::OpenOptions::new().write(true).open(&path)?;
         let fifo = crate::rig::word(&mut opening)[&0];
         other.write_all(b"one\ntwo")?;

@@ -1,4 +1,4 @@
-//! What no client of LLVM's libc asks.
+//! Requests that no client of LLVM's libc makes.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::rig::{
     ByLane, FAILED, Program, Result, STDIN, for_lanes, masks, quiet, run, run_program, send_words,
 };
 
-/// Each service of streams with what is no stream.
+/// Calls each service of streams with an invalid handle.
 fn no_stream(program: &Program, file: u64) {
     let mask = 0x8000_0001;
     let ask = |opcode, words: [u64; 3]| program.ask(opcode, mask, |_| words);
@@ -77,7 +77,7 @@ fn without_a_directory_there_is_no_file() -> Result {
     Ok(())
 }
 
-/// A long path, of many parts, is none: what looks it up would hold more than was counted.
+/// A long path with many components is rejected: a lookup would use more memory than is counted.
 #[cfg(feature = "files")]
 #[test]
 fn paths_are_bounded() -> Result {
@@ -97,7 +97,7 @@ fn paths_are_bounded() -> Result {
     })
 }
 
-/// A size costs nothing before so much was read.
+/// A requested size uses no memory before the bytes are read.
 #[test]
 fn sizes_cost_nothing() -> Result {
     let server = Server::new(IdlePolicy::default());
@@ -122,7 +122,7 @@ fn sizes_cost_nothing() -> Result {
     })
 }
 
-/// What was read counts as messages do, and is given back after the call.
+/// Bytes that were read count as messages, and are released after the call.
 #[test]
 fn reads_are_bounded() -> Result {
     let server = Server::new(IdlePolicy::default());
@@ -143,7 +143,7 @@ fn reads_are_bounded() -> Result {
             let lines = program.fgets(0b11, |_| 1 << 40, |_| STDIN);
             assert_eq!(lines[&1].len(), 30_001);
             assert_eq!(program.one(opcode::FERROR, [STDIN, 0, 0]), 0);
-            // All lanes together get what there is.
+            // All lanes together receive the available bytes.
             let data = program.read(u32::MAX.into(), |_| 30_000, |_| STDIN);
             let sum: usize = data.values().map(Vec::len).sum();
             assert!((60_000..=100_000).contains(&sum), "{sum}");
@@ -155,7 +155,7 @@ fn reads_are_bounded() -> Result {
 }
 
 #[test]
-fn messages_that_are_too_large_cost_the_port() -> Result {
+fn too_large_messages_drop_the_call() -> Result {
     run_program(32, quiet(), |program| {
         for opcode in [
             opcode::WRITE_TO_STDOUT,
@@ -177,7 +177,7 @@ fn messages_that_are_too_large_cost_the_port() -> Result {
     })
 }
 
-/// Whatever the first packets are, the others are served.
+/// Any first packets leave the other ports served.
 #[test]
 fn noise_costs_a_port_at_most() -> Result {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -201,7 +201,7 @@ fn noise_costs_a_port_at_most() -> Result {
                             }
                         }
                     });
-                    // The client neither waits nor ends: its port stays taken.
+                    // The client neither waits nor ends: its port stays locked.
                     calls.push(call);
                 }
                 let data = ByLane::from([(0, b"abc".to_vec())]);

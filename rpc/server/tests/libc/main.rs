@@ -1,4 +1,4 @@
-//! The services of LLVM's libc, asked as its client asks.
+//! The services of LLVM's libc, called as its client does.
 
 #[cfg(feature = "files")]
 mod files;

@@ -6,7 +6,7 @@ use crate::rig::{
     ByLane, Result, STDERR, STDOUT, Sink, for_lanes, masks, quiet, run_program, send_words,
 };
 
-/// Where a lane's string would lie; no string for the others.
+/// Address of a lane's string; other lanes have none.
 const ADDRESS: u64 = 0x1000;
 
 fn name(lane: u32) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn lanes_print_in_their_order() -> Result {
             ] {
                 for mask in masks(lanes) {
                     let mut call = program.open_call(opcode, mask);
-                    // Even lanes to one stream, odd ones to the other.
+                    // Even lanes print to one stream, odd ones to the other.
                     let stream = |lane| if lane % 2 == 0 { STDOUT } else { STDERR };
                     let to_stream = [opcode::PRINTF_TO_STREAM, opcode::PRINTF_TO_STREAM_PACKED]
                         .contains(&opcode);

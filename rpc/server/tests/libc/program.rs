@@ -1,4 +1,4 @@
-//! The program's end, its memory, calls of the host.
+//! Exit of the program, its memory, host calls.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::rig::{
     ByLane, FAILED, Program, Result, for_lanes, masks, quiet, run, run_program, send_words, word,
 };
 
-/// As LLVM's client ends: it waits for an answer before it says the status. Nothing has ended before.
+/// Exits as LLVM's client does: it waits for an answer before it sends the status, which ends the program.
 fn end<T: Debug>(
     program: &Program,
     (opcode, mask): (u32, u64),
@@ -26,7 +26,7 @@ fn end<T: Debug>(
     if let Ok(ended) = ended.try_recv() {
         panic!("ended by the first packet: {ended:?}");
     }
-    // An `int` is the first half in memory, whatever the byte order; only that is the status.
+    // An `int` is the first half in memory, in either byte order; only that half is the status.
     let word = |lane| {
         let [a, b, c, d] = status(lane).to_ne_bytes();
         u64::from_ne_bytes([a, b, c, d, 0xde, 0xad, 0xbe, 0xef])
@@ -35,7 +35,7 @@ fn end<T: Debug>(
 }
 
 #[test]
-fn the_first_lane_says_the_status() -> Result {
+fn the_first_lane_determines_the_status() -> Result {
     for lanes in [1, 32, 64] {
         let (exited, statuses) = channel();
         let services = quiet().on_exit(move |status| {
@@ -67,7 +67,7 @@ fn an_exit_can_stop_the_server() -> Result {
     });
     run(1, services, Limits::default(), &server, |program| {
         end(program, (opcode::EXIT, 1), &statuses, |_| 3);
-        // Another thread may serve until its end: here it is this one.
+        // Another thread may serve until the exit: here it is this one.
         server.serve();
         assert_eq!(statuses.try_recv()?, 3);
         Ok(())
@@ -75,7 +75,7 @@ fn an_exit_can_stop_the_server() -> Result {
 }
 
 #[test]
-fn an_abort_is_no_end_of_this_process() -> Result {
+fn an_abort_does_not_end_this_process() -> Result {
     let (aborted, aborts) = channel();
     let services = quiet().on_abort(move || {
         let _ = aborted.send(());
@@ -85,7 +85,7 @@ fn an_abort_is_no_end_of_this_process() -> Result {
         aborts.recv()?;
         Ok(())
     })?;
-    // Without functions for it, the calls are answered all the same.
+    // The calls are answered even without functions for them.
     run_program(32, quiet(), |program| {
         let (_sender, never) = channel::<()>();
         end(program, (opcode::ABORT, 1), &never, |_| 0);
@@ -108,7 +108,7 @@ fn an_exit_of_no_lane_is_dropped() -> Result {
     })
 }
 
-/// The host remembers each: a program cannot make it remember more.
+/// The host records each allocation, up to a limit.
 #[test]
 fn allocations_are_counted() -> Result {
     let next = AtomicU64::new(0x1000);
@@ -150,7 +150,7 @@ fn memory_is_freed_once() -> Result {
             },
             move |address| {
                 seen.lock()
-                    .expect("no panic while it is held")
+                    .expect("no panic while the lock is held")
                     .push(address)
             },
         );
@@ -168,16 +168,16 @@ fn memory_is_freed_once() -> Result {
                 let free = |address: &dyn Fn(u32) -> u64| {
                     let mut call = program.open_call(opcode::FREE, mask);
                     send_words(&mut call, |lane| [address(lane), 0, 0]);
-                    // LLVM's client does not wait for it.
+                    // LLVM's client does not wait for the answer.
                     call.recv(|_| ());
                 };
                 free(&|lane| addresses[&lane]);
-                // Again, invented, and null.
+                // Freed again, invented, and null.
                 free(&|lane| addresses[&lane]);
                 free(&|lane| u64::from(lane) * 8);
                 let mut expected: Vec<u64> = expected.into_values().collect();
                 expected.retain(|address| *address != 0);
-                let mut freed = freed.lock().expect("no panic while it is held");
+                let mut freed = freed.lock().expect("no panic while the lock is held");
                 assert_eq!(std::mem::take(&mut *freed), expected);
             }
             Ok(())
@@ -204,7 +204,7 @@ fn commands_are_run_by_the_host_only() -> Result {
                 let statuses = program.messages(opcode::SYSTEM, mask, &[&command]);
                 let status = |lane| (i64::from(lane) * 3 - 10) as u64;
                 assert_eq!(statuses, for_lanes(mask, status));
-                // Without a NUL it is no command.
+                // A command without a NUL is invalid.
                 let mut call = program.open_call(opcode::SYSTEM, mask);
                 call.send_n(|_| b"true");
                 assert_eq!(word(&mut call), for_lanes(mask, |_| FAILED));
@@ -262,9 +262,9 @@ fn functions_of_the_host_are_called_by_the_host_only() -> Result {
     })
 }
 
-/// A function that panics costs its port, and one that waits costs nobody else anything.
+/// A panicking function drops its call, and a waiting one blocks no other call.
 #[test]
-fn functions_of_the_host_keep_nobody_waiting() -> Result {
+fn functions_of_the_host_block_no_other_call() -> Result {
     let (release, released) = channel::<()>();
     let (begun, is_begun) = channel();
     let released = Mutex::new(released);

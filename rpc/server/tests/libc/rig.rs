@@ -13,7 +13,7 @@ use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes,
 use gpurpc::{Lanes, Layout, PACKET_WORDS, opcode};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
-/// Something of each lane that takes part.
+/// Values of the participating lanes.
 pub type ByLane<T> = BTreeMap<u32, T>;
 
 pub const FAILED: u64 = u64::MAX;
@@ -21,12 +21,12 @@ pub const STDIN: u64 = 1;
 pub const STDOUT: u64 = 2;
 pub const STDERR: u64 = 3;
 
-/// What is written here can be looked at.
+/// Output whose contents tests can inspect.
 #[derive(Clone, Default)]
 pub struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Sink {
-    /// All that was written since it was taken last.
+    /// Text written since the last call.
     pub fn take(&self) -> String {
         let bytes = std::mem::take(&mut *self.0.lock().expect("no panic in a sink"));
         String::from_utf8_lossy(&bytes).into_owned()
@@ -43,7 +43,7 @@ impl Write for Sink {
     }
 }
 
-/// Services that touch nothing of this process.
+/// Services without access to this process.
 pub fn quiet() -> Services {
     Services::new()
         .stdin(io::empty())
@@ -51,7 +51,7 @@ pub fn quiet() -> Services {
         .stderr(io::sink())
 }
 
-/// All lanes, and some.
+/// Masks of all lanes, and of some.
 pub fn masks(lanes: u32) -> Vec<u64> {
     let all = u64::MAX >> (64 - lanes);
     let mut masks = vec![
@@ -70,7 +70,7 @@ pub struct Program {
     faults: Arc<Mutex<Vec<DroppedCall>>>,
 }
 
-/// Serves a program until it has ended, or was ended.
+/// Serves a program until it has ended, or was stopped.
 pub fn run<T>(
     lanes: u32,
     services: Services,
@@ -84,7 +84,7 @@ pub fn run<T>(
     let seen = Arc::clone(&faults);
     handlers.on_fault(move |fault| {
         seen.lock()
-            .expect("no panic while it is held")
+            .expect("no panic while the lock is held")
             .push(fault.clone());
     });
     let region = Region::zeroed(Layout::new(64, lanes)?)?;
@@ -97,7 +97,7 @@ pub fn run<T>(
     ));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
-        // Whatever becomes of the program.
+        // Also if the program panics.
         let _stop = Stop(server);
         program(&Program { client, faults })
     })
@@ -111,7 +111,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Runs a program that ends by itself.
+/// Runs a program that ends without being stopped.
 pub fn run_program<T>(
     lanes: u32,
     services: Services,
@@ -126,17 +126,22 @@ impl Program {
         self.client.open(opcode, mask)
     }
 
-    /// Waits until a call was dropped, and says why; forgets it then.
+    /// Waits until a call is dropped, and removes and returns its fault.
     pub fn fault(&self) -> DroppedCall {
         loop {
-            if let Some(fault) = self.faults.lock().expect("no panic while it is held").pop() {
+            if let Some(fault) = self
+                .faults
+                .lock()
+                .expect("no panic while the lock is held")
+                .pop()
+            {
                 return fault;
             }
             thread::yield_now();
         }
     }
 
-    /// Words for an answer of one word.
+    /// Sends words, and returns answers of one word.
     pub fn ask(&self, opcode: u32, mask: u64, words: impl Fn(u32) -> [u64; 3]) -> ByLane<u64> {
         let mut call = self.client.open(opcode, mask);
         send_words(&mut call, words);
@@ -207,7 +212,7 @@ impl Program {
         self.fopen(1, |_| path.to_owned(), |_| mode)[&0]
     }
 
-    /// One lane asks.
+    /// Makes a request of one lane.
     pub fn one(&self, opcode: u32, words: [u64; 3]) -> u64 {
         self.ask(opcode, 1, |_| words)[&0]
     }
@@ -229,7 +234,7 @@ impl Program {
             .unwrap_or_default()
     }
 
-    /// Messages for an answer of one word: `remove`, `rename`, `system`.
+    /// Sends messages, and returns answers of one word: `remove`, `rename`, `system`.
     pub fn messages(&self, opcode: u32, mask: u64, sent: &[&dyn Fn(u32) -> String]) -> ByLane<u64> {
         let mut call = self.client.open(opcode, mask);
         for message in sent {
@@ -240,7 +245,7 @@ impl Program {
     }
 }
 
-/// ByLane each of 64 lanes, with its NUL.
+/// Texts of 64 lanes, each with its NUL.
 fn texts(text: impl Fn(u32) -> String) -> Vec<Vec<u8>> {
     let text = |lane| [text(lane).as_bytes(), b"\0"].concat();
     (0..64).map(text).collect()
@@ -272,7 +277,7 @@ pub fn messages(call: &mut Call<'_, Region, HostLocks>) -> ByLane<Vec<u8>> {
     got
 }
 
-/// Data, then its size.
+/// Receives data, then its size.
 pub fn read_answer(call: &mut Call<'_, Region, HostLocks>) -> ByLane<Vec<u8>> {
     let data = messages(call);
     let sizes = word(call);

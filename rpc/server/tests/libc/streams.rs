@@ -10,7 +10,7 @@ use crate::rig::{
     run_program, send_words,
 };
 
-/// Gives what it is sent, and says when it is asked.
+/// Input that returns the texts sent to it, and reports each read.
 struct Pipe {
     asked: Sender<()>,
     given: Receiver<&'static str>,
@@ -19,7 +19,7 @@ struct Pipe {
 impl Read for Pipe {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let _ = self.asked.send(());
-        // The end, once the sender is gone.
+        // The end, once the sender is dropped.
         let given = self.given.recv().unwrap_or_default().as_bytes();
         into[..given.len()].copy_from_slice(given);
         Ok(given.len())
@@ -32,7 +32,7 @@ fn pipe() -> (Pipe, Receiver<()>, Sender<&'static str>) {
     (Pipe { asked, given }, is_asked, give)
 }
 
-/// A text of its own for each lane: none, short, and of more than one packet.
+/// A different text for each lane: none, short, and of more than one packet.
 fn text(lane: u32) -> Vec<u8> {
     let size = [0, 3, 55, 56, 57, 64, 120, 121, 300][lane as usize % 9];
     vec![b'a' + (lane % 26) as u8; size]
@@ -64,7 +64,7 @@ fn all_lanes_write_in_their_order() -> Result {
                 let counts = program.write(opcode::WRITE_TO_STDERR, mask, none, &data);
                 assert_eq!((&counts, error.take()), (&sizes, joined("")));
 
-                // Upper bits are whatever a pointer of the device has.
+                // The upper bits of a device pointer are arbitrary.
                 let to = |lane| 0x7fff_dead_beef_0000 | if lane % 2 == 0 { STDOUT } else { STDERR };
                 let counts = program.write(opcode::WRITE_TO_STREAM, mask, to, &data);
                 assert_eq!(counts, sizes);
@@ -82,14 +82,14 @@ fn all_lanes_write_in_their_order() -> Result {
 }
 
 #[test]
-fn an_input_that_gives_nothing_keeps_nobody_waiting() -> Result {
+fn a_silent_input_blocks_no_other_call() -> Result {
     let (input, is_asked, give) = pipe();
     let out = Sink::default();
     run_program(32, quiet().stdin(input).stdout(out.clone()), |program| {
         let mut first = program.open_call(opcode::READ_FROM_STREAM, 0b11);
         send_words(&mut first, |lane| [[4, 2][lane as usize], STDIN, 0]);
         is_asked.recv()?;
-        // The thread of the input is waiting now. What else is asked of it waits behind.
+        // The thread of the input is waiting now. Further requests to it are queued.
         let mut second = program.open_call(opcode::READ_FGETS, 1);
         send_words(&mut second, |_| [100, STDIN, 0]);
 
@@ -119,7 +119,7 @@ fn an_input_that_gives_nothing_keeps_nobody_waiting() -> Result {
     })
 }
 
-/// It ends while a call waits for input that never comes.
+/// The server stops while a call waits for input that never comes.
 #[test]
 fn stop_waits_for_nothing() -> Result {
     let (input, is_asked, give) = pipe();
@@ -134,7 +134,7 @@ fn stop_waits_for_nothing() -> Result {
 }
 
 #[test]
-fn lines_end_where_c_says() -> Result {
+fn lines_end_as_c_specifies() -> Result {
     let input = b"one\ntwo\0zero\n\nlast".as_slice();
     run_program(1, quiet().stdin(input), |program| {
         let line = |size| program.fgets_one(size, STDIN);
@@ -155,7 +155,7 @@ fn lines_end_where_c_says() -> Result {
 }
 
 #[test]
-fn bytes_can_be_given_back() -> Result {
+fn bytes_can_be_pushed_back() -> Result {
     run_program(32, quiet().stdin(b"xyz".as_slice()), |program| {
         let unget = |character: u64| program.one(opcode::UNGETC, [character, STDIN, 0]);
         assert_eq!(program.read_one(10, STDIN), b"xyz");
@@ -166,7 +166,7 @@ fn bytes_can_be_given_back() -> Result {
         assert_eq!(unget(u64::MAX), FAILED, "EOF is no byte");
         assert_eq!(program.fgets_one(10, STDIN), b"\xffz\0");
 
-        // ByLane all lanes at once: as many as there is room for, the last one is read first.
+        // All lanes at once, as many as there is room for; the last byte is read first.
         let given = program.ask(opcode::UNGETC, u32::MAX.into(), |lane| {
             [lane.into(), STDIN, 0]
         });
@@ -181,7 +181,7 @@ fn bytes_can_be_given_back() -> Result {
     })
 }
 
-/// The end is there until the program forgets it, even if there is more.
+/// The end-of-file indicator stays set until the program clears it, even if more input follows.
 #[test]
 fn the_end_stays() -> Result {
     let (input, _is_asked, give) = pipe();
@@ -207,7 +207,7 @@ fn standard_streams_have_no_position_and_one_direction() -> Result {
             assert_eq!(program.one(opcode::FSEEK, [stream, 0, 0]), FAILED);
             assert_eq!(program.one(opcode::FFLUSH, [stream, 0, 0]), 0);
             assert_eq!(program.one(opcode::FERROR, [stream, 0, 0]), 0);
-            // The process's own are never closed.
+            // The standard streams of the process are never closed.
             assert_eq!(program.one(opcode::CLOSE_FILE, [stream, 0, 0]), FAILED);
         }
         assert_eq!(program.one(opcode::FFLUSH, [0, 0, 0]), 0, "all");
@@ -223,7 +223,7 @@ fn standard_streams_have_no_position_and_one_direction() -> Result {
     })
 }
 
-/// Takes two bytes at a time, and no `x`.
+/// Output that accepts two bytes at a time, and no `x`.
 struct Picky(Sink);
 
 impl Write for Picky {
@@ -241,7 +241,7 @@ impl Write for Picky {
 }
 
 #[test]
-fn an_output_that_fails_says_how_much_it_took() -> Result {
+fn a_failed_output_reports_the_number_of_written_bytes() -> Result {
     let out = Sink::default();
     run_program(32, quiet().stdout(Picky(out.clone())), |program| {
         let text = |lane| [&b"abc"[..], b"defxg", b"xh", b"i"][lane as usize].to_vec();

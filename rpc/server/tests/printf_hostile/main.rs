@@ -1,4 +1,4 @@
-//! Formats and arguments that are anything.
+//! Arbitrary formats and arguments.
 #![cfg(feature = "std")]
 
 mod play;
@@ -9,7 +9,7 @@ use proptest::sample::select;
 
 use play::printf;
 
-/// Most bytes are of a meaning in a format.
+/// Formats in which most bytes have a meaning.
 fn format() -> impl Strategy<Value = Vec<u8>> {
     let meant = select(&b"%%%%%%**.-+ #0123456789hlqLjztdiuoxXbBcspfFeEgGaAn"[..]);
     vec(prop_oneof![20 => meant, 1 => any::<u8>()], 0..40)
@@ -25,7 +25,7 @@ proptest! {
 }
 
 #[test]
-fn it_is_known_what_is_printed() {
+fn some_data_is_printed_and_some_rejected() {
     assert!(printf(b"%d %s %*.*f"));
     assert!(printf(b"%s|%s\0text"));
     assert!(!printf(b"%n"));

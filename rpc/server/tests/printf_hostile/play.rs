@@ -1,11 +1,10 @@
-//! What must hold of any format: the body of the tests here, and of the fuzz target `printf`.
+//! Properties that hold for any format: the body of the tests here, and of the fuzz target `printf`.
 
 use gpurpc::libc::printf::Format;
 use gpurpc::server::Fault;
 
-/// Prints a format that ends with the first byte that is 0. What follows is taken for its arguments,
-/// as often as it takes, and for each string. Panics if something does that must not be, whatever
-/// `data` is; tells whether there was text.
+/// Prints the format before the first byte that is 0. The bytes after it, repeated as needed, are its
+/// arguments and each string. Panics on a violated property; returns whether `data` was printed.
 pub fn printf(data: &[u8]) -> bool {
     const LIMIT: usize = 4096;
     let mut parts = data.splitn(2, |byte| *byte == 0);
@@ -26,7 +25,7 @@ pub fn printf(data: &[u8]) -> bool {
                 assert!(text.len() <= LIMIT);
                 Some(())
             }
-            // Nothing else is wrong.
+            // The only possible faults.
             Err(fault) => {
                 let long = Fault::Other("printf: output exceeds the limit");
                 assert_eq!(fault, long);

@@ -1,6 +1,6 @@
-//! Threads of the host as warps of a device: masks of lanes, whole, partial and divergent, messages of which
-//! each lane has its own size, calls that nobody waits for, warps that stop in the middle. Each answer is
-//! checked; none is lost, none is given twice. What a warp does comes from a seed.
+//! Threads of the host act as warps of a device: whole, partial and divergent masks of lanes, messages whose
+//! size differs between lanes, calls without waiting clients, warps that stop in the middle. Each answer is
+//! checked; none is lost, none is sent twice. The actions of a warp are derived from a seed.
 #![cfg(feature = "std")]
 
 mod rig;
@@ -11,7 +11,7 @@ use std::env;
 use gpurpc::{Error, Layout};
 use rig::Bench;
 
-/// Where seeds begin, if not where they always do: to play again what failed.
+/// Variable with the first seed, to repeat a failed run.
 const SEED: &str = "GPUSTUB_TEST_SEED";
 
 #[allow(clippy::disallowed_methods, reason = "nothing is built here")]
@@ -20,24 +20,24 @@ fn first_seed() -> u64 {
     given.map_or(0, |seed| seed.parse().expect("a seed is a number"))
 }
 
-/// Says how to play it again.
+/// Prints how to repeat a failed run.
 struct Say(u64);
 
 impl Drop for Say {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("to play it again: {SEED}={}", self.0);
+            eprintln!("to repeat the run: {SEED}={}", self.0);
         }
     }
 }
 
-/// Warps of so many lanes; the fewer ports, the more wait for each.
+/// Runs warps of so many lanes; the fewer ports, the more warps wait for each.
 fn play(lanes: u32, seeds: u64, calls: u32) -> Result<(), Error> {
     let first = first_seed();
     for seed in first..first + seeds {
         let _say = Say(seed);
         let ports = [1, 3, 17, 64, 70, 200][seed as usize % 6];
-        // Those that stop keep their ports.
+        // Warps that stop keep their ports.
         let mortal = ports > 32;
         Bench::new(Layout::new(ports, lanes)?)?.run(16, seed, calls, mortal);
     }

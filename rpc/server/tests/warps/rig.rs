@@ -1,4 +1,4 @@
-//! A device, the server's thread, and what it has served.
+//! A device, the server's thread, and a record of served calls.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use crate::warp::{Warp, Wrote};
 pub const INCREMENT: u32 = 0x6700_0001;
 /// Sends a message back, with each bit changed.
 pub const INVERT: u32 = 0x6700_0002;
-/// Takes a number; the answer says nothing.
+/// Receives a number, and answers without a value.
 pub const NOTE: u32 = 0x6700_0003;
-/// Three numbers, one after the other; their sum after each.
+/// Receives three numbers in sequence, and returns their sum after each.
 pub const SUMS: u32 = 0x6700_0004;
 
 pub type Calls<'c> = Call<'c, Region, HostLocks>;
 
-/// How often each number was served.
+/// Number of calls served for each number.
 pub type Served = Arc<Mutex<BTreeMap<u64, u32>>>;
 
 pub struct Bench {
@@ -86,7 +86,7 @@ impl Bench {
         })
     }
 
-    /// Lets warps play, and compares what they sent with what was served.
+    /// Runs warps, and compares the sent numbers with the served ones.
     pub fn run(mut self, warps: u64, seed: u64, calls: u32, mortal: bool) {
         let ended = AtomicBool::new(false);
         let wrote = thread::scope(|scope| {
@@ -98,7 +98,7 @@ impl Bench {
                         thread::yield_now();
                     }
                 }
-                // What nobody waits for.
+                // Calls without a waiting client.
                 while device.poll() {}
             });
             let client = &self.client;
@@ -112,7 +112,7 @@ impl Bench {
                 .into_iter()
                 .map(thread::ScopedJoinHandle::join)
                 .collect();
-            // Whatever became of them, so that the server ends.
+            // Even after a panic, so that the server ends.
             ended.store(true, Ordering::Release);
             server.join().expect("the server ends");
             let ends = ends

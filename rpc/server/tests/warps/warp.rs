@@ -1,4 +1,4 @@
-//! What a warp does.
+//! Actions of a warp.
 
 use gpurpc::Lanes;
 use gpurpc::client::{Client, HostLocks};
@@ -6,12 +6,12 @@ use gpurpc::memory::{Memory, Region};
 
 use crate::rig::{Calls, INCREMENT, INVERT, NOTE, SUMS};
 
-/// What warps sent.
+/// Numbers that warps sent.
 #[derive(Default)]
 pub struct Wrote {
-    /// Each of its own.
+    /// Distinct numbers.
     pub numbers: Vec<u64>,
-    /// Calls of warps that stopped, which the server keeps open.
+    /// Number of calls of stopped warps, which the server keeps open.
     pub left_open: usize,
 }
 
@@ -34,7 +34,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, count: u64) -> u64 {
+    fn next_below(&mut self, count: u64) -> u64 {
         self.next() % count
     }
 }
@@ -63,13 +63,13 @@ impl<'c> Warp<'c> {
         }
     }
 
-    /// Makes so many calls, or fewer if it stops.
+    /// Makes so many calls, or fewer if the warp stops.
     pub fn play(mut self, calls: u32) -> Wrote {
-        // The last ones, and not all.
+        // A third of the warps stop after their last call.
         let stops = self.mortal && self.id % 3 == 0;
         for _ in 0..calls {
             let mask = self.mask();
-            match self.random.below(6) {
+            match self.random.next_below(6) {
                 0 => self.increment(mask),
                 1 => self.invert(mask),
                 2 => self.sums(mask),
@@ -84,9 +84,9 @@ impl<'c> Warp<'c> {
         self.wrote
     }
 
-    /// Lanes that take part: all, one, or some.
+    /// Mask of participating lanes: all, one, or some.
     fn mask(&mut self) -> u64 {
-        let mask = match self.random.below(4) {
+        let mask = match self.random.next_below(4) {
             0 => self.all,
             1 => 1 << (self.random.next() % u64::from(self.all.count_ones())),
             _ => self.random.next() & self.all,
@@ -94,7 +94,7 @@ impl<'c> Warp<'c> {
         if mask == 0 { 1 } else { mask }
     }
 
-    /// A number that no other call has, for each of 64 lanes.
+    /// Unique numbers for 64 lanes.
     fn numbers(&mut self, mask: u64) -> [u64; 64] {
         self.sent += 1;
         let (id, sent) = (self.id, self.sent);
@@ -112,20 +112,20 @@ impl<'c> Warp<'c> {
         check(&mut call, &numbers.map(|number| number + 1));
     }
 
-    /// Calls that it does not wait for, and others on the same ports behind them.
+    /// Makes calls without waiting, followed by others on the same ports.
     fn not_awaited(&mut self, mask: u64) {
-        for _ in 0..=self.random.below(3) {
-            let opcode = [NOTE, INCREMENT][self.random.below(2) as usize];
+        for _ in 0..=self.random.next_below(3) {
+            let opcode = [NOTE, INCREMENT][self.random.next_below(2) as usize];
             let numbers = self.numbers(mask);
             send(&mut self.client.open(opcode, mask), &numbers);
         }
     }
 
-    /// Of each lane another size.
+    /// Sends a message of a different size for each lane.
     fn invert(&mut self, mask: u64) {
         let texts: Vec<Vec<u8>> = (0..64)
             .map(|_| {
-                let size = [0, 1, 55, 56, 57, 120, 121, 300][self.random.below(8) as usize];
+                let size = [0, 1, 55, 56, 57, 120, 121, 300][self.random.next_below(8) as usize];
                 let byte = self.random.next() as u8;
                 (0..size).map(|at: u16| at as u8 ^ byte).collect()
             })
@@ -181,7 +181,7 @@ impl<'c> Warp<'c> {
     /// Stops in the middle of a call: its port stays taken.
     fn stop(&mut self) {
         let mask = self.mask();
-        let when = self.random.below(4);
+        let when = self.random.next_below(4);
         let mut call = match when {
             0..=1 => self.client.open(INVERT, mask),
             _ => self.client.open(SUMS, mask),

@@ -1,4 +1,4 @@
-//! What must hold whatever a client does: the body of the tests here and in `src/memory/racing.rs`, and of
+//! Properties that hold for any client: the body of the tests here and in `src/memory/racing.rs`, and of
 //! the fuzz target `rpc`.
 
 mod rig;
@@ -7,7 +7,7 @@ mod services;
 
 pub use rig::hostile;
 
-/// Bytes for [`hostile`], of which each seed has its own.
+/// Bytes for [`hostile`], derived from a seed.
 pub fn script_of(seed: u64) -> Vec<u8> {
     // SplitMix64.
     let mut state = seed.wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! A client that does anything to its ports, and one on another port of the device that is served as ever.
+//! A client that does anything to its ports, and an honest one on another port of the device.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -16,29 +16,29 @@ use gpurpc::memory::{Memory, Region, SharedMemory, Side};
 use gpurpc::server::{Device, DroppedCall, Fault, Handlers, Limits, Opcodes};
 use gpurpc::{Error, Layout, PACKET_WORDS, Packets, PortIndex, opcode};
 
-/// What a device has lived through.
+/// Result of a run on a device.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Survived {
-    /// What its calls were allowed to hold.
+    /// Memory limit of its calls.
     pub memory: usize,
-    /// Ports that it serves no longer.
+    /// Number of ports that are no longer served.
     pub dropped: usize,
-    /// Calls of the honest client.
+    /// Number of answered calls of the honest client.
     pub answered: usize,
 }
 
-/// Serves a client that does what `data` says, whatever that is, with all services: files are below
-/// `root`. With `storm`, a thread of its own writes over all that the client may write, without an end:
-/// what the server reads twice differs then.
+/// Serves a client that follows the arbitrary script `data`, with all services: files are below `root`.
+/// With `storm`, another thread continuously overwrites all memory that the client may write, so that
+/// two reads of a word by the server differ.
 ///
-/// Panics unless the other client of the device has right answers, ports are dropped only with a fault that
-/// is reported, and all memory is given back in the end.
+/// Panics unless the honest client of the device receives correct answers, ports are dropped only with a
+/// reported fault, and all memory is released in the end.
 pub fn hostile(data: &[u8], root: Option<&Path>, storm: bool) -> Survived {
     let (setting, script) = Script::new(data);
     let rig = Rig::new(setting, root).expect("the sizes are allowed");
     let ended = AtomicBool::new(false);
     let answered = thread::scope(|scope| {
-        // However the client ends.
+        // Also if the client panics.
         let _end = End(&ended);
         if storm {
             let seed = data
@@ -61,7 +61,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Writes over what is the hostile client's: mostly with small numbers, of which more mean something.
+/// Overwrites the hostile client's memory: mostly with small numbers, which are more often meaningful.
 fn noise(memory: &SharedMemory, seed: u64, ended: &AtomicBool) {
     let mut state = seed | 1;
     let mut next = || {
@@ -92,7 +92,7 @@ fn noise(memory: &SharedMemory, seed: u64, ended: &AtomicBool) {
     }
 }
 
-/// Polls the device while it waits.
+/// Polls the device while waiting.
 struct Polling {
     locks: HostLocks,
     device: RefCell<Device>,
@@ -119,7 +119,7 @@ impl Locks for Polling {
         if !self.device.borrow_mut().poll() {
             self.locks.relax();
         }
-        // Nobody would answer any more.
+        // No answer could follow.
         let of_honest = self
             .faults()
             .into_iter()
@@ -134,13 +134,13 @@ struct Rig {
     limits: Limits,
     memory: Region,
     client: Client<Region, Polling>,
-    /// The standard input ends with it.
+    /// Sender whose drop ends the standard input.
     input: Option<Sender<()>>,
     released: Receiver<()>,
     budget: Kept,
 }
 
-/// What the honest client sends.
+/// Message of the honest client.
 const TEXT: &[u8] =
     b"a text of more than one packet, which has 56 bytes beside its size, and no more";
 
@@ -165,7 +165,7 @@ impl Rig {
         let layout = Layout::new(PORTS, setting.lanes)?;
         let (release, released) = channel();
         let zeroed = Region::zeroed(layout)?;
-        // SAFETY: the memory is there until the region is released, and nothing else uses it.
+        // SAFETY: the memory is valid until the region is released, and no other code uses it.
         let memory = unsafe { SharedMemory::new(zeroed.start(), layout.size(), layout) }?;
         let region = Region::new(memory, move |_| {
             drop(zeroed);
@@ -197,7 +197,7 @@ impl Rig {
         self.client.locks().device.borrow_mut().poll()
     }
 
-    /// Whether the hostile client is to move.
+    /// Whether the hostile client owns a port.
     fn is_clients(&self, port: PortIndex) -> bool {
         let outbox = self.memory.outbox(Side::Client, port);
         Side::Client.owns(self.memory.inbox(Side::Client, port), outbox)
@@ -227,7 +227,7 @@ impl Rig {
         }
     }
 
-    /// Plays to the end. Gives how many honest calls were answered.
+    /// Runs a script. Returns the number of answered honest calls.
     fn play(&self, script: Script<'_>) -> usize {
         self.call(BUDGET, 1).send(|_| ());
         let mut answered = 0;
@@ -242,7 +242,7 @@ impl Rig {
         answered
     }
 
-    /// Gives whether it was an honest call.
+    /// Runs a step. Returns whether it was an honest call.
     fn step(&self, step: Step) -> bool {
         let memory = &self.memory;
         match step {
@@ -282,7 +282,7 @@ impl Rig {
                 }
             }
             Step::AwaitAnswer(port) => {
-                // What is done by another thread may take it some time; it need not come at all.
+                // An answer from another thread may take time, or never come.
                 for _ in 0..64 {
                     if self.is_clients(port) {
                         break;
@@ -302,7 +302,7 @@ impl Rig {
 
     fn call(&self, opcode: u32, mask: u64) -> Call<'_, Region, Polling> {
         let opcode = match (self.setting.narrow, opcode & !0xffff == opcode::LIBC_BASE) {
-            // As LLVM 19 writes it: the first half in memory.
+            // As LLVM 19 writes the opcode: the first half in memory.
             (true, true) => {
                 let [a, b] = (opcode as u16).to_ne_bytes();
                 u32::from_ne_bytes([a, b, 0, 0])
@@ -321,13 +321,13 @@ impl Rig {
         }
     }
 
-    /// A call as it should be, and its answer.
+    /// Makes a correct call and checks its answer.
     fn honest(&self, which: u8, mask: u64) {
         let mask = match mask & self.memory.layout().lane_mask() {
             0 => 1,
             some => some,
         };
-        // What has messages takes memory, which the hostile client may have.
+        // Calls with messages require memory, which the hostile client may have used.
         let ample = self.setting.memory == Amount::Ample;
         let which = if ample { which % 8 } else { which % 4 };
         let ask = |opcode, word: u64, right: &dyn Fn(u64) -> bool| {
@@ -341,7 +341,7 @@ impl Rig {
                 send(&mut call, |lane| u64::from(lane) + 7);
                 check(&mut call, |lane, answer| answer == u64::from(lane) + 7);
             }
-            // Null, if the other client has allocated as much as both may.
+            // Null if the hostile client has used up all allocations.
             1 => ask(opcode::MALLOC, 16, &|answer| answer % 64 == 0),
             2 => send(&mut self.call(opcode::FREE, mask), |_| 0),
             3 => ask(opcode::FTELL, 4 << 40, &|answer| answer == u64::MAX),
@@ -381,7 +381,7 @@ impl Rig {
         }
     }
 
-    /// Takes all apart.
+    /// Drops all parts, and checks that all memory is released.
     fn end(self, answered: usize) -> Survived {
         let polling = self.client.locks();
         let faults = polling.faults();
@@ -397,10 +397,10 @@ impl Rig {
         assert!(panicked.is_none(), "{panicked:?}");
         let budget = self.budget.lock().ok().and_then(|mut budget| budget.take());
         drop(self.input);
-        // The device with its calls, then what threads still hold of them.
+        // The device with its calls, then the memory that threads still use.
         drop((self.client, self.memory));
-        self.released.recv().expect("the memory is given back");
-        let budget = budget.expect("the first call gives it");
+        self.released.recv().expect("the memory is released");
+        let budget = budget.expect("the first call stores the budget");
         while Arc::strong_count(&budget) > 1 {
             thread::yield_now();
         }

@@ -1,15 +1,15 @@
-//! What a hostile client does, read from any bytes.
+//! Script of a hostile client, decoded from arbitrary bytes.
 
 use gpurpc::{PortIndex, opcode};
 
 /// Opcodes of the driver's own services.
 pub const ECHO: u32 = opcode::GPURPC_BASE | 1;
-/// As [`ECHO`].
+/// Another opcode of the driver's own services.
 pub const BUDGET: u32 = opcode::GPURPC_BASE | 2;
 
-/// Ports of the device: a block of 64, and some.
+/// Number of ports of the device: a block of 64, and some.
 pub const PORTS: u32 = 72;
-/// Those of the hostile client: at the ends of blocks, and the first ones.
+/// Ports of the hostile client: at the ends of blocks, and the first ones.
 pub const HOSTILE: [PortIndex; 6] = [
     PortIndex::new(0),
     PortIndex::new(1),
@@ -18,10 +18,10 @@ pub const HOSTILE: [PortIndex; 6] = [
     PortIndex::new(64),
     PortIndex::new(71),
 ];
-/// The port of the honest one, between them.
+/// Port of the honest client, between them.
 pub const HONEST: PortIndex = PortIndex::new(62);
 
-/// Texts that mean something to some service.
+/// Texts that are meaningful to some service.
 const TEXTS: &[&[u8]] = &[
     b"%s|%s|%s\0",
     b"%d %*.*f %lc\0",
@@ -37,7 +37,7 @@ const TEXTS: &[&[u8]] = &[
     b"\0",
 ];
 
-/// Numbers that are near to something.
+/// Numbers close to limits.
 const NUMBERS: &[u64] = &[
     0,
     1,
@@ -66,7 +66,7 @@ const NUMBERS: &[u64] = &[
     u64::MAX,
 ];
 
-/// What limits and what input a device has.
+/// Limits and input of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub lanes: u32,
@@ -75,48 +75,48 @@ pub struct Setting {
     pub input: Input,
 }
 
-/// How much memory there is.
+/// Memory limit of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
-    /// More than the hostile client can take: the honest one has what it needs.
+    /// More than the hostile client can use, so that enough is left for the honest one.
     Ample,
-    /// Less than one of its calls can take.
+    /// Less than one hostile call can use.
     Tight,
-    /// Much, and messages may be large.
+    /// Much, with large messages.
     Large,
 }
 
-/// What the standard input is.
+/// Standard input of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     Empty,
     Text,
-    /// Gives nothing, and does not end before the client does.
+    /// Returns nothing, and does not end before the client.
     Silent,
 }
 
-/// What is written into the packets of a port.
+/// Contents for the packets of a port.
 #[derive(Clone, Debug)]
 pub struct Fill {
-    /// The first word, if it is written; of each lane another one if so.
+    /// First word, if it is written, and whether it differs between lanes.
     pub number: Option<(u64, bool)>,
-    /// Bytes, and the word that they begin at.
+    /// Bytes, and the index of the word at which they begin.
     pub text: Option<(usize, Vec<u8>)>,
 }
 
-/// What the hostile client does next.
+/// Next step of the hostile client.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Begins a call as a client does, if the port is its.
+    /// Begins a call as a client does, if it owns the port.
     Begin {
         port: PortIndex,
         opcode: u32,
         mask: u64,
         fill: Fill,
     },
-    /// Goes on with a call as a client does, if the port is its.
+    /// Continues a call as a client does, if it owns the port.
     Next { port: PortIndex, fill: Fill },
-    /// Writes its mailbox, in turn or not.
+    /// Writes the client's mailbox, even if the server owns the port.
     Mailbox { port: PortIndex, value: u32 },
     /// Writes the server's mailbox.
     Theirs { port: PortIndex, value: u32 },
@@ -131,15 +131,15 @@ pub enum Step {
         word: usize,
         value: u64,
     },
-    /// Lets the server look around so many times.
+    /// Polls the server so many times.
     Poll(u8),
-    /// Waits for a while for the answer.
+    /// Waits some time for an answer.
     AwaitAnswer(PortIndex),
-    /// The honest client calls.
+    /// Makes a call of the honest client.
     Honest { which: u8, mask: u64 },
 }
 
-/// Reads steps for as long as there are bytes.
+/// Decodes steps until the bytes end.
 pub struct Script<'d>(&'d [u8]);
 
 impl<'d> Script<'d> {
@@ -171,7 +171,7 @@ impl<'d> Script<'d> {
         match self.byte() {
             small @ ..0x60 => small.into(),
             known @ 0x60..0xe0 => NUMBERS[usize::from(known) % NUMBERS.len()],
-            // The same in either byte order.
+            // Independent of the host's byte order.
             0xe0.. => u64::from_le_bytes(self.bytes()),
         }
     }

@@ -1,4 +1,4 @@
-//! What serves the driver's clients.
+//! Services for the driver's clients.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,10 +11,10 @@ use gpurpc::Error;
 use gpurpc::libc::{LibcLimits, Services};
 use gpurpc::server::{Budget, Handlers, Limits};
 
-/// Where the budget of a device is put.
+/// Slot for the budget of a device.
 pub type Kept = Arc<Mutex<Option<Arc<Budget>>>>;
 
-/// Gives nothing, and ends when the sender is gone.
+/// Input that returns nothing, and ends when the sender is dropped.
 struct Silent(Receiver<()>);
 
 impl Read for Silent {
@@ -24,7 +24,7 @@ impl Read for Silent {
     }
 }
 
-/// All services of the host. Gives what keeps the standard input open.
+/// All services of the host, and the sender that keeps the standard input open.
 pub fn services(
     setting: Setting,
     root: Option<&Path>,
@@ -74,7 +74,8 @@ pub fn services(
     Ok(Some(open))
 }
 
-/// The driver's own services, by their numbers for either kind of client. Gives where the budget is put.
+/// Registers the driver's own services, with their numbers for either kind of client. Returns the slot of
+/// the budget.
 pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
     let budget = Kept::default();
     for narrow in [false, true] {
