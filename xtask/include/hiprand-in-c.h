@@ -1,4 +1,4 @@
-/* hiprand.h names structs of rocrand.h without `struct`, as only C++ may. */
+/* hiprand.h names structs of rocrand.h without `struct`, which only C++ allows. */
 #define __half unsigned short
 #include <rocrand/rocrand.h>
 typedef struct rocrand_generator_base_type rocrand_generator_base_type;

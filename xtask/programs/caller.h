@@ -1,7 +1,6 @@
-/* What the generated callers are made of. Each call is made in a process of its own. What a function
-   may read or write lies right before a page that nobody may touch, and after bytes that nobody may
-   change. For each call two lines are printed: what was passed, in the words of the fake library,
-   and what came of it. */
+/* Common part of the generated callers. Each call runs in a separate process. Memory that a function may
+   read or write is directly before an inaccessible page, and after bytes that must not change. Each call
+   prints two lines: the arguments, in the notation of the fake library, and the result. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 #define PAGE 4096ul
 #define PAGES 16ul
 
-/* A part of a struct as the caller's header has it: what the library is to call it, its place, and
-   what it holds. A list ends with one of no size. */
+/* A part of a struct according to the caller's header: the name that the library should print, its offset
+   and size, and its value. A mark of size 0 ends a list. */
 struct mark {
     const char *label;
     unsigned long offset, size, number;
@@ -25,9 +24,9 @@ struct mark {
 struct block {
     unsigned char *start;
     unsigned long size;
-    /* Of an input: what it held. */
+    /* Original contents of an input. */
     unsigned char *copy;
-    /* Of an output: what it is to hold. */
+    /* Expected contents of an output. */
     const struct mark *marks;
 };
 
@@ -67,7 +66,7 @@ static inline unsigned long integer(int at, unsigned long size)
     return number;
 }
 
-/* A double that no float is. */
+/* A double that is no float. */
 static inline double real(int at, unsigned long size)
 {
     double number = size < 8 ? at + 0.5 : at + 0.1;
@@ -125,7 +124,7 @@ static inline void *output(int at, unsigned long size, const struct mark *marks)
     return place;
 }
 
-/* Before the call, which may not come back. */
+/* Prints the arguments before the call, which may not return. */
 static void ready(const void *function)
 {
     if (!function) {
@@ -145,7 +144,7 @@ static int all(const unsigned char *from, unsigned long size, unsigned char what
     return 1;
 }
 
-/* What is no status is right if it holds what the library fills in. */
+/* Result of a function without a status: 0 if the library has filled it. */
 static inline int returned(const void *from, unsigned long size)
 {
     return all(from, size, FILLED) ? 0 : -1;
@@ -157,7 +156,7 @@ static void done(int status)
     for (int i = 0; i < block_count; i++) {
         struct block *block = &blocks[i];
         unsigned char *page = block->start + block->size - PAGES * PAGE;
-        /* What is as the caller's header has it counts as filled. */
+        /* A part with the value of the caller's header counts as filled. */
         for (const struct mark *mark = block->marks; mark && mark->size; mark++)
             if (!memcmp(block->start + mark->offset, &mark->number, mark->size))
                 memset(block->start + mark->offset, FILLED, mark->size);

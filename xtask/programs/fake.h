@@ -1,5 +1,5 @@
-/* What the generated fake libraries are made of. A fake function writes down each argument as its
-   own header says it is, fills what it may write and reads what it may read, to the last byte. */
+/* Common part of the generated fake libraries. A fake function logs each argument according to its own
+   header, fills all memory that it may write, and reads all memory that it may read. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 static char line[4096];
 static int length;
 
-/* What a number is called. */
+/* Name of a number. */
 struct enumerator {
     const char *name;
     long number;
 };
 
-/* A part of a struct: what it is called, where the library's header has it, what an output gets, and
-   what its numbers are called. A list ends with one of no size. */
+/* A part of a struct according to the library's header: its name, offset and size, its value in outputs,
+   and the names of its numbers. A mark of size 0 ends a list. */
 struct mark {
     const char *label;
     unsigned long offset, size, number;
@@ -40,7 +40,7 @@ static inline void real(int at, double value)
     length += snprintf(line + length, sizeof line - length, " %d:%a", at, value);
 }
 
-/* An address that is not looked at: a handle, a buffer, a text. */
+/* An address whose memory is not read: a handle, a buffer, a text. */
 static inline void address(int at, const void *value)
 {
     length += snprintf(line + length, sizeof line - length, " %d:%p", at, value);
@@ -69,7 +69,7 @@ static const char *name_of(unsigned long number, const struct enumerator *names)
     return "?";
 }
 
-/* What stubs pass that their caller does not; no caller does. */
+/* A null pointer, which only stubs pass, never a caller. */
 static inline int is_null(int at, const void *pointer)
 {
     if (!pointer)

@@ -1,6 +1,6 @@
-/* Functions of no library, for the ways to call one that an API may not have itself: x86-64 psABI,
-   3.2.3 "Parameter Passing". Every fake library has those whose shape no function of the API has that is
-   the same in all versions, and every caller calls them. */
+/* Functions of no library, for calling shapes that an API may lack: x86-64 psABI, 3.2.3 "Parameter
+   Passing". Every fake library has those whose shape no unchanged function of the API has, and every
+   caller calls them. */
 
 struct shape_doubles { double x, y; };
 struct shape_floats { float x, y, z; };
@@ -12,7 +12,7 @@ int shape_sixteen(int a0, long a1, short a2, char a3, unsigned a4, long a5, void
                   char a9, long a10, const struct shape_large *a11, struct shape_large *a12, int a13,
                   unsigned char a14, long a15);
 
-/* Eight vector registers, and what comes after them. */
+/* Eight vector registers, and further arguments. */
 int shape_floats(float a0, float a1, float a2, float a3, float a4, float a5, float a6, float a7,
                  float a8, float a9);
 int shape_doubles(double a0, float a1, double a2, float a3, double a4, float a5, double a6, float a7,
@@ -33,6 +33,6 @@ double shape_double(int a0, double a1);
 struct shape_words shape_makes_words(long a0);
 struct shape_doubles shape_makes_doubles(double a0, long a1);
 struct shape_mixed shape_makes_mixed(double a0, long a1);
-/* Its place is a first argument that is not seen. */
+/* The address of the result is a hidden first argument. */
 struct shape_large shape_makes_large(long a0, struct shape_large a1, double a2, long a3, long a4, long a5,
                                      long a6, long a7);

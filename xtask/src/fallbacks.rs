@@ -1,8 +1,8 @@
-//! `[fallback]` and `[zero-out]` of the shipped manifests beside the real C headers: what a function
-//! returns, and what lies behind the pointers that are zeroed.
+//! Compares `[fallback]` and `[zero-out]` of the shipped manifests with the real C headers: results of
+//! functions, and pointees that are zeroed.
 //!
-//! clang reads the headers. Its syntax tree says which functions there are and of which types; a
-//! second run over assertions, in C, lets the compiler itself judge sizes and classes of types.
+//! clang reads the headers. Its syntax tree contains the functions and their types; a second run over
+//! assertions, in C, lets the compiler itself check sizes and classes of types.
 
 mod claims;
 mod declarations;
@@ -30,10 +30,10 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(right)
 }
 
-/// What the headers say against a manifest.
+/// Contradictions between headers and a manifest.
 pub struct Report {
     pub problems: Vec<String>,
-    /// How much was compared, for people.
+    /// Human-readable summary of the comparison.
     summary: String,
 }
 
@@ -84,20 +84,20 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
         if all {
             ""
         } else {
-            " (not all headers are there)"
+            " (some headers are missing)"
         }
     );
     Ok(Report { problems, summary })
 }
 
-/// Each way to read the headers: a list of them, under a list of macros.
+/// Combinations of headers and macros to read.
 fn readings(recipe: &Recipe) -> impl Iterator<Item = (&[String], &[String])> {
     (recipe.include.iter()).flat_map(|include| {
         (recipe.defines.iter()).map(|macros| (include.as_slice(), macros.as_slice()))
     })
 }
 
-/// The folders to include from; `None` if a component is missing.
+/// Include directories; `None` if a component is missing.
 fn include_folders(headers: &Headers, components: &Path) -> Result<Option<Vec<PathBuf>>, String> {
     let mut folders = Vec::new();
     for folder in &headers.folders {
@@ -113,7 +113,7 @@ fn include_folders(headers: &Headers, components: &Path) -> Result<Option<Vec<Pa
     Ok(Some(folders))
 }
 
-/// What declares a function: its own declaration, or that of a function called alike.
+/// Declaration of a function, or of one with an equivalent name.
 fn declaration<'f>(
     functions: &'f BTreeMap<String, Function>,
     alike: &[String],
@@ -133,7 +133,7 @@ fn declaration<'f>(
     functions.get(other)
 }
 
-/// What `*` stands for when `name` is of the form `pattern`, in which `#` is a number.
+/// Text that `*` matches if `name` matches `pattern`, in which `#` is a number.
 fn shared<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
     let (before, mut after) = pattern.split_once('*')?;
     let mut rest = name.strip_prefix(before)?;
@@ -151,8 +151,8 @@ fn shared<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
     Some(rest)
 }
 
-/// Functions without declaration must have been looked at: they have a row of their own, or fall
-/// under the recipe's rule; and the rule says nothing that is not so.
+/// Functions without declaration must have been reviewed: they have a row of their own, or match the
+/// recipe's rule; and each pattern of the rule is needed.
 fn undeclared(
     library: &Library,
     recipe: &Recipe,
@@ -182,12 +182,12 @@ fn undeclared(
     }
     let idle = (recipe.undeclared.iter().zip(used)).filter(|(_, used)| !used);
     problems.extend(idle.map(|(pattern, _)| {
-        format!("recipes.toml: `undeclared` says {pattern:?}, which no function needs")
+        format!("recipes.toml: `undeclared` has {pattern:?}, which no function needs")
     }));
     problems
 }
 
-/// Whether a name is of the form `pattern`: `*` stands for any text, `?` for one character.
+/// Whether a name matches `pattern`: `*` is any text, `?` one character.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.chars().next() {
         None => name.is_empty(),
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the real headers: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+    #[ignore = "needs the real headers: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
     #[expect(
         clippy::disallowed_methods,
         reason = "the test says where the packages are"
     )]
     fn shipped_fallbacks_fit_the_headers_that_are_there() {
         let folder = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
-            .expect("GPUSTUB_TEST_COMPONENTS names the folder of unpacked packages");
+            .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
         for (id, recipe) in crate::recipes::read().unwrap() {
             let report = compare(&id, &recipe, folder.as_ref()).unwrap();
             assert_eq!(report.problems, Vec::<String>::new(), "{id}");

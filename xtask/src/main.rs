@@ -16,11 +16,11 @@ use std::process::ExitCode;
 /// A task.
 struct Task {
     name: &'static str,
-    /// What it does, in one line.
+    /// Description, in one line.
     about: &'static str,
-    /// Its arguments, as the usage shows them.
+    /// Arguments, as shown by the usage.
     usage: &'static str,
-    /// Runs it. `Ok(false)`: something was found that should not be.
+    /// Runs the task. `Ok(false)`: a check failed.
     run: fn(&[String]) -> Result<bool, String>,
 }
 
@@ -45,7 +45,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "abi-programs",
-        about: "write fake libraries, and callers that see when they are misunderstood, as C",
+        about: "write fake libraries, and callers that detect ABI mismatches, as C",
         usage: "OUT [--components DIR] [LIBRARY...]",
         run: abi::programs::run,
     },
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(task) = TASKS.iter().find(|task| task.name == name) else {
-        eprint!("error: there is no task `{name}`\n\n{}", usage());
+        eprint!("error: unknown task `{name}`\n\n{}", usage());
         return ExitCode::from(2);
     };
     match (task.run)(arguments) {

@@ -1,8 +1,8 @@
 //! `manifests/*.symbols`, from the real packages of several versions.
 //!
-//! The packages are unpacked below one folder, by `tests/run --all --components-only` into
-//! `target/components`; `recipes.toml` names them. The tables beside the lists (`*.toml`) are
-//! written by hand, and `cargo xtask fallbacks` compares them with the headers.
+//! `tests/run --all --components-only` unpacks the packages below `target/components`; `recipes.toml`
+//! names them. The manifests beside the lists (`*.toml`) are maintained by hand, and
+//! `cargo xtask fallbacks` compares them with the headers.
 
 pub mod diff;
 mod header;
@@ -54,7 +54,7 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
     Ok(format!("{format}\n{comment}{rest}"))
 }
 
-/// What one version has, of the names that the list takes.
+/// Names of one version that the list accepts.
 fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Evidence, String> {
     let library = match (&from.installed, &from.folder, &from.file, &from.cuda_header) {
         (Some(file), None, None, None) => installed(file)?,
@@ -83,7 +83,7 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
     Ok(Evidence::Exports(exports))
 }
 
-/// What a library exports.
+/// Reads the exports of a library.
 pub fn read(library: &Path) -> Result<SymbolList, String> {
     read_symbols_file(library, ReadOptions::default())
         .map_err(|error| format!("{error}\n  help: {}", error.help()))
@@ -104,12 +104,12 @@ mod tests {
     )]
     fn components() -> std::path::PathBuf {
         let folder = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
-            .expect("GPUSTUB_TEST_COMPONENTS names the folder of unpacked packages");
+            .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
         folder.into()
     }
 
-    /// Where a shipped list differs from one version of the library, if that is among the components:
-    /// enough to find a wrong list without the packages of all versions. Nothing to compare: `None`.
+    /// Differences between a shipped list and one version of the library: enough to find a wrong list
+    /// without the packages of all versions. `None` if the version is not among the components.
     fn differences(
         recipe: &Recipe,
         shipped: &SymbolList,
@@ -137,12 +137,12 @@ mod tests {
         Ok(Some(gone.chain(new).collect()))
     }
 
-    /// Its only package is one that `tests/run --all` unpacks.
+    /// Library whose only package is one that `tests/run --all` unpacks.
     const LARGE: &str = "rocblas";
 
-    /// Of every other library at least one version.
+    /// Compares at least one version of every other library.
     #[test]
-    #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+    #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
     fn shipped_lists_agree_with_the_packages_that_are_there() {
         for (id, recipe) in crate::recipes::read().unwrap() {
             let shipped = &Library::builtin(&id).unwrap().symbols;

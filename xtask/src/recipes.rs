@@ -1,4 +1,4 @@
-//! `recipes.toml`: what the symbol lists are made from.
+//! `recipes.toml`: sources of the symbol lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use gpustub_core::version::Version;
 use serde::Deserialize;
 
-/// How one library's list is made; the keys are described in `recipes.toml`.
+/// Sources of one library's list; `recipes.toml` describes the keys.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Recipe {
@@ -32,7 +32,7 @@ pub struct Recipe {
     pub undeclared: Vec<String>,
 }
 
-/// Where the functions of one version are read.
+/// Source of the functions of one version.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Exports {
@@ -45,7 +45,7 @@ pub struct Exports {
     pub cuda_header: Option<String>,
 }
 
-/// The folders that hold the headers of one version.
+/// Directories with the headers of one version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Headers {
@@ -86,11 +86,11 @@ impl Recipe {
     }
 }
 
-/// The arguments that tasks on recipes share.
+/// Common arguments of tasks on recipes.
 pub struct Options {
     pub check: bool,
     pub components: PathBuf,
-    /// The libraries that were named; empty: all.
+    /// Requested libraries; empty: all.
     pub only: Vec<String>,
 }
 
@@ -107,7 +107,10 @@ impl Options {
             match argument.as_str() {
                 "--check" => options.check = true,
                 "--components" => {
-                    options.components = rest.next().ok_or("`--components` takes a folder")?.into();
+                    options.components = rest
+                        .next()
+                        .ok_or("`--components` takes a directory")?
+                        .into();
                 }
                 id if !id.starts_with('-') => options.only.push(id.to_owned()),
                 other => return Err(format!("`{task}` does not know `{other}`")),
@@ -116,7 +119,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The recipes that were asked for.
+    /// The requested recipes.
     pub fn recipes(&self) -> Result<Vec<(String, Recipe)>, String> {
         let mut recipes = read()?;
         if self.only.is_empty() {
@@ -135,7 +138,7 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// All files and folders below `folder` that are wanted, sorted by path.
+/// All wanted files and directories below `folder`, sorted by path.
 pub fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
     let mut folders = vec![folder.to_owned()];
     let mut found = Vec::new();
@@ -171,10 +174,10 @@ pub fn find(folder: &Path, prefix: &str) -> Result<PathBuf, String> {
                 .is_some_and(|name| name.to_string_lossy().starts_with(prefix))
     };
     let first = walk(folder, named)?.into_iter().next();
-    first.ok_or_else(|| format!("there is no `{prefix}…` below `{}`", folder.display()))
+    first.ok_or_else(|| format!("no `{prefix}…` below `{}`", folder.display()))
 }
 
-/// Where the C compiler finds a library.
+/// Path at which the C compiler finds a library.
 pub fn installed(file: &str) -> Result<PathBuf, String> {
     let output = Command::new("cc")
         .arg(format!("-print-file-name={file}"))

@@ -1,2 +1,2 @@
-/* What the interoperation headers of CUDA use of EGL's: all versions of it have these types. */
+/* Types of EGL that the interoperation headers of CUDA use: all versions have them. */
 typedef int EGLint;

@@ -1,4 +1,4 @@
-/* What the interoperation headers of CUDA use of EGL's: all versions of it have these types. */
+/* Types of EGL that the interoperation headers of CUDA use: all versions have them. */
 typedef void *EGLImageKHR;
 typedef void *EGLStreamKHR;
 typedef void *EGLSyncKHR;

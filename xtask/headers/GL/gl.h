@@ -1,3 +1,3 @@
-/* What the interoperation headers of CUDA use of OpenGL's: all versions of it have these types. */
+/* Types of OpenGL that the interoperation headers of CUDA use: all versions have them. */
 typedef unsigned int GLenum;
 typedef unsigned int GLuint;

@@ -1,1 +1,1 @@
-/* Stands for nvcc's header of this name, which the runtime wheels lack. Nothing of it matters in C. */
+/* Replaces nvcc's header of this name, which the runtime wheels lack. Its contents are irrelevant in C. */

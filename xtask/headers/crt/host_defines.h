@@ -1,4 +1,4 @@
-/* Stands for nvcc's header of this name, which the runtime wheels lack: what declarations in C use. */
+/* Replaces nvcc's header of this name, which the runtime wheels lack: macros of C declarations. */
 #ifndef GPUSTUB_HOST_DEFINES_H
 #define GPUSTUB_HOST_DEFINES_H
 
@@ -21,7 +21,7 @@
 #define __forceinline__ __inline__
 #define __location__(a)
 #define __specialization_static
-/* These two decide layouts: float2 lies at 8, cudaLaunchConfig's dim3 at 4. */
+/* These two determine layouts: float2 is aligned to 8, cudaLaunchConfig's dim3 to 4. */
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
 

@@ -1,4 +1,4 @@
-/* What the interoperation headers of CUDA use of VDPAU's: all versions of it have these types. */
+/* Types of VDPAU that the interoperation headers of CUDA use: all versions have them. */
 #include <stdint.h>
 
 typedef uint32_t VdpDevice;

@@ -9,23 +9,23 @@ use gpustub_core::version::Version;
 use super::reviewed::Reviewed;
 use super::table::{AbiTable, AbiVariant, Group, NullAdapter};
 
-/// What is known of one version.
+/// Evidence about one version.
 pub struct Evidence {
     pub version: Version,
     pub headers: headers::Version,
-    /// What the library exports, where it is at hand; what the headers declare otherwise.
+    /// Exports of the library, if installed; else declarations of the headers.
     pub exports: Option<BTreeSet<String>>,
 }
 
 /// All names of a library, in groups.
 pub struct History {
     pub table: AbiTable,
-    /// Exported names that do not tell headers by what libraries have: no header declares them, or
-    /// one does whose own library lacks them.
+    /// Exported names that do not identify headers: no header declares them, or the library of a header
+    /// that declares them lacks them.
     pub undeclared: BTreeSet<String>,
 }
 
-/// Ascending versions in, every group out. `Err` names a judgement that the headers contradict.
+/// Computes all groups from ascending versions. `Err` names a review that the headers contradict.
 pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, String> {
     let mut names = BTreeSet::new();
     for version in evidence {
@@ -70,7 +70,7 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
     })
 }
 
-/// A name, and what it is declared as in each version that exports it.
+/// A name, and its declaration in each version that exports it.
 struct Name {
     name: String,
     known: Vec<Option<Declared>>,
@@ -83,8 +83,8 @@ fn exported(version: &Evidence) -> BTreeSet<String> {
     }
 }
 
-/// For each version that exports the name: the declaration there, or the last before it, since a
-/// library keeps an entry point that its header no longer shows; or the first after it.
+/// Declarations of a name in the versions that export it: in that version, or the last before it, since a
+/// library keeps an entry point that its header no longer declares; or the first after it.
 pub fn declarations(
     name: &str,
     evidence: &[Evidence],
@@ -112,8 +112,8 @@ impl Numbers {
         self.0.len()
     }
 
-    /// The variant of which another is the same with this argument null, and that one. `Err` says why
-    /// there is not just one such pair.
+    /// The unique pair of variants of which one is the other with this argument null. `Err`: the reason why
+    /// there is no such pair, or more than one.
     fn adapter(&self, argument: u8) -> Result<NullAdapter, String> {
         let pairs = (1..).zip(&self.0).flat_map(|(old, a)| {
             (1..)
@@ -151,7 +151,7 @@ fn group(
     nullable: Option<u8>,
 ) -> Result<Group, String> {
     let mut numbers = Numbers::default();
-    // Variant of each name in the version before.
+    // Variant of each name in the previous version.
     let mut now: BTreeMap<&str, (usize, &Declared, Version)> = BTreeMap::new();
     let mut lines: BTreeMap<String, Vec<(Version, AbiVariant)>> = BTreeMap::new();
     let mut reasons = BTreeMap::new();
@@ -197,7 +197,7 @@ fn group(
             });
             let number = found.unwrap_or_else(|| numbers.add(declared));
             let line = lines.entry(name.clone()).or_default();
-            let at = reviewed.since(*version);
+            let at = reviewed.introduced_in(*version);
             if line
                 .last()
                 .is_none_or(|(_, last)| *last != AbiVariant::Number(number))
@@ -222,8 +222,7 @@ fn group(
     })
 }
 
-/// Whether a name in sources means one function of the group with one header and another with the
-/// next.
+/// Whether a name in sources maps to different functions of the group in successive headers.
 fn source_changes(
     lines: &BTreeMap<String, Vec<(Version, AbiVariant)>>,
     evidence: &[Evidence],
@@ -254,7 +253,7 @@ mod tests {
     use super::super::reviewed::NONE;
     use super::*;
 
-    /// Versions 1.0, 2.0, ...: what the header declares, and what the library exports.
+    /// Table of versions 1.0, 2.0, ..., each with declarations of the header and exports of the library.
     fn table_of(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
         let found = try_table_of(versions, reviewed);
         found.unwrap_or_else(|error| panic!("{error}"))
@@ -285,7 +284,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn names_take_the_place_of_others() {
+    fn names_replace_others() {
         let one = "int gpuA(int);";
         let both = "int gpuA(int); int gpuA_v2(long);";
         let two = "int gpuA(long); int gpuB(void);";
@@ -300,7 +299,7 @@ mod tests {
             ),
             "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=2 3.0=-"
         );
-        // The second header means the other name; the library keeps the first one as it was.
+        // The second header maps to the other name; the library keeps the first one unchanged.
         assert_eq!(
             table_of(
                 &[
@@ -316,24 +315,24 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn names_side_by_side_are_the_same_only_when_judged_so() {
+    fn names_side_by_side_are_equal_only_if_reviewed() {
         let both = "int gpuA(int); int gpuA_v2(int);";
         let one = "int gpuA(int);";
         let versions = [(both, "gpuA gpuA_v2"), (one, "gpuA")];
         assert_eq!(table_of(&versions, &NONE), "");
-        let judged = Reviewed {
+        let reviewed = Reviewed {
             interchangeable: &[("gpuA", "gpuA_v2")],
             ..NONE
         };
         assert_eq!(
-            table_of(&versions, &judged),
+            table_of(&versions, &reviewed),
             "gpuA 1.0=1\ngpuA_v2 1.0=1 2.0=-"
         );
     }
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn judgements_decide_what_headers_cannot_say() {
+    fn reviews_decide_where_headers_do_not() {
         let one = "int gpuA(int); int gpuA_ptsz(int);";
         let versions = [(one, "gpuA gpuA_ptsz"); 2];
         let bound = Reviewed {
@@ -356,8 +355,8 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn null_is_what_was_judged_so_and_fits() {
-        let judged = |argument| Reviewed {
+    fn null_arguments_are_reviewed_and_fit() {
+        let reviewed = |argument| Reviewed {
             nullable: Box::leak(Box::new([("gpuA", argument)])),
             ..NONE
         };
@@ -365,10 +364,10 @@ mod tests {
         let new = |arguments: &str| {
             format!("struct s {{ int a, b; }}; int gpuA({arguments}); int gpuA_ptsz({arguments});")
         };
-        let of = |arguments: &str, judged| {
+        let of = |arguments: &str, reviewed| {
             let newer = new(arguments);
             let versions = [(old, "gpuA gpuA_ptsz"), (&newer, "gpuA gpuA_ptsz")];
-            try_table_of(&versions, &judged)
+            try_table_of(&versions, &reviewed)
         };
         let fits = "int *, struct s *, long";
         assert_eq!(
@@ -376,7 +375,7 @@ mod tests {
             "gpuA 1.0=1 2.0=2\ngpuA_ptsz 1.0=1 2.0=2"
         );
         assert_eq!(
-            of(fits, judged(1)).unwrap(),
+            of(fits, reviewed(1)).unwrap(),
             "@null-argument 1 2 1\ngpuA 1.0=1 2.0=2\n@null-argument 1 2 1\ngpuA_ptsz 1.0=1 2.0=2"
         );
         let six = "int *, struct s *, long, int, int, int, int";
@@ -399,7 +398,7 @@ mod tests {
             (six, 1, "not 6 integers and pointers"),
             ("int *, long", 1, "0 pairs of variants fit: "),
         ] {
-            let error = of(arguments, judged(argument)).unwrap_err();
+            let error = of(arguments, reviewed(argument)).unwrap_err();
             assert!(
                 error.starts_with("nullable: gpuA: 0 pairs of variants fit"),
                 "{error}"
@@ -407,7 +406,7 @@ mod tests {
             assert!(error.contains(reason), "{arguments}: {error}");
         }
         let versions = [("int gpuB(int);", "gpuB")];
-        let error = try_table_of(&versions, &judged(1)).unwrap_err();
+        let error = try_table_of(&versions, &reviewed(1)).unwrap_err();
         assert_eq!(error, "nullable: no version has gpuA");
     }
 }

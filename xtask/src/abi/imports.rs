@@ -1,4 +1,4 @@
-//! `Library::only_in` against real headers: what a program that is compiled with them can import.
+//! Compares `Library::only_in` with the possible imports of programs compiled with real headers.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use gpustub_core::version::{HeaderVersion, Version};
 use super::recipes::{RECIPES, Recipe};
 use super::tests::{AT_HAND, components};
 
-/// What programs compiled with the headers of a version can import, whichever macros they set, and
-/// what the library of that version has too.
+/// Names that programs compiled with the headers of a version can import, with any macros, and that the
+/// library of that version also has.
 struct Names {
     version: Version,
     declared: BTreeSet<String>,
@@ -32,7 +32,7 @@ fn said(library: &Library, name: &str, header: &str) -> Option<Only> {
     library.only_in(name, HeaderVersion::parse(header).unwrap())
 }
 
-/// No name that the headers declare is said to be of others; how many were asked for.
+/// Asserts that no name that the headers declare is attributed to others. Returns the number of queries.
 fn no_alarm(recipe: &Recipe, names: &[Names]) -> usize {
     let library = Library::builtin(recipe.id).unwrap();
     let mut asked = 0;
@@ -51,7 +51,8 @@ fn no_alarm(recipe: &Recipe, names: &[Names]) -> usize {
     asked
 }
 
-/// Every name that only other versions have is found, where the data has this version; how many were.
+/// Asserts that every name that only other versions have is found, if the data has this version. Returns
+/// their number.
 fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
     let library = Library::builtin(recipe.id).unwrap();
     let mut found = 0;
@@ -66,7 +67,7 @@ fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
         for name in others {
             let has = |names: &BTreeSet<String>| names.contains(name);
             let is_known = library.abi.contains(name) || library.symbols.releases.contains(version);
-            // A header may be without what its library has, and a list without what is in no library.
+            // A header may lack functions of its library, and a list functions that no library has.
             if has(declared)
                 || exported.as_ref().is_some_and(has)
                 || !is_known
@@ -87,7 +88,7 @@ fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
     found
 }
 
-/// `least`: for each library, how many names were asked for and how many found, or more.
+/// `least`: minimum numbers of queried and of found names for each library.
 fn compare(wanted: impl Fn(Version) -> bool, least: &[(&str, usize, usize)]) {
     let counted: Vec<_> = RECIPES
         .iter()
@@ -107,8 +108,8 @@ fn compare(wanted: impl Fn(Version) -> bool, least: &[(&str, usize, usize)]) {
 }
 
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
-fn imports_tell_the_headers_at_hand() {
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
+fn imports_identify_the_headers_at_hand() {
     let least = [
         ("cuda", 5000, 140),
         ("cudart", 3200, 270),
@@ -121,7 +122,7 @@ fn imports_tell_the_headers_at_hand() {
 
 #[test]
 #[ignore = "needs the headers of all versions: GPUSTUB_TEST_COMPONENTS (tests/run --all)"]
-fn heavy_imports_tell_all_headers() {
+fn heavy_imports_identify_all_headers() {
     let least = [
         ("cuda", 21000, 490),
         ("cudart", 13500, 490),

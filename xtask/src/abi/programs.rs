@@ -1,11 +1,11 @@
-//! Fake libraries and callers, as C, out of the same declarations as the ABI tables.
+//! Fake libraries and callers, as C, generated from the same declarations as the ABI tables.
 //!
-//! A fake library has each function of the ABI table in its version, and one for each way to make a call of those
-//! that never changed and of some that no API has (`xtask/programs/shapes.h`). It writes down its
-//! arguments, fills what it may write and reads what it may read as its own header has them. A caller
-//! calls each of them by the names of the header that it is compiled with, and guards what it passes.
-//! So a caller and a library that misunderstand each other show it. What they are made of is in
-//! `xtask/programs/*.h`.
+//! A fake library has each function of the ABI table in its version, and one for each calling shape among
+//! the functions that never changed and some that no API has (`xtask/programs/shapes.h`). It logs its
+//! arguments, fills the memory that it may write and reads the memory that it may read, according to its
+//! own header. A caller calls each function by the names of the header that it is compiled with, and
+//! guards the memory that it passes. So an ABI mismatch between caller and library becomes visible.
+//! `xtask/programs/*.h` has their common parts.
 //!
 //! ```text
 //! cd OUT/cudart
@@ -17,9 +17,9 @@
 //!
 //! The caller prints for each call `call SOURCE EXPORTED SHAPE`, `passed EXPORTED ARGUMENTS`, and `result
 //! STATUS filled|untouched|partly|overrun` or `signal N`; the library adds `NAME ARGUMENTS` to the
-//! log. A call was understood if both say the same of the arguments and all was filled. `-per-thread`
-//! ones take `-D..._API_PER_THREAD_DEFAULT_STREAM`; with `-DWEAK` and no stubs, `LD_PRELOAD` names
-//! the library, and what it lacks is `absent`.
+//! log. A call was understood if both print the same arguments and all outputs were filled. `-per-thread`
+//! callers need `-D..._API_PER_THREAD_DEFAULT_STREAM`; with `-DWEAK` and no stubs, `LD_PRELOAD` names
+//! the library, and missing functions are `absent`.
 
 mod arguments;
 mod sample;
@@ -44,9 +44,9 @@ use text::Function;
 /// The fake libraries and callers of one library.
 struct Programs {
     id: &'static str,
-    /// Of the libraries, and of the headers that callers are compiled with.
+    /// Versions of the libraries, and of the headers that callers are compiled with.
     versions: &'static [(u32, u32)],
-    /// Of the callers, by the ends of their names.
+    /// Macros of the callers, by the ends of their names.
     modes: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -80,15 +80,15 @@ const CUDA_MODES: &[(&str, &[&str])] = &[
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let (folder, rest) = match arguments {
         [folder, rest @ ..] if !folder.starts_with("--") => (folder, rest),
-        _ => return Err("`abi-programs` takes a folder to write to".into()),
+        _ => return Err("usage: cargo xtask abi-programs DIR".into()),
     };
     let options = crate::recipes::Options::parse("abi-programs", rest)?;
     if options.check {
-        return Err("`abi-programs` does not know `--check`".into());
+        return Err("`abi-programs` has no `--check`".into());
     }
     for id in &options.only {
         if !PROGRAMS.iter().any(|programs| programs.id == id) {
-            return Err(format!("`abi-programs` does not know `{id}`"));
+            return Err(format!("unknown library `{id}` for `abi-programs`"));
         }
     }
     for programs in PROGRAMS {
@@ -111,7 +111,7 @@ impl Programs {
         versions.map(|(major, minor)| Version::new(*major, *minor))
     }
 
-    /// Writes the fake libraries and their callers into a folder.
+    /// Writes the fake libraries and their callers into a directory.
     fn write(&self, folder: &Path, components: &Path) -> Result<(), String> {
         let recipe = self.recipe()?;
         let library = Library::builtin(self.id);
@@ -121,13 +121,13 @@ impl Programs {
         let wanted = |version| self.versions().any(|of| of == version);
         let mut evidence = recipe.evidence(components, wanted)?;
         let groups = history(&evidence, &recipe.reviewed)?.table.groups;
-        // What changes between versions that are not here is in the table, too.
+        // The table also has changes between versions that are not here.
         let is_in_table =
             |group: &&Group| group.names.keys().any(|name| library.abi.contains(name));
         let names = |group: &Group| group.names.keys().cloned().collect();
         let in_table: Vec<BTreeSet<String>> =
             groups.iter().filter(is_in_table).map(names).collect();
-        // After the history, which is of real functions only.
+        // After the history, which contains only real functions.
         let made_up = sample::made_up()?;
         for version in &mut evidence {
             version.headers.functions.extend(made_up.clone());
@@ -212,7 +212,7 @@ impl Programs {
     }
 }
 
-/// Those of every program, and those of a mode.
+/// Macros of every program, and those of a mode.
 fn macros(headers: &Headers, mode: &[&str]) -> Vec<String> {
     let plain = headers.defines.first().into_iter().flatten().cloned();
     plain.chain(mode.iter().map(|m| (*m).to_owned())).collect()
@@ -223,9 +223,9 @@ const CALLER: &str = include_str!("../../programs/caller.h");
 
 /// Functions that may be bound in place of each other.
 struct Family {
-    /// With what each is in each version that has it.
+    /// Declarations of each name by version.
     names: BTreeMap<String, Vec<Option<Declared>>>,
-    /// What bytes do not show.
+    /// Differences that bytes do not show.
     differences: Differences,
 }
 
@@ -250,7 +250,7 @@ impl Family {
         }
     }
 
-    /// Those of a version's library.
+    /// Functions of a version's library.
     fn functions(&self, index: usize) -> impl Iterator<Item = Function> {
         let names = self.names.iter();
         names.filter_map(move |(name, known)| {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+    #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
     fn callers_and_fake_libraries_agree_just_where_the_abi_tables_say_so() {
         for id in ["cuda", "cudart"] {
             let agreed = agreed(id);
@@ -315,12 +315,13 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs packages of suites that move on (tests/run --all)"]
+    #[ignore = "needs packages of suites that change (tests/run --all)"]
     fn heavy_callers_and_fake_libraries_of_hip_agree_just_where_the_abi_tables_say_so() {
         assert!(agreed("hip") > 100);
     }
 
-    /// How many calls of functions of the ABI table were understood, without stubs. All others must be.
+    /// Number of calls of functions of the ABI table that were understood, without stubs. All other calls
+    /// must be.
     fn agreed(id: &str) -> usize {
         let components = components();
         let programs = PROGRAMS.iter().find(|programs| programs.id == id).unwrap();
@@ -355,7 +356,7 @@ mod tests {
             }
         }
         let (mut agreed, mut wrong) = (0, Vec::new());
-        // For each mode the sets of shapes of the calls that all versions must understand.
+        // Sets of shapes of the calls that all versions must understand, by mode.
         let mut shapes: BTreeMap<&str, BTreeSet<BTreeSet<String>>> = BTreeMap::new();
         let versions: Vec<Version> = programs.versions().collect();
         for (of, library) in versions
@@ -389,14 +390,14 @@ mod tests {
                         }
                         continue;
                     };
-                    // HIP 5.2 declares two functions that it does not export yet: nothing was ever
-                    // linked that calls them.
-                    if group.at(name, of) == AbiVariant::Missing {
+                    // HIP 5.2 declares two functions that it does not export yet: no program with calls
+                    // of them was ever linked.
+                    if group.variant(name, of) == AbiVariant::Missing {
                         continue;
                     }
-                    let is_same = group.at(name, of) == group.at(name, library);
+                    let is_same = group.variant(name, of) == group.variant(name, library);
                     agreed += usize::from(is_same);
-                    // Types do not tell what this one gives out.
+                    // Types do not show the result of a library-bound function.
                     if is_same != is_understood && !recipe.reviewed.is_library_bound(name) {
                         wrong.push(format!("{name}, {of}{end} on {library}: {rest}"));
                     }

@@ -1,4 +1,4 @@
-//! The libraries, and where their headers and exports are read.
+//! The libraries, and the sources of their headers and exports.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use super::reviewed::{self, Reviewed};
 use crate::manifests::read;
 use crate::recipes::find;
 
-/// A file, and what it is made from.
+/// A file, and its sources.
 pub struct Recipe {
     pub id: &'static str,
     pub comment: &'static str,
-    /// What names of functions start with; a capital or an underscore follows.
+    /// Prefixes of names of functions; a capital or an underscore follows.
     pub prefixes: &'static [&'static str],
-    /// The header by which the folder of all is found.
+    /// The header that identifies the include directory.
     pub header: &'static str,
-    /// Folders of the components, `{}` for the version.
+    /// Directories of the components, with `{}` for the version.
     pub folder: &'static str,
-    /// Starts of the names of the libraries that export the functions.
+    /// Prefixes of the names of the libraries that export the functions.
     pub libraries: &'static [&'static str],
     pub versions: &'static [(u32, u32)],
-    /// Libraries that lie elsewhere.
+    /// Libraries in other directories.
     pub elsewhere: &'static [((u32, u32), &'static str, &'static str)],
     pub reviewed: Reviewed,
 }
@@ -49,7 +49,7 @@ const CUDA_VERSIONS: &[(u32, u32)] = &[
     (13, 5),
 ];
 
-/// Our stand-ins for headers that are of other packages.
+/// Stand-ins for headers of other packages.
 pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
 pub const RECIPES: &[Recipe] = &[
@@ -124,12 +124,12 @@ pub const RECIPES: &[Recipe] = &[
 ];
 
 impl Recipe {
-    /// What is included, and under which macros.
+    /// Headers to include, and their macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
         Headers::of_library(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
     }
 
-    /// Reads headers below a folder.
+    /// Reads headers below a directory.
     pub fn declared(&self, headers: &Headers, folder: &Path) -> Result<headers::Version, String> {
         let clang = Clang::new("clang").folder(STAND_INS).folder(folder);
         let read = headers.read(&clang, &|name| self.is_name(name));
@@ -138,7 +138,7 @@ impl Recipe {
         Ok(read)
     }
 
-    /// Whether a function of the library may be called so.
+    /// Whether a name may be that of a function of the library.
     fn is_name(&self, name: &str) -> bool {
         self.prefixes.iter().any(|prefix| {
             let next = name
@@ -148,7 +148,7 @@ impl Recipe {
         })
     }
 
-    /// Reads the versions that `wanted` says.
+    /// Reads the versions that `wanted` accepts.
     pub fn read(
         &self,
         components: &Path,
@@ -157,7 +157,7 @@ impl Recipe {
         history(&self.evidence(components, wanted)?, &self.reviewed)
     }
 
-    /// The folder of the headers of a version, from which the names of headers start.
+    /// Include directory of a version.
     pub fn include(&self, components: &Path, version: Version) -> Result<PathBuf, String> {
         let file = Path::new(self.header).file_name().unwrap_or_default();
         let header = find(&self.folder(components, version), &file.to_string_lossy())?;

@@ -14,12 +14,12 @@ pub struct Reviewed {
     pub interchangeable: &'static [(&'static str, &'static str)],
     /// Functions whose results depend on the major of the library, though their types do not.
     pub library_bound: &'static [&'static str],
-    /// Declarations, by name and major, that are not of what the library exports under the name.
+    /// Declarations, by name and major, that differ from the function exported under the name.
     pub misleading: &'static [(&'static str, u32)],
-    /// Functions of which a later form takes one pointer more, as this argument counted from 0, and does
-    /// what the earlier one did if that is null; by their stems.
+    /// Functions, by their stems, whose later form has one more pointer, as this argument counted from 0,
+    /// and behaves as the earlier form if that is null.
     pub nullable: &'static [(&'static str, u8)],
-    /// A version whose headers were read, and the one since which they are like that.
+    /// A version whose headers were read, and the version that introduced their contents.
     pub since: &'static [(Version, Version)],
 }
 
@@ -45,7 +45,7 @@ impl Reviewed {
         self.library_bound.contains(&plain.unwrap_or(name))
     }
 
-    /// Reason why a name has another variant than in a version before, if that is the library's doing.
+    /// Reason why a name has another variant than in an earlier version, if it is library-bound.
     pub fn follows(&self, name: &str, before: Version, version: Version) -> Option<String> {
         (before.major != version.major && self.is_library_bound(name))
             .then(|| format!("gives out functions of {}", version.major))
@@ -59,19 +59,19 @@ impl Reviewed {
         self.misleading.contains(&(name, version.major))
     }
 
-    /// The argument that a later form of these functions takes more.
+    /// The additional argument of a later form of these functions.
     pub fn nullable(&self, stem: &str) -> Option<u8> {
         let found = self.nullable.iter().find(|(of, _)| *of == stem);
         found.map(|(_, argument)| *argument)
     }
 
-    /// Since when what a version's headers say is so.
-    pub fn since(&self, version: Version) -> Version {
+    /// Version that introduced the declarations of a version's headers.
+    pub fn introduced_in(&self, version: Version) -> Version {
         let known = self.since.iter().find(|(read, _)| *read == version);
         known.map_or(version, |(_, since)| *since)
     }
 
-    /// Whether a name changes its variant, or one takes the place of another.
+    /// Whether a name changes its variant, or one replaces another.
     pub fn is_listed(&self, lines: &BTreeMap<String, Vec<(Version, AbiVariant)>>) -> bool {
         let changes = |line: &Vec<(Version, AbiVariant)>| {
             let mut numbers = line.iter().filter(|(_, m)| *m != AbiVariant::Missing);
@@ -116,7 +116,7 @@ pub const CUDART: Reviewed = Reviewed {
     aliases: &[
         ("cudaGraphInstantiateWithFlags", "cudaGraphInstantiate"),
         // cuda_runtime_api.h: "Its functionality is identical to the non-deprecated function", for
-        // cudaThreadSynchronize "similar"; 13.0 has the latter ones only.
+        // cudaThreadSynchronize "similar"; 13.0 has only the latter ones.
         ("cudaThreadExit", "cudaDeviceReset"),
         ("cudaThreadGetCacheConfig", "cudaDeviceGetCacheConfig"),
         ("cudaThreadGetLimit", "cudaDeviceGetLimit"),
@@ -136,15 +136,15 @@ pub const CUDART: Reviewed = Reviewed {
         ("cudaThreadSetLimit", "cudaDeviceSetLimit"),
         ("cudaThreadSynchronize", "cudaDeviceSynchronize"),
     ],
-    // Gives out driver functions as the runtime's own version knows them: cuCtxCreate has other
-    // arguments in 13. cudaGetDriverEntryPointByVersion is told the version, so it is stable.
+    // Returns driver functions of the runtime's own version: cuCtxCreate has other arguments in 13.
+    // cudaGetDriverEntryPointByVersion receives the version, so it is stable.
     library_bound: &["cudaGetDriverEntryPoint"],
-    // The headers of 12 map the name to cudaGetDeviceProperties_v2. Where they take the macro back
-    // they seem to declare it with the struct of 12, but the symbol keeps that of 11: in 12.9 it
-    // copies 728 bytes, the other 780.
+    // The headers of 12 map the name to cudaGetDeviceProperties_v2. With the macro undefined they seem
+    // to declare it with the struct of 12, but the symbol keeps that of 11: in 12.9 it copies 728
+    // bytes, the other 780.
     misleading: &[("cudaGetDeviceProperties", 12)],
-    // The edge data that came with 12.3, as cuda_runtime_api.h 12.9 (in _v2) and 13.5 have it. The
-    // forms without it know no edges but those of zeroed data.
+    // The edge data of 12.3 and later, as in cuda_runtime_api.h 12.9 (in _v2) and 13.5. The forms
+    // without it only have edges with zeroed data.
     nullable: &[
         // "Optional array of edge data. If NULL, default (zeroed) edge data is assumed."
         ("cudaGraphAddDependencies", 3),
@@ -152,9 +152,9 @@ pub const CUDART: Reviewed = Reviewed {
         // (zeroed) for all dependencies."
         ("cudaGraphAddNode", 3),
         // "edgeData may alone be NULL, in which case the edges must all have default (zeroed) edge
-        // data", else cudaErrorLossyQuery. That is what the forms without it can tell, too:
-        // driver_types.h has the error for an "object using functionality newer than the API version
-        // used to introspect it or omission of optional return arguments". So in the next two.
+        // data", else cudaErrorLossyQuery. The forms without it can also return this error:
+        // driver_types.h has it for an "object using functionality newer than the API version used to
+        // introspect it or omission of optional return arguments". The same holds for the next two.
         ("cudaGraphGetEdges", 3),
         ("cudaGraphNodeGetDependencies", 2),
         ("cudaGraphNodeGetDependentNodes", 2),
@@ -162,20 +162,19 @@ pub const CUDART: Reviewed = Reviewed {
         ("cudaGraphRemoveDependencies", 3),
         // "Optional array of data associated with each dependency."
         ("cudaStreamUpdateCaptureDependencies", 2),
-        // Not cudaStreamGetCaptureInfo: its seven arguments do not all go into registers.
+        // Not cudaStreamGetCaptureInfo: not all of its seven arguments are in registers.
     ],
     ..NONE
 };
 
 pub const HIP: Reviewed = Reviewed {
-    // Takes a version, but minds it for hipGetDeviceProperties and hipChooseDevice only (hipamd's
-    // hip_device.cpp): of all else it gives out what its own version has.
+    // Takes a version, but uses it only for hipGetDeviceProperties and hipChooseDevice (hipamd's
+    // hip_device.cpp): other functions are those of the library's own version.
     library_bound: &["hipGetProcAddress", "hipGetDriverEntryPoint"],
-    // Debian has no headers of the versions between. Those in AMD's repository have the nodes of
-    // graphs and hipMemAllocationProp renumbered and moved in 5.3.0, hipMemoryType and R0600 in
-    // 6.0.0; AMD's Python bindings have hipMemsetParams from 7.0 on, and for the rest of what 7.2 has
-    // it is assumed. A name that came in between counts from there too, which harms nothing: it is
-    // then looked for and not found.
+    // Debian has no headers of the versions between. In AMD's repository, 5.3.0 renumbers and moves the
+    // nodes of graphs and hipMemAllocationProp, 6.0.0 hipMemoryType and R0600; AMD's Python bindings
+    // have hipMemsetParams from 7.0 on, which is assumed for the other changes of 7.2. A name that
+    // was added in between also counts from there, which is harmless: the lookup then fails.
     since: &[
         (Version::new(5, 7), Version::new(5, 3)),
         (Version::new(6, 4), Version::new(6, 0)),

@@ -23,15 +23,15 @@ pub struct NullAdapter {
     pub argument: u8,
 }
 
-/// Names of which one may stand for another.
+/// Names of which one may be bound instead of another.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub names: BTreeMap<String, Vec<(Version, AbiVariant)>>,
-    /// Why a name changed.
+    /// Reasons why names changed.
     pub reasons: BTreeMap<(String, Version), String>,
     /// Variants that another one serves with a null argument.
     pub adapters: Vec<NullAdapter>,
-    /// Whether anything changes in it.
+    /// Whether any name of the group changes.
     pub is_listed: bool,
 }
 
@@ -43,7 +43,7 @@ pub type Adapted<'a> = (Names<'a>, Names<'a>, u8);
 #[cfg(test)]
 impl Group {
     /// ABI variant of a name in a version.
-    pub fn at(&self, name: &str, version: Version) -> AbiVariant {
+    pub fn variant(&self, name: &str, version: Version) -> AbiVariant {
         let line = self.names.get(name).map_or(&[][..], Vec::as_slice);
         let until = line.iter().take_while(|(since, _)| *since <= version);
         until
@@ -51,13 +51,13 @@ impl Group {
             .map_or(AbiVariant::Missing, |(_, variant)| *variant)
     }
 
-    /// The names and versions with a variant that can be had by null, those with what it is had from, and
-    /// which argument that is.
+    /// Names and versions with a variant that a null argument adapts, those with the adapted variant, and
+    /// the index of the argument.
     pub fn adapted(&self, versions: &[Version]) -> BTreeSet<Adapted<'_>> {
         let variant = |number: usize| {
             let names = self.names.keys();
             let all = names.flat_map(|name| versions.iter().map(move |v| (*v, name.as_str())));
-            all.filter(|(v, name)| self.at(name, *v) == AbiVariant::Number(number))
+            all.filter(|(v, name)| self.variant(name, *v) == AbiVariant::Number(number))
                 .collect()
         };
         let adapters = self.adapters.iter();
@@ -66,13 +66,12 @@ impl Group {
             .collect()
     }
 
-    /// For each version the names by variant: which mean the same as which others, in which
-    /// version. The numbers themselves say nothing.
+    /// Sets of names and versions with the same variant. The numbers of variants are arbitrary.
     pub fn partition(&self, versions: &[Version]) -> BTreeSet<BTreeSet<(Version, &str)>> {
         let mut parts: BTreeMap<AbiVariant, BTreeSet<(Version, &str)>> = BTreeMap::new();
         for name in self.names.keys() {
             for version in versions {
-                let part = parts.entry(self.at(name, *version)).or_default();
+                let part = parts.entry(self.variant(name, *version)).or_default();
                 part.insert((*version, name));
             }
         }
@@ -81,7 +80,7 @@ impl Group {
     }
 }
 
-/// The file.
+/// Contents of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AbiTable {
     pub headers: Vec<Version>,
@@ -90,11 +89,11 @@ pub struct AbiTable {
 
 const FORMAT: &str = "@gpustub-abi 1";
 
-/// Of a line of names.
+/// Maximum length of a line of names.
 const MAX_LINE_LENGTH: usize = 86;
 
 impl AbiTable {
-    /// The groups in which something changes, below comments and the undeclared exports.
+    /// Formats the groups with changes, after comments and the undeclared exports.
     pub fn to_text(&self, comments: &str, undeclared: &BTreeSet<String>) -> String {
         let mut text = format!("{FORMAT}\n");
         for comment in comments.lines() {
@@ -142,10 +141,10 @@ impl AbiTable {
     }
 }
 
-/// Only tests read: the planner has a reader of its own.
+/// Reader for tests: the planner has a separate one.
 #[cfg(test)]
 impl AbiTable {
-    /// Reads a file; the comments are lost.
+    /// Reads a file without its comments.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut table = AbiTable::default();
         let mut lines = text.lines();
@@ -241,8 +240,14 @@ mod tests {
         assert_eq!(head[1..3], lines);
         assert_eq!(table.groups.len(), 2);
         let versions = table.headers.as_slice();
-        assert_eq!(table.groups[0].at("a", versions[0]), AbiVariant::Number(1));
-        assert_eq!(table.groups[0].at("b", versions[1]), AbiVariant::Missing);
+        assert_eq!(
+            table.groups[0].variant("a", versions[0]),
+            AbiVariant::Number(1)
+        );
+        assert_eq!(
+            table.groups[0].variant("b", versions[1]),
+            AbiVariant::Missing
+        );
         let renumbered = "@gpustub-abi 1\n@headers 11.8 12.9\n\n@null-argument 3 7 0\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
         let [one, other] = [text, renumbered].map(|text| AbiTable::parse(text).unwrap());
         let [one, other] = [&one.groups[0], &other.groups[0]];

@@ -1,4 +1,4 @@
-//! What a manifest claims of functions, as assertions in C.
+//! Claims of a manifest about functions, as assertions in C.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ const POINTER: u32 = 5;
 const REAL: u32 = 8;
 const RECORD: u32 = 12;
 
-/// Marks our messages among the compiler's.
+/// Prefix of the assertions' messages among the compiler's.
 const MARK: &str = "claim: ";
 
 /// Claims about the functions of one source.
@@ -32,12 +32,12 @@ impl<'s> Claims<'s> {
         }
     }
 
-    /// How many there are.
+    /// Number of claims.
     pub fn len(&self) -> usize {
         self.assertions
     }
 
-    /// What the manifest says of one function.
+    /// Adds the claims of the manifest about one function.
     pub fn function(&mut self, name: &str, function: &Function, fallback: Option<&Fallback>) {
         let status = Fallback::default();
         let fallback = fallback.unwrap_or(&status);
@@ -89,7 +89,7 @@ impl<'s> Claims<'s> {
         }
     }
 
-    /// `arg` counts integer and pointer arguments: floating point has registers of its own.
+    /// `arg` counts integer and pointer arguments: floating point has separate registers.
     fn out(&mut self, name: &str, parameters: &[Parameter], arg: u8, size: u32) {
         let mut left = arg;
         for parameter in parameters {
@@ -115,8 +115,7 @@ impl<'s> Claims<'s> {
                 .trim_end()
                 .strip_suffix('*');
             if pointee.is_some_and(is_const) {
-                self.problems
-                    .push(format!("{said} points to what is const"));
+                self.problems.push(format!("{said} points to a const type"));
             }
             let enough =
                 format!("{class} == {POINTER} && sizeof(*(__typeof__({kind}))0) >= {size}");
@@ -147,7 +146,7 @@ impl<'s> Claims<'s> {
     }
 }
 
-/// Whether an argument of this type is passed in vector registers, the complex types of CUDA too:
+/// Whether an argument of this type is passed in vector registers, including the complex types of CUDA:
 /// structs of two floats or doubles.
 fn is_real(canonical: &str) -> bool {
     let vectors = [
@@ -161,7 +160,7 @@ fn is_real(canonical: &str) -> bool {
     vectors.contains(&canonical.trim_start_matches("const ").trim())
 }
 
-/// Whether a pointee's type says const: `const int`, `void *const`, but not `const char *`.
+/// Whether a pointee's type is const: `const int`, `void *const`, but not `const char *`.
 fn is_const(pointee: &str) -> bool {
     let pointee = pointee.trim();
     pointee.ends_with("const") || (pointee.starts_with("const ") && !pointee.ends_with('*'))
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang: tests/run"]
-    fn right_and_wrong_claims_are_told_apart() {
+    fn wrong_claims_are_reported() {
         for (name, returns, outs) in [
             (
                 "create",

@@ -1,4 +1,4 @@
-//! The functions that headers of C declare, by clang's syntax tree.
+//! Functions declared in C headers, from clang's syntax tree.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,11 +19,11 @@ pub struct Function {
 pub struct Parameter {
     pub name: String,
     pub kind: String,
-    /// Without typedefs, as far as clang tells.
+    /// Type without typedefs, as far as clang prints it.
     pub canonical: String,
 }
 
-/// The part of clang's tree that is of use.
+/// The used part of clang's tree.
 #[derive(Deserialize)]
 struct Node {
     #[serde(default)]
@@ -48,7 +48,7 @@ struct Type {
     canonical: Option<String>,
 }
 
-/// A source that includes those of the headers that there are; versions differ in them.
+/// A source that includes the existing headers, which differ between versions.
 pub fn source(include: &[String], macros: &[String]) -> String {
     let mut text: String = macros.iter().map(|m| format!("#define {m}\n")).collect();
     text += "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n";
@@ -80,7 +80,7 @@ pub fn clang(source: &str, folders: &[PathBuf], arguments: &[&str]) -> Result<Ou
     // clang writes while it reads.
     let writer = std::thread::spawn(move || stdin.write_all(source.as_bytes()));
     let output = child.wait_with_output().map_err(failed)?;
-    // A clang that stops early says so itself.
+    // clang reports its own failure if it stops early.
     let _ = writer.join();
     Ok(output)
 }
@@ -113,7 +113,7 @@ fn function(node: Node) -> Option<Function> {
         })
     };
     Some(Function {
-        // `cudaError_t (void **, size_t)`; no function of these returns a function pointer.
+        // `cudaError_t (void **, size_t)`; none of these functions returns a function pointer.
         returns: spelled.split('(').next()?.trim_end().to_owned(),
         parameters: (node.inner.into_iter())
             .filter(|node| node.kind == "ParmVarDecl")

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Lines of `old` that are gone (`-`) and new ones (`+`), by what follows the sign; empty if both
-/// texts are the same.
+/// Removed lines of `old` (`-`) and added ones (`+`), sorted by the text after the sign; empty if both
+/// texts are equal.
 pub fn lines(old: &str, new: &str) -> String {
     let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
         (old.lines().collect(), new.lines().collect());

@@ -1,4 +1,4 @@
-//! The functions that NVIDIA's `cuda.h` declares.
+//! Functions declared in NVIDIA's `cuda.h`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use gpustub_cdecl::output;
 
-/// The names of all functions, sorted. The header maps names to newer ones by macros
-/// (`cuCtxCreate` to `cuCtxCreate_v4`), so it is read after them: once for each set of macros
-/// under which it declares something else.
+/// Names of all functions, sorted. The header maps names to newer ones by macros (`cuCtxCreate` to
+/// `cuCtxCreate_v4`), so it is preprocessed: once for each set of macros that changes its
+/// declarations.
 pub fn functions(header: &Path) -> Result<Vec<String>, String> {
     let mut names = BTreeSet::new();
-    // With the first, the old entry points are declared beside the new; the second means the
-    // variants for a stream of each thread.
+    // The first declares the old entry points beside the new ones; the second selects the variants for
+    // a default stream per thread.
     let internal = "-D__CUDA_API_VERSION_INTERNAL";
     let per_thread = "-DCUDA_API_PER_THREAD_DEFAULT_STREAM";
     for macros in [&[][..], &[internal], &[per_thread], &[internal, per_thread]] {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations_are_told_from_other_uses() {
+    fn other_uses_are_not_declarations() {
         let text = "typedef enum cudaError_enum { A } CUresult;\n\
             CUresult cuInit(unsigned int Flags);\n\
             CUresult cuDeviceGet (CUdevice *device, int n);\n\

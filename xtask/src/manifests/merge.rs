@@ -1,20 +1,20 @@
-//! One list out of what each version of a library has.
+//! Merges the symbols of all versions of a library into one list.
 
 use std::collections::BTreeMap;
 
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
 
-/// What is known of one version.
+/// Evidence about one version.
 pub enum Evidence {
     /// The library itself.
     Exports(SymbolList),
-    /// Names that a header declares; the library has these besides what the version before has.
+    /// Names that a header declares; the library also has the names of the previous version.
     Declared(Vec<String>),
 }
 
-/// Merges versions, ascending. Only functions with C names stay: stubs cannot stand for data, and
-/// mangled names and the compiler's own helpers are no part of an API.
+/// Merges ascending versions. Keeps only functions with C names: stubs cannot replace data, and mangled
+/// names and the compiler's helpers are no part of an API.
 pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
     let mut list = SymbolList {
         releases: versions.iter().map(|(version, _)| *version).collect(),
@@ -61,7 +61,7 @@ pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
     list
 }
 
-/// What linkers add to the exports of a library without a version script (libcufile, libnccl).
+/// Symbols that linkers add to the exports of a library without a version script (libcufile, libnccl).
 const ADDED: [&str; 5] = ["__bss_start", "_edata", "_end", "_fini", "_init"];
 
 fn is_api(symbol: &Symbol) -> bool {
@@ -70,8 +70,8 @@ fn is_api(symbol: &Symbol) -> bool {
     !symbol.kind.is_data() && !helper
 }
 
-/// NVIDIA's libraries have one symbol version, called like the soname, so that it changes with the major.
-/// A program may be bound to any of them.
+/// Removes a symbol version that is named like the soname. NVIDIA's libraries have one such version, which
+/// changes with the major; a program may be bound to any of them.
 fn without_soname_version(mut symbol: Symbol, soname: Option<&str>) -> Symbol {
     if symbol.version.as_deref() == soname {
         symbol.version = None;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_functions_of_the_api_stay_and_nodes_that_mean_something() {
+    fn merge_keeps_functions_of_the_api_and_meaningful_nodes() {
         let v = Version::new;
         let mut symbols = vec![("hipInit", Some("hip_4.2")), ("_Z3hipv", None)];
         symbols.push(("__gnu_h2f_ieee", Some("hip_4.2")));

@@ -16,7 +16,7 @@ pub struct Text {
     pub text: String,
 }
 
-/// Part of a diagnostic that a text is.
+/// Part of a diagnostic that contains a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Message,
@@ -212,7 +212,7 @@ impl<'ast> Scanner<'_, 'ast> {
             }
             let before = self.found.len();
             self.add(code, part, argument);
-            // What follows a message is its help.
+            // The text after a message is its help.
             if self.found.len() > before {
                 part = Part::Help;
             }
@@ -227,7 +227,7 @@ impl<'ast> Visit<'ast> for Scanner<'_, 'ast> {
         }
     }
 
-    // The scope of local variables. Nested functions are rare and see the outer ones, too.
+    // The scope of local variables. Nested functions, which are rare, also see the outer ones.
     fn visit_block(&mut self, block: &'ast syn::Block) {
         let outer = self.locals.len();
         visit::visit_block(self, block);
@@ -295,7 +295,7 @@ impl<'x> Visit<'x> for Literals<'_, '_> {
         self.found.push(literal.value());
     }
 
-    // The first literal of `format!` and its like is the text.
+    // The first literal of `format!` and similar macros is the text.
     fn visit_macro(&mut self, item: &'x Macro) {
         for token in item.tokens.clone() {
             let proc_macro2::TokenTree::Literal(literal) = token else {

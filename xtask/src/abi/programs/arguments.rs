@@ -1,19 +1,19 @@
-//! What callers pass and fake libraries look at.
+//! Arguments of callers, and their checks in fake libraries.
 //!
-//! All is passed as bytes, which show another size. Two changes they do not show, and for these
-//! there are marks: an enumerator that has another number in another version is passed by its name,
-//! and a field that lies elsewhere in a struct of the same size holds a number made of its name.
+//! All arguments are passed as bytes, which show a different size. Marks show two other changes: an
+//! enumerator whose number differs between versions is passed by its name, and a field whose offset
+//! differs in a struct of the same size contains a number derived from its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_cdecl::{Declared, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves};
 
-/// What is done with an argument. Sizes are in bytes.
+/// Kind of an argument. Sizes are in bytes.
 pub enum Argument {
     Integer(u64),
     Float(u64),
     Value(Value),
-    /// A handle, text or buffer, which is passed and not looked at.
+    /// A handle, text or buffer, whose contents are not inspected.
     Address,
     Input(u64, Vec<Mark>),
     Output(u64, Vec<Mark>),
@@ -23,19 +23,19 @@ pub enum Argument {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Value {
     pub size: u64,
-    /// For each 8 bytes whether they go into a vector register, which hold what is of floats alone;
-    /// none of what lies in memory (x86-64 psABI, 3.2.3: more than 16 bytes).
+    /// For each 8 bytes whether they go into a vector register, as those of only floats do; empty for
+    /// structs in memory (x86-64 psABI, 3.2.3: more than 16 bytes).
     pub vectors: Vec<bool>,
 }
 
-/// What a function returns.
+/// Kind of a result.
 pub enum Returned {
     Status,
     Nothing,
     Other(Argument),
 }
 
-/// A part of what an argument points to.
+/// A part of the pointee of an argument.
 pub struct Mark {
     pub offset: u64,
     pub size: u64,
@@ -43,14 +43,14 @@ pub struct Mark {
 }
 
 pub enum Part {
-    /// The name that is passed, and what the numbers are called.
+    /// The enumerator to pass, and the numbers of all enumerators.
     Enumerator(String, BTreeMap<String, i128>),
-    /// With the names around it.
+    /// The path of a field.
     Field(String),
 }
 
 impl Argument {
-    /// How C spells a type that is passed in the same way.
+    /// C type that is passed in the same way.
     pub fn spelled(&self) -> String {
         match self {
             Self::Integer(1) => "unsigned char".into(),
@@ -65,7 +65,7 @@ impl Argument {
         }
     }
 
-    /// What is passed as it is.
+    /// An argument that is passed unchanged.
     fn plain(types: &Types, of: &Type) -> Self {
         match of {
             Type::Pointer(_) => Self::Address,
@@ -97,7 +97,7 @@ impl Value {
         }
     }
 
-    /// Tells apart those that are passed in other ways.
+    /// Name that differs between structs with different calling conventions.
     pub fn name(&self) -> String {
         let letter = |is_vector: &bool| if *is_vector { 'v' } else { 'i' };
         let letters: String = self.vectors.iter().map(letter).collect();
@@ -107,7 +107,7 @@ impl Value {
         }
     }
 
-    /// How C spells its fields: 4 bytes each, which are passed as whatever lies there.
+    /// C declarations of the fields: 4 bytes each, passed regardless of their meaning.
     pub fn fields(&self) -> String {
         let field = |at: u64| {
             let is_vector = usize::try_from(at / 2)
@@ -145,7 +145,7 @@ impl Returned {
         }
     }
 
-    /// How C spells a type that is returned in the same way.
+    /// C type that is returned in the same way.
     pub fn spelled(&self) -> String {
         match self {
             Self::Status => "int".into(),
@@ -155,7 +155,7 @@ impl Returned {
     }
 }
 
-/// In bits; 0 of what is not known.
+/// Size in bits; 0 if unknown.
 fn size(of: &Type) -> u64 {
     match of {
         Type::Integer(size) | Type::Float(size) => *size,
@@ -174,7 +174,7 @@ fn ids(declared: &Declared) -> &[TypeId] {
     }
 }
 
-/// What an argument is, or points to; and as what it lies there.
+/// Type of an argument or of its pointee, and the leaves of that type.
 fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
     let (of, id) = match types.get(id) {
         Type::Pointer(pointee) => (types.get(*pointee), *pointee),
@@ -193,21 +193,21 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
     (of, found)
 }
 
-/// The size of a struct; where a field lies in it, and its size; in bits.
-type Place = (u64, u64, u64);
+/// Size of a struct, and offset and size of a field in it, in bits.
+type FieldLayout = (u64, u64, u64);
 
-/// What differs under one name between the versions of some functions, and bytes do not show.
+/// Differences under one name between the versions of some functions, which bytes do not show.
 #[derive(Default)]
 pub struct Differences {
     enumerators: BTreeSet<String>,
-    /// With the numbers of the arguments that point to them.
+    /// Paths of fields, with the numbers of the arguments that point to them.
     fields: BTreeSet<(usize, String)>,
 }
 
 impl Differences {
     pub fn new(all: &[Declared]) -> Self {
         let mut numbers: BTreeMap<String, Vec<i128>> = BTreeMap::new();
-        let mut places: BTreeMap<(usize, String), Vec<Place>> = BTreeMap::new();
+        let mut places: BTreeMap<(usize, String), Vec<FieldLayout>> = BTreeMap::new();
         for declared in all {
             let types = &declared.types;
             let mut here = BTreeMap::new();
@@ -227,15 +227,15 @@ impl Differences {
             }
         }
         let differ = |numbers: &[i128]| numbers.iter().any(|n| *n != numbers[0]);
-        let moves = |places: &[Place]| {
+        let moves = |places: &[FieldLayout]| {
             let (whole, offset, bits) = places[0];
             let fits = |bits: u64| [8, 16, 32, 64].contains(&bits);
-            // Another size is shown by the bytes.
-            let comparable = |(w, o, b): &Place| *w == whole && o % 8 == 0 && fits(*b);
+            // The bytes show another size.
+            let comparable = |(w, o, b): &FieldLayout| *w == whole && o % 8 == 0 && fits(*b);
             places.iter().all(comparable)
                 && places.iter().any(|(_, o, b)| (*o, *b) != (offset, bits))
         };
-        // A name with `_V1` keeps what the number means.
+        // A name with `_V1` keeps the meaning of the number.
         let keeps = |name: &str| numbers.contains_key(&format!("{name}_V1"));
         let enumerators = numbers.iter().filter(|(name, numbers)| {
             numbers.len() == all.len() && differ(numbers) && !counts_others(name) && !keeps(name)
@@ -290,7 +290,7 @@ impl Differences {
                 let field = (at, leaf.path);
                 self.fields.contains(&field).then_some(Part::Field(field.1))
             });
-            // Of the members of a union the first.
+            // Only the first member of a union.
             let is_new = marks.iter().all(|mark| mark.offset != offset);
             if let Some(part) = part.filter(|_| is_new) {
                 marks.push(Mark { offset, size, part });

@@ -1,4 +1,4 @@
-//! Functions in no ABI table: of each way to make a call one.
+//! Functions in no ABI table: one for each calling shape.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,12 @@ use super::shapes::shape;
 /// Declares functions of no library, for the shapes that an API does not have.
 pub const MADE_UP: &str = include_str!("../../../programs/shapes.h");
 
-/// Whether it declares this.
+/// Whether [`MADE_UP`] declares a name.
 fn is_made_up(name: &str) -> bool {
     name.starts_with("shape_")
 }
 
-/// What [`MADE_UP`] declares.
+/// Declarations in [`MADE_UP`].
 pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
     let clang = Clang::new("clang").folder(folder);
@@ -25,7 +25,7 @@ pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
     Ok(read.map_err(|e| e.to_string())?.functions)
 }
 
-/// The names of sources that mean a function: those of macros, or its own if no macro takes that.
+/// Names in sources that map to a function: those of macros, or its own unless a macro replaces that.
 pub fn sources<'a>(read: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
     let macros = read.meant.iter();
     let macros = macros.filter(|(_, meant)| meant.contains(name));
@@ -36,8 +36,8 @@ pub fn sources<'a>(read: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
     sources
 }
 
-/// The names that stand for the shapes of all functions that can be called with each of these headers:
-/// a real function before one that was made up, then that which has most to guard.
+/// One name for each shape of the functions that can be called with all of these headers: preferably a
+/// real function, then the one with the most memory to guard.
 pub fn sample(reads: &[headers::Version], is_unchanged: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let mut best: BTreeMap<String, (_, &String)> = BTreeMap::new();
     let functions = reads.iter().flat_map(|read| &read.functions);
@@ -62,7 +62,7 @@ pub fn sample(reads: &[headers::Version], is_unchanged: impl Fn(&str) -> bool) -
 
 fn is_variadic(declared: &Declared) -> bool {
     match declared.types.get(declared.function) {
-        // An only part is the result.
+        // A single part is the result.
         Type::Function(parts) => parts.len() > 1 && parts.last() == Some(&VOID),
         _ => false,
     }

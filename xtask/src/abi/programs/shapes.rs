@@ -1,12 +1,12 @@
-//! How a call is made, in words: where each argument and the result go by the x86-64 psABI, 3.2.3
+//! Text form of a call's shape: location of each argument and of the result by the x86-64 psABI, 3.2.3
 //! "Parameter Passing".
 //!
 //! ```text
 //! int,struct12_ii,float4,struct64:stack,int:stack->status
 //! ```
 //!
-//! `int` is all that goes into an integer register. The letters of a struct say for each 8 bytes
-//! whether they would go into an integer or a vector register; without any it lies in memory.
+//! `int` is any argument in an integer register. The letters of a struct are the kind of register for each
+//! 8 bytes, integer or vector; a struct without letters is in memory.
 
 use super::arguments::{Argument, Returned, Value};
 
@@ -20,7 +20,7 @@ pub fn shape(arguments: &[Argument], result: &Returned) -> String {
         Returned::Status => "status".to_owned(),
         Returned::Nothing => "void".to_owned(),
         Returned::Other(Argument::Value(value)) if value.vectors.is_empty() => {
-            // The caller says where it goes.
+            // The caller passes the address of the result.
             free.integers -= 1;
             word(&Argument::Value(value.clone())) + ":memory"
         }
@@ -36,14 +36,14 @@ pub fn shape(arguments: &[Argument], result: &Returned) -> String {
     format!("{}->{result}", words.join(","))
 }
 
-/// Registers that no argument is in yet.
+/// Unused argument registers.
 struct Free {
     integers: usize,
     vectors: usize,
 }
 
 impl Free {
-    /// Whether an argument goes into registers: it does so as a whole or not at all.
+    /// Returns whether an argument goes into registers, as a whole or not at all.
     fn take(&mut self, argument: &Argument) -> bool {
         let (integers, vectors) = match argument {
             Argument::Float(4 | 8) => (0, 1),
@@ -96,7 +96,7 @@ mod tests {
             ),
             "int,struct12_ii,struct12_ii,int,int:stack,int:stack->status"
         );
-        // A struct that does not fit takes no register from what comes after it.
+        // A struct that does not fit leaves its registers to later arguments.
         let words = || value(16, &[false, false]);
         assert_eq!(
             shape(
@@ -112,7 +112,7 @@ mod tests {
         let mixed: Vec<_> = (0..7).map(|_| value(16, &[true, false])).collect();
         let mixed = shape(&mixed, &Returned::Status);
         assert_eq!(mixed.matches(":stack").count(), 1);
-        // The place of the result is the first of six.
+        // The address of the result is the first of six.
         let six: Vec<_> = (0..6).map(|_| int()).collect();
         assert_eq!(
             shape(&six, &Returned::Other(value(20, &[]))),

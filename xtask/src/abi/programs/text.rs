@@ -1,4 +1,4 @@
-//! The C of callers and fake libraries.
+//! C code of callers and fake libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ fn head(version: Version, header: &str) -> String {
     format!("/* Made by `cargo xtask abi-programs`: {version}. */\n#include \"{header}\"\n\n")
 }
 
-/// `struct valueN`, for structs that are passed by value: their bytes go where its go.
+/// `struct valueN`, which is passed in the same registers as the structs of an API.
 fn values(functions: &[Function]) -> String {
     let results = functions
         .iter()
@@ -44,7 +44,7 @@ fn values(functions: &[Function]) -> String {
     lines.collect()
 }
 
-/// A number of the size of a field, made of its name.
+/// A number of the size of a field, derived from its name.
 fn number(field: &str, size: u64) -> u64 {
     let mixed = field
         .bytes()
@@ -62,7 +62,7 @@ fn list(of: &str, items: Vec<String>) -> String {
     format!("(const struct {of}[]){{{}, {{0}}}}", items.join(", "))
 }
 
-/// What numbers are called. A number with several names is called by the wanted one.
+/// Names of numbers. A number with several names has the wanted one.
 fn names(wanted: &str, values: &BTreeMap<String, i128>) -> String {
     let mut names: Vec<_> = values.iter().collect();
     names.sort_by_key(|(name, _)| *name != wanted);
@@ -88,7 +88,7 @@ fn library_marks(marks: &[Mark]) -> String {
     list("mark", items.collect())
 }
 
-/// The marks as a caller fills and expects them: enumerators as its header has them.
+/// The marks as a caller fills and expects them: enumerators of its header.
 fn caller_marks(marks: &[Mark]) -> String {
     let items = marks.iter().map(|Mark { offset, size, part }| match part {
         Part::Enumerator(name, _) => {
@@ -102,7 +102,7 @@ fn caller_marks(marks: &[Mark]) -> String {
     list("mark", items.collect())
 }
 
-/// `void` for none.
+/// Parameter list; `void` if empty.
 fn parameters(list: Vec<String>) -> String {
     match list.is_empty() {
         true => "void".into(),
@@ -110,7 +110,7 @@ fn parameters(list: Vec<String>) -> String {
     }
 }
 
-/// The number that a library gives as its version.
+/// The number that a library returns as its version.
 fn code(encoding: VersionEncoding, version: Version) -> u32 {
     match encoding {
         VersionEncoding::Hip => 10_000_000 * version.major + 100_000 * version.minor,
@@ -118,7 +118,7 @@ fn code(encoding: VersionEncoding, version: Version) -> u32 {
     }
 }
 
-/// A library.
+/// Source of a fake library.
 pub fn fake(version: Version, query: &VersionQuery, functions: &[Function]) -> String {
     let mut text = head(version, "fake.h") + &values(functions);
     let VersionQuery { function, encoding } = query;
@@ -170,7 +170,7 @@ pub fn fake(version: Version, query: &VersionQuery, functions: &[Function]) -> S
     text
 }
 
-/// The linker script that gives a library's functions the version nodes that the real ones have.
+/// The linker script that assigns the version nodes of the real library to the functions.
 pub fn nodes<'a>(names: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut nodes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, node) in names {
@@ -187,7 +187,7 @@ pub fn nodes<'a>(names: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Str
     lines.collect()
 }
 
-/// A program for one set of macros, out of the headers as they are with these.
+/// Source of a caller for one set of macros, from the headers read with them.
 pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String {
     let mut text = head(version, "caller.h");
     for header in headers {
@@ -196,7 +196,7 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
     text += "#include \"shapes.h\"\n";
     text += "\n";
     text += &values(calls);
-    // So that a library that lacks some can be tried without stubs.
+    // Allows tests of a library that lacks some functions, without stubs.
     text += "\n#ifdef WEAK\n";
     let names: BTreeSet<&String> = calls.iter().map(|call| &call.name).collect();
     for name in names {
