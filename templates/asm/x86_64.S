@@ -130,7 +130,7 @@ gpustub1_slow:
  movzbl .Lvectors(%rip), %eax
  testl %eax, %eax
  jnz 2f
- /* Intel SDM vol. 1, 13.2 and 15.2: CPUID.1:ECX says OSXSAVE (27) and AVX (28), XCR0 what the
+ /* Intel SDM vol. 1, 13.2 and 15.2: CPUID.1:ECX has OSXSAVE (27) and AVX (28), XCR0 the state that the
   * kernel saves: 6 = xmm and ymm, 0xe6 = these and all of zmm; CPUID.7:EBX bit 16 is AVX512F. */
  movq %rbx, RBX(%rsp)
  movl $1, %r8d

@@ -40,7 +40,7 @@ macro_rules! handles {
             }
         }
 
-        // SAFETY: the tags differ, as their texts do; the assertions above say that a value fits.
+        // SAFETY: the tags differ, as their texts do; the assertions above check that a value fits.
         unsafe impl Handle for $name {
             type Value = $value;
             const TAG: u64 = u64::from_le_bytes(*$tag);

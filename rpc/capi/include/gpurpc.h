@@ -18,8 +18,8 @@
  * concurrently. Callbacks must not block, because they would block all calls of their device: queue operations, or
  * use gpurpc_run_blocking. They must not throw, nor call gpurpc_serve.
  *
- * The device is not trusted: whatever it writes into the memory, the server lives, and callbacks receive copies.
- * The values in them are arbitrary. */
+ * The device is not trusted: no contents of the memory crash the server. Callbacks receive copies, whose values are
+ * arbitrary. */
 #ifndef GPURPC_H
 #define GPURPC_H
 
@@ -112,7 +112,7 @@ typedef void (*gpurpc_port_callback_ty)(gpurpc_buffer_t *buffer, uint32_t lane, 
  * do not participate have null and 0; an empty message is not null. */
 typedef void (*gpurpc_recv_n_callback_ty)(void *const *messages, const uint64_t *sizes, void *data);
 /* Returns the message of a lane for gpurpc_send_n and stores its size in `size`. The bytes must stay unchanged until
- * the next callback of the call. Null is an empty message, whatever the size. */
+ * the next callback of the call. Null is an empty message, regardless of the size. */
 typedef const void *(*gpurpc_send_n_callback_ty)(uint32_t lane, uint64_t *size, void *data);
 /* General callback. */
 typedef void (*gpurpc_callback_ty)(void *data);
@@ -150,8 +150,8 @@ typedef int (*gpurpc_system_ty)(gpurpc_device_t device, const char *command, voi
 typedef uint64_t (*gpurpc_host_call_ty)(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data);
 
 /* Services for programs that are linked with LLVM's libc. Members of 0 have the documented default. `exit` and
- * `abort` must not block, like callbacks; the others may, because worker threads of this library call them:
- * one per device `malloc` and `free`, one per stream `read` and `write`, and any number `system` and `host_call`. */
+ * `abort` must not block, like callbacks; the others may, because worker threads of this library call them: one thread
+ * per device for `malloc` and `free`, one per stream for `read` and `write`, any number for `system` and `host_call`. */
 typedef struct gpurpc_libc_options {
     /* sizeof(gpurpc_libc_options_t). Later versions may add members, for which 0 keeps the behaviour. */
     uint64_t struct_size;
@@ -338,8 +338,8 @@ void *gpurpc_port_alloc(gpurpc_port_t *port, uint64_t size);
  * is no longer valid then. */
 gpurpc_status_t gpurpc_port_on_close(gpurpc_port_t *port, gpurpc_callback_ty callback, void *data);
 
-/* Drops the call after this callback has returned for all lanes: queued operations are discarded, and the client gets no
- * answer, except for packets that gpurpc_send is filling, which are sent. */
+/* Drops the call after this callback has returned for all lanes: queued operations are discarded, and the client receives
+ * no answer, except for packets that gpurpc_send is filling, which are sent. */
 gpurpc_status_t gpurpc_port_fail(gpurpc_port_t *port);
 
 /* Returns the opcode of the call. */

@@ -256,7 +256,7 @@ fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
                     free.free(start.as_ptr());
                 }
             })?;
-            // SAFETY: the function has allocated as many bytes, and nothing else uses them yet.
+            // SAFETY: the function has allocated as many bytes, and no other code uses them yet.
             unsafe { start.cast::<u8>().write_bytes(0, size) };
             Ok(Region::new(memory, move |start| release(start, free)))
         }

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_image_is_the_programs() {
+    fn words_after_the_image_belong_to_the_program() {
         let cli = Cli::parse_words(words("gpurpc-loader --threads 8,2 a.out --threads 3 -- -x"));
         let cli = cli.expect("a command line");
         assert_eq!(cli.thread_shape(), [8, 2, 1]);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_known_by_their_beginning() {
+    fn images_are_identified_by_their_first_bytes() {
         let bundle = b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0";
         for (image, kind) in [
             (&elf(190)[..], Kind::Cuda),

@@ -108,7 +108,7 @@ fn missing(name: &CStr) -> Error {
     )
 }
 
-/// Values for the parameters of any kernel: a driver reads as many of them, of such sizes, as the image
+/// Values for the parameters of any kernel: a driver reads the number and sizes that the image
 /// declares.
 #[derive(Debug)]
 pub struct Arguments {

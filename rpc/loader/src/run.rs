@@ -234,7 +234,7 @@ impl Prepared {
         Error::new(Code::TimedOut, message).help(help)
     }
 
-    /// Ends the run at the request of the program, whatever its other threads do.
+    /// Ends the run at the request of the program, regardless of its other threads.
     fn exit(&self, request: ExitRequest) -> Outcome {
         let code = match request {
             ExitRequest::Exit(status) => exit_code(status),

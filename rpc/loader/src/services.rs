@@ -70,7 +70,7 @@ impl Services {
             layout,
             opcodes,
         } = *client;
-        // SAFETY: the memory is never freed, and nothing else on the host accesses it from now on.
+        // SAFETY: the memory is never freed, and no other code of the host accesses it from now on.
         let shared = unsafe { SharedMemory::new(memory.host(), memory.size(), layout) };
         let region = Region::new(shared.map_err(to_error)?, |_| {});
         let server = Arc::new(Server::new(IdlePolicy::default()));

@@ -99,7 +99,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Services with the standard streams of the process and nothing else.
+    /// Services with only the standard streams of the process.
     pub fn new() -> Self {
         Self {
             stdin: Backing::Stdin,
@@ -164,8 +164,8 @@ impl Services {
     /// Sets the function that allocates bytes of the device's memory and returns their address, or 0, and the
     /// function that frees them.
     ///
-    /// One thread makes all these calls, in order. Only allocated addresses are freed, each once, whatever the
-    /// program passes. Memory that the program does not free stays allocated.
+    /// One thread makes all these calls, in order. Only allocated addresses are freed, each once, for any
+    /// addresses that the program passes. Memory that the program does not free stays allocated.
     ///
     /// Without them, `malloc` returns a null pointer.
     pub fn memory(

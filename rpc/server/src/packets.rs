@@ -100,7 +100,7 @@ pub(crate) struct ChunkOffsets {
 pub(crate) const FIRST_CHUNK: u64 = (PACKET_SIZE - 8) as u64;
 
 impl ChunkOffsets {
-    /// Offsets behind the first packet, for the size of the largest message.
+    /// Offsets after the first packet, for the size of the largest message.
     pub fn after_first(largest: u64) -> Self {
         Self {
             largest,

@@ -69,7 +69,7 @@ impl Server {
     /// The mailbox of a port that the client reads.
     pub fn answered(&self, device: CDevice, port: u32) -> u32 {
         let (buffer, _) = self.buffer(device).expect("the device is there");
-        // SAFETY: the mailboxes lie first, and only this thread writes there.
+        // SAFETY: the mailboxes come first, and only this thread writes to them.
         unsafe { buffer.cast::<u32>().add(port as usize).read() }
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn register_exit(
         async move {
             port.recv_and_send(|_| {}).await;
             let status = port.recv(|packets| {
-                // All lanes send a status; the first is as good as any.
+                // All lanes send a status; that of the first one is used.
                 let [a, b, c, d, ..] = packets.word(packets.lanes().next()?, 0).to_ne_bytes();
                 Some(i32::from_ne_bytes([a, b, c, d]))
             });

@@ -13,7 +13,7 @@ const MAX_PUSHED_BACK: usize = 16;
 
 /// Source or destination of a stream's bytes.
 pub(crate) enum Backing {
-    /// Standard input of the process. No bytes are kept here, because the process may read on.
+    /// Standard input of the process. No bytes are buffered here, because the process may continue to read.
     Stdin,
     Reader(Box<dyn BufRead + Send>),
     Writer(Box<dyn Write + Send>),
@@ -60,7 +60,7 @@ impl Backing {
     }
 }
 
-/// A stream. Only input is buffered: what was written is not kept back.
+/// A stream. Only input is buffered.
 pub(crate) struct Stream {
     backing: Backing,
     /// Bytes pushed back by `ungetc`. The last one is read first.

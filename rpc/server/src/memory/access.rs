@@ -49,7 +49,7 @@ pub trait Memory {
     }
 }
 
-/// Memory behind a pointer, such as a [`Region`](super::Region) or a reference.
+/// Memory accessed through a pointer, such as a [`Region`](super::Region) or a reference.
 impl<P: Deref<Target: Memory>> Memory for P {
     fn layout(&self) -> Layout {
         (**self).layout()

@@ -50,7 +50,7 @@ impl Region {
     /// None for any valid layout.
     pub fn zeroed(layout: Layout) -> Result<Self, Error> {
         let size = layout.size();
-        // Aligned to a cache line, so that nothing else shares a line with mailboxes.
+        // Aligned to a cache line, so that no other data shares a line with mailboxes.
         let block = core::alloc::Layout::from_size_align(size, 64);
         let block = block.map_err(|_| Error::InvalidMemory(size))?;
         // SAFETY: no layout is empty.
@@ -58,7 +58,7 @@ impl Region {
         let Some(start) = NonNull::new(start) else {
             handle_alloc_error(block)
         };
-        // SAFETY: the memory is valid until it is released below, and nothing else refers to it.
+        // SAFETY: the memory is valid until it is released below, and no other pointer refers to it.
         let memory = unsafe { SharedMemory::new(start, size, layout) }?;
         // SAFETY: allocated above with the same layout, and no longer used.
         let release = move |start: NonNull<u8>| unsafe { dealloc(start.as_ptr(), block) };

@@ -109,7 +109,7 @@ impl Memory for SharedMemory {
     }
 
     fn opcode(&self, port: PortIndex) -> u32 {
-        // The opcode is the first half in memory, whatever the byte order; the rest is padding.
+        // The opcode is the first half in memory, in either byte order; the rest is padding.
         let [a, b, c, d, ..] = self.read(port, self.header(port, 1)).to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     }

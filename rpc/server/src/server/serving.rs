@@ -212,7 +212,7 @@ mod tests {
 
     /// Without a serving thread, `poll_idle` itself answers the calls.
     #[test]
-    fn what_is_asked_is_settled_or_open() -> Result<(), Error> {
+    fn requested_calls_are_answered_or_open() -> Result<(), Error> {
         let mut handlers = Handlers::new();
         handlers.on_request(1, |_| {})?;
         handlers.on_session(2, |mut port| async move {
@@ -261,7 +261,7 @@ mod tests {
 
     /// The second of two calls returns the port of the first one.
     #[test]
-    fn a_handler_gives_back_its_own_port() -> Result<(), Error> {
+    fn a_handler_returns_its_own_port() -> Result<(), Error> {
         let mut handlers = Handlers::new();
         let first = Mutex::new(None);
         handlers.on_session(1, move |port| {
@@ -282,7 +282,7 @@ mod tests {
             call.send(|_| {});
         }
         device.poll();
-        // The first one is still under way, and was not answered.
+        // The first call is still in progress, and was not answered.
         assert_eq!((device.open_calls(), device.dropped_calls()), (1, 1));
         let answered = |port| client.memory().inbox(Side::Client, PortIndex::new(port));
         assert_eq!([0, 1].map(answered), [0, 0]);

@@ -1,5 +1,5 @@
-//! Floating-point numbers. The digits are the standard library's, which are exact for any precision, ties
-//! to even; what C does with them is done here.
+//! Floating-point numbers. The standard library computes the digits, exact for any precision, ties to even;
+//! this module formats them as C does.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,20 +7,20 @@ use alloc::string::String;
 use super::output::{Field, Number, Output};
 use crate::server::Fault;
 
-/// No number has a digit but 0 further behind the point, and none has more digits: what a precision
-/// asks for beyond is zeros.
+/// Maximum number of decimal places, and of digits, that are not all 0: a larger precision only adds
+/// zeros.
 const EXACT: usize = 1074;
 
-/// Digits behind the point that a number in hexadecimal has.
+/// Number of hexadecimal places of a number.
 const HEX: usize = 13;
 
 /// A number without its sign.
 struct Parts {
-    /// Up to the point.
+    /// Digits before the point.
     whole: String,
-    /// Behind the point.
+    /// Digits after the point.
     fraction: String,
-    /// Zeros behind that.
+    /// Number of zeros after the fraction.
     zeros: usize,
     exponent: String,
 }
@@ -93,7 +93,7 @@ fn exponential(value: f64, precision: usize) -> Parts {
     }
 }
 
-/// As many significant digits as the precision says, without an exponent if it is small.
+/// Formats as many significant digits as the precision, without an exponent if that is small.
 fn general(value: f64, field: &Field) -> Parts {
     let wanted = field.precision.unwrap_or(6).max(1);
     let known = wanted.min(EXACT);
@@ -118,7 +118,7 @@ fn general(value: f64, field: &Field) -> Parts {
         }
     };
     let (whole, fraction) = if whole > 0 {
-        // Zeros that were just cut off may belong here.
+        // Restores zeros that were cut off above.
         let width = whole;
         let digits = format!("{digits:0<width$}");
         let (whole, fraction) = digits.split_at(whole);
@@ -141,7 +141,7 @@ fn hexadecimal(value: f64, precision: Option<usize>) -> Parts {
     let fraction = bits & ((1 << fraction_bits) - 1);
     let (mantissa, exponent) = match (bits >> fraction_bits, fraction) {
         (0, 0) => (0, 0),
-        // Subnormal: what is before the point is 0.
+        // Subnormal: the digit before the point is 0.
         (0, fraction) => (fraction, -1022),
         (exponent, fraction) => (1 << fraction_bits | fraction, exponent as i32 - 1023),
     };
@@ -174,7 +174,7 @@ fn round(value: u64, bits: u32) -> u64 {
     if up { below + unit } else { below }
 }
 
-/// All digits, of which one is before the point, and the power of ten.
+/// All digits, one of them before the point, and the power of ten.
 fn scientific(value: f64, fraction: usize) -> (String, i32) {
     let text = format!("{value:.fraction$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -88,8 +88,8 @@ impl<'t> Format<'t> {
     ///
     /// # Errors
     ///
-    /// If arguments or strings are missing, or the text is longer than `limit` bytes. No more than that is
-    /// allocated, whatever the widths and precisions are.
+    /// If arguments or strings are missing, or the text is longer than `limit` bytes, which bounds the
+    /// allocated memory for any widths and precisions.
     pub fn print(
         &self,
         arguments: &[u8],

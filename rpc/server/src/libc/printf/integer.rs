@@ -4,7 +4,7 @@ use super::output::{Field, Number, Output};
 use super::parse::{Conversion, Length};
 use crate::server::Fault;
 
-/// Prints an integer, of which the conversion says how many bits count.
+/// Prints an integer, truncated to the size of the conversion.
 pub fn print(
     output: &mut Output,
     field: &Field,
@@ -76,7 +76,7 @@ fn digits(
     }
     let digits = &buffer[start..];
     let mut zeros = field.precision.unwrap_or(0).saturating_sub(digits.len());
-    // The first digit of an octal number is 0 then.
+    // `#` requires 0 as the first digit of an octal number.
     if specifier == b'o' && field.flags.alternate && zeros == 0 && digits.first() != Some(&b'0') {
         zeros = 1;
     }
@@ -86,6 +86,6 @@ fn digits(
         digits,
         ..Number::default()
     };
-    // A precision says how many zeros there are.
+    // A precision determines the number of zeros.
     field.number(output, &number, field.precision.is_none())
 }

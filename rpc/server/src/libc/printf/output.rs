@@ -56,7 +56,7 @@ pub struct Number<'a> {
     /// Zeros before the digits, for a precision.
     pub zeros: usize,
     pub digits: &'a [u8],
-    /// Zeros behind the digits, for a precision.
+    /// Zeros after the digits, for a precision.
     pub trailing: usize,
     /// An exponent.
     pub suffix: &'a [u8],
@@ -82,7 +82,7 @@ impl Field {
         self.print(output, &number, false)
     }
 
-    /// Prints a number, with spaces up to the width, or zeros if the flags say so and it may have them.
+    /// Prints a number, padded to the width with spaces, or with zeros if requested and allowed.
     pub fn number(
         &self,
         output: &mut Output,

@@ -90,7 +90,7 @@ impl Conversion<'_> {
     pub fn value_size(&self) -> Option<usize> {
         match (self.kind(), self.length) {
             (Kind::Char, _) | (Kind::Int, Length::Char | Length::Short | Length::Int) => Some(4),
-            // A `long double` too: devices have none.
+            // Also for `long double`, which devices do not have.
             (Kind::Int | Kind::String | Kind::Pointer | Kind::Double | Kind::WriteCount, _) => {
                 Some(8)
             }
@@ -99,7 +99,7 @@ impl Conversion<'_> {
     }
 }
 
-/// Iterator over the pieces of a format. It allocates nothing, however long the format is.
+/// Iterator over the pieces of a format of any length, without allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct Pieces<'t>(pub &'t [u8]);
 

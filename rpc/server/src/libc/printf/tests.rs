@@ -11,7 +11,7 @@ fn size(text: &str, packed: bool) -> usize {
         .arguments_size()
 }
 
-/// An argument, in the bytes that it has in a device's memory.
+/// An argument, as its bytes in a device's memory.
 enum Argument {
     Int(u32),
     Long(u64),
@@ -19,7 +19,7 @@ enum Argument {
 
 use Argument::{Int, Long};
 
-/// Arguments without padding: each is its own size, and in the byte order of this host.
+/// Arguments without padding, in the byte order of this host.
 fn bytes(arguments: &[Argument]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for argument in arguments {
@@ -85,7 +85,7 @@ fn a_conversion_has_its_parts() {
     );
 }
 
-/// The figures are those of LLVM's parser.
+/// Compares sizes with those of LLVM's parser.
 #[test]
 fn sizes_of_arguments() {
     for (text, padded, packed) in [
@@ -111,7 +111,7 @@ fn sizes_of_arguments() {
         ("%d%", 4, 4),
         ("%d%*", 8, 8),
         ("%d%l", 4, 4),
-        // Behind the end.
+        // After the end.
         ("%d\0%d", 4, 4),
     ] {
         assert_eq!(size(text, false), padded, "{text}");
@@ -131,7 +131,7 @@ fn writing_to_memory_is_refused() {
 #[test]
 fn strings_are_those_that_are_not_null() {
     let format = Format::parse(b"%s%*s%p%s", false).unwrap();
-    // Padded: a pointer lies at a multiple of 8.
+    // Padded: the offset of a pointer is a multiple of 8.
     let bytes = bytes(&[Long(1), Int(7), Int(0), Long(0), Long(3), Long(4)]);
     assert_eq!(format.strings(&bytes), [1, 4]);
     assert_eq!(format.strings(&bytes[..39]), [1]);
@@ -143,7 +143,7 @@ fn strings_are_those_that_are_not_null() {
 }
 
 #[test]
-fn arguments_that_are_missing_are_a_fault() {
+fn missing_arguments_are_a_fault() {
     let few = Err(Fault::Other("printf: missing arguments"));
     for (text, size) in [("%d", 3), ("%d%s", 12), ("%*.*f", 7), ("%y%*", 0)] {
         let format = Format::parse(text.as_bytes(), false).unwrap();
@@ -152,7 +152,7 @@ fn arguments_that_are_missing_are_a_fault() {
 }
 
 #[test]
-fn what_is_not_known_is_printed_as_it_stands() {
+fn unknown_conversions_are_printed_verbatim() {
     for text in ["%y", "100%", "%-05.3q", "%1$d", "%'d", "%m", "%S", "%5*d"] {
         assert_eq!(printed(text, &[], &[]).as_deref(), Ok(text));
     }
@@ -175,7 +175,7 @@ fn text_has_a_limit() {
         // An argument of 8 bytes is enough for any of them.
         assert_eq!(printed(text, &[Long(1)], &[]), longer, "{text}");
     }
-    // None of these asks for so much text.
+    // None of these formats requests so much text.
     assert_eq!(double("%.99999999999999999999g", 0.5), "0.5");
     let texts: &[&[u8]] = &[b"text"];
     let printed_text = printed("%.99999999999999999999s", &[Long(1)], texts);
@@ -213,7 +213,7 @@ fn numbers() {
     assert_eq!(double("%G", 1e-5), "1E-05");
     assert_eq!(double("%g", 100_000.0), "100000");
     assert_eq!(double("%g", 999_999.5), "1e+06");
-    // As C has it; glibc leaves the zeros out.
+    // As C specifies; glibc omits the zeros.
     assert_eq!(double("%#.3g", 999.6), "1.00e+03");
     assert_eq!(double("%a", 1.0), "0x1p+0");
     assert_eq!(double("%.0a", 1.5), "0x2p+0");
