@@ -1,8 +1,8 @@
-//! Names the shared library as programs look for it that were linked with it.
+//! Sets the soname of the shared library, by which linked programs search for it.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "only what cargo sets for this script is asked for"
+    reason = "reads only variables that cargo sets for this script"
 )]
 
 use std::env::var;
@@ -11,7 +11,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let part = |name: &str| var(format!("CARGO_PKG_VERSION_{name}")).unwrap_or_default();
     let (major, minor) = (part("MAJOR"), part("MINOR"));
-    // SemVer: below 1.0, each minor version may change what programs see.
+    // SemVer: below 1.0, each minor version may change the ABI.
     let version = match &major[..] {
         "0" => format!("0.{minor}"),
         _ => major,

@@ -1,6 +1,6 @@
-/* Functions of no library, for calling shapes that an API may lack: x86-64 psABI, 3.2.3 "Parameter
-   Passing". Every fake library has those whose shape no unchanged function of the API has, and every
-   caller calls them. */
+/* Functions of no library, for calling shapes that an API may lack (x86-64 psABI, 3.2.3
+   "Parameter Passing"). Every fake library has those whose shape no unchanged function of the API has,
+   and every caller calls them. */
 
 struct shape_doubles { double x, y; };
 struct shape_floats { float x, y, z; };

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused() {
+    fn other_sizes_are_rejected() {
         assert_eq!(Layout::new(0, 32), Err(Error::InvalidPortCount(0)));
         assert_eq!(Layout::new(4097, 32), Err(Error::InvalidPortCount(4097)));
         for lanes in [0, 2, 33, 128] {

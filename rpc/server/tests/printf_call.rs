@@ -244,7 +244,7 @@ fn a_client_that_violates_the_protocol_is_not_served() -> Result<(), Error> {
 
 /// Received strings and the printed text count as messages.
 #[test]
-fn what_is_kept_counts() -> Result<(), Error> {
+fn kept_texts_count() -> Result<(), Error> {
     let faults = |memory, format: &str, string: &[u8], strings| {
         let limits = Limits {
             memory,

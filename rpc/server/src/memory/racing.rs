@@ -42,7 +42,7 @@ mod play;
 
 /// A second read of any word returns another value, because the client writes it in between.
 #[test]
-fn nothing_is_believed_twice() {
+fn each_shared_word_is_read_once() {
     for seed in 0..60 {
         // Shown if the test fails.
         println!("seed {seed}");

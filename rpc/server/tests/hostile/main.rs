@@ -88,7 +88,7 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
             "{held} bytes were held, {} are allowed",
             survived.memory
         );
-        nothing_beside(directory.path())?;
+        assert_files_below(directory.path())?;
         most = most.max(held.saturating_sub(survived.memory));
         dropped += survived.dropped;
         answered += survived.answered;
@@ -99,7 +99,7 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
 }
 
 /// Asserts that all files are below the directory, with the requested names.
-fn nothing_beside(directory: &Path) -> Result<(), Box<dyn Error>> {
+fn assert_files_below(directory: &Path) -> Result<(), Box<dyn Error>> {
     for found in std::fs::read_dir(directory)? {
         assert!(found?.file_type()?.is_file());
     }
@@ -124,7 +124,7 @@ fn a_hostile_client_costs_its_own_ports_only() -> Result<(), Box<dyn Error>> {
 
 /// Two reads of a word by the server return different values.
 #[test]
-fn what_changes_all_the_time_costs_its_own_ports_only() -> Result<(), Box<dyn Error>> {
+fn changing_memory_costs_its_own_ports_only() -> Result<(), Box<dyn Error>> {
     soak(15, true)
 }
 

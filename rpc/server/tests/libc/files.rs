@@ -195,7 +195,7 @@ fn modes_are_those_of_c() -> Result {
 }
 
 #[test]
-fn nothing_is_outside_of_the_directory() -> Result {
+fn no_path_leaves_the_directory() -> Result {
     let outer = tempfile::tempdir()?;
     let root = outer.path().join("root");
     fs::create_dir_all(root.join("sub"))?;
