@@ -220,7 +220,7 @@ mod tests {
                 "create",
                 Returns::Status,
                 &[(1, OutKind::Zero(4))][..],
-                "is const",
+                "a const type",
             ),
             (
                 "create",
