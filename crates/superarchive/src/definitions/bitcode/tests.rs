@@ -97,7 +97,7 @@ impl Writer {
 }
 
 /// Definitions as text, with `~` before weak ones.
-fn definitions_text(data: &[u8]) -> Result<String, Problem> {
+fn listed(data: &[u8]) -> Result<String, Problem> {
     let all = definitions(data)?;
     let all = all.iter().map(|one| {
         let name = String::from_utf8_lossy(&one.name);
@@ -191,12 +191,9 @@ pub fn old() -> Vec<u8> {
 #[test]
 fn names_of_before_llvm_5() {
     let expected = "~_once _first ~_common ~w\u{e4}hle _alias _ifunc";
-    assert_eq!(definitions_text(&old()).unwrap(), expected);
+    assert_eq!(listed(&old()).unwrap(), expected);
     // Some tools pad to a multiple of four bytes.
-    assert_eq!(
-        definitions_text(&[&old()[..], &[0; 4]].concat()).unwrap(),
-        expected
-    );
+    assert_eq!(listed(&[&old()[..], &[0; 4]].concat()).unwrap(), expected);
 }
 
 #[test]
@@ -205,7 +202,7 @@ fn truncation_is_an_error() {
     // The last block ends with 64 bits of ends.
     for length in (4..whole.len() - 8).step_by(4) {
         assert!(
-            definitions_text(&whole[..length]).is_err(),
+            listed(&whole[..length]).is_err(),
             "{length} of {}",
             whole.len()
         );
@@ -220,22 +217,16 @@ fn wrappers() {
     };
     let inner = old();
     let size = inner.len() as u32;
-    assert_eq!(
-        definitions_text(&wrap(20, size, &inner)),
-        definitions_text(&inner)
-    );
+    assert_eq!(listed(&wrap(20, size, &inner)), listed(&inner));
     let beyond = Problem::Truncated("wrapped bitcode");
+    assert_eq!(listed(&wrap(20, size + 5, &inner)), Err(beyond.clone()));
     assert_eq!(
-        definitions_text(&wrap(20, size + 5, &inner)),
+        listed(&wrap(u32::MAX, u32::MAX, &inner)),
         Err(beyond.clone())
     );
-    assert_eq!(
-        definitions_text(&wrap(u32::MAX, u32::MAX, &inner)),
-        Err(beyond.clone())
-    );
-    assert_eq!(definitions_text(&wrap(20, size, &inner)[..15]), Err(beyond));
+    assert_eq!(listed(&wrap(20, size, &inner)[..15]), Err(beyond));
     let none = Problem::Malformed("contents of the bitcode wrapper are not bitcode");
-    assert_eq!(definitions_text(&wrap(0, size, &inner)), Err(none));
+    assert_eq!(listed(&wrap(0, size, &inner)), Err(none));
 }
 
 /// A module with an abbreviation, a record that uses it, and further bits.
@@ -244,7 +235,7 @@ fn abbreviated(tail: u64, define: impl Fn(&mut Writer)) -> Result<String, Proble
     writer.begin(block::MODULE, 3).fixed(2, 3);
     define(&mut writer);
     writer.fixed(4, 3).fixed(tail, 64).fixed(tail, 64).align();
-    definitions_text(&writer.bytes())
+    listed(&writer.bytes())
 }
 
 #[test]
@@ -329,7 +320,7 @@ fn blocks_in_blocks_are_not_entered() {
     for _ in 0..100_001 {
         writer.end();
     }
-    assert_eq!(definitions_text(&writer.bytes()).unwrap(), "");
+    assert_eq!(listed(&writer.bytes()).unwrap(), "");
 }
 
 #[test]
@@ -340,14 +331,14 @@ fn text_that_is_not_kept_is_no_name() {
         .record(5, &vec![1; stream::KEPT])
         .end();
     let too_long = Problem::Malformed("bitcode name is too long");
-    assert_eq!(definitions_text(&writer.bytes()), Err(too_long));
+    assert_eq!(listed(&writer.bytes()), Err(too_long));
     let mut writer = Writer::new();
     // Assembly.
     writer
         .begin(block::MODULE, 3)
         .record(4, &vec![1; stream::KEPT + 1])
         .end();
-    assert_eq!(definitions_text(&writer.bytes()).unwrap(), "");
+    assert_eq!(listed(&writer.bytes()).unwrap(), "");
 }
 
 /// Many symbols may share one long name.
@@ -375,7 +366,7 @@ fn names_are_counted() {
     }
     writer.end();
     let too_much = Problem::Malformed("names add up to too much text");
-    assert_eq!(definitions_text(&writer.bytes()), Err(too_much));
+    assert_eq!(listed(&writer.bytes()), Err(too_much));
 }
 
 pub fn clang(target: &str, source: &str, flags: &[&str]) -> Vec<u8> {
@@ -442,12 +433,8 @@ fn tables_of_some_modules_are_not_used() {
     let [one, two] = [("all.c", &[][..]), ("all.cc", &flags)]
         .map(|(source, flags)| clang("x86_64-linux-gnu", source, flags));
     let both = [&one[..], &two[4..]].concat();
-    let expected = [
-        definitions_text(&one).unwrap(),
-        definitions_text(&two).unwrap(),
-    ]
-    .join(" ");
-    assert_eq!(definitions_text(&both).unwrap(), expected);
+    let expected = [listed(&one).unwrap(), listed(&two).unwrap()].join(" ");
+    assert_eq!(listed(&both).unwrap(), expected);
 }
 
 /// Symbols of inline assembly are only in the table.
