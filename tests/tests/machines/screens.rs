@@ -68,7 +68,10 @@ fn hello_gpu_prints_what_its_readme_shows() -> Result<()> {
         let (_, after) = rest.split_once("```").ok_or("an open block")?;
         written = format!("{before}{prompt}{}```{after}", screen.output()?);
     }
-    #[expect(clippy::disallowed_methods, reason = "a test reads its own environment")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test reads its own environment"
+    )]
     let bless = std::env::var_os("BLESS").is_some();
     if bless {
         fs::write(&path, &written)?;

@@ -92,10 +92,10 @@ impl<'ast> Visit<'ast> for Functions {
 
     fn visit_item_impl(&mut self, block: &'ast syn::ItemImpl) {
         for item in &block.items {
-            if let syn::ImplItem::Fn(function) = item {
-                if block.trait_.is_none() {
-                    self.add(&function.sig.ident);
-                }
+            if let syn::ImplItem::Fn(function) = item
+                && block.trait_.is_none()
+            {
+                self.add(&function.sig.ident);
             }
         }
         visit::visit_item_impl(self, block);

@@ -12,7 +12,7 @@ struct Cases {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// Its extension is that of the language.
+    /// Name with the extension of the language.
     file: String,
     source: String,
     /// Lines and rules.
