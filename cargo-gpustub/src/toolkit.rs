@@ -141,7 +141,7 @@ fn check_crates(
             ),
         };
         let error = Diagnostic::error(&INVALID_VALUE, message);
-        found.push(error.at(&declared.shown, span.clone()).help(help));
+        found.push(error.with_origin(&declared.shown, span.clone()).help(help));
     }
 }
 
@@ -169,11 +169,15 @@ fn check_headers(
                 says.value
             );
             let error = Diagnostic::error(&INVALID_VALUE, message);
-            found.push(error.at(&declared.shown, says.span.clone()).help(format!(
-                "write `{key} = \"{version}\"`, or copy headers of {} with \
+            found.push(
+                error
+                    .with_origin(&declared.shown, says.span.clone())
+                    .help(format!(
+                        "write `{key} = \"{version}\"`, or copy headers of {} with \
                  `cargo gpustub add --toolkit-headers DIR`",
-                says.value
-            )));
+                        says.value
+                    )),
+            );
         }
     }
 }

@@ -187,7 +187,7 @@ pub fn pending(
 /// That a file is not as `sync` would leave it.
 pub fn drift(operation: &Operation) -> Diagnostic {
     let what = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
-    let one = Diagnostic::error(&OUT_OF_SYNC, what).at(&operation.shown, 0..0);
+    let one = Diagnostic::error(&OUT_OF_SYNC, what).with_origin(&operation.shown, 0..0);
     one.help("run `cargo gpustub sync`")
 }
 

@@ -104,7 +104,7 @@ enum Node {
 impl Types {
     /// A type, without typedefs and qualifiers.
     pub fn get(&self, id: TypeId) -> &Type {
-        match self.behind(id).last().and_then(|id| self.nodes.get(&id)) {
+        match self.aliases(id).last().and_then(|id| self.nodes.get(&id)) {
             Some(Node::Type(found)) => found,
             _ => &Type::Void,
         }
@@ -112,11 +112,11 @@ impl Types {
 
     /// Whether it may only be read.
     pub fn is_constant(&self, id: TypeId) -> bool {
-        self.behind(id).any(|id| self.constants.contains(&id))
+        self.aliases(id).any(|id| self.constants.contains(&id))
     }
 
     /// The type itself and what it is another name of, one after the other.
-    fn behind(&self, id: TypeId) -> impl Iterator<Item = TypeId> {
+    fn aliases(&self, id: TypeId) -> impl Iterator<Item = TypeId> {
         let next = |id: &TypeId| match self.nodes.get(id) {
             Some(Node::Alias(of)) => Some(*of),
             _ => None,

@@ -265,7 +265,7 @@ mod tests {
     /// A finding of `needed-driver` (denied by itself) in a file.
     fn finding(file: &str) -> Diagnostic {
         let rule = rule("needed-driver").unwrap();
-        Diagnostic::error(&rule.code, "x").at(file, 0..0)
+        Diagnostic::error(&rule.code, "x").with_origin(file, 0..0)
     }
 
     fn policy(text: &str) -> Policy {

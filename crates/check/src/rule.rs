@@ -62,7 +62,8 @@ impl Findings {
         message: String,
         help: &str,
     ) {
-        let found = Diagnostic::error(&rule.code, printable(message.as_bytes())).at(path, 0..0);
+        let found =
+            Diagnostic::error(&rule.code, printable(message.as_bytes())).with_origin(path, 0..0);
         self.0.push(match help {
             "" => found,
             help => found.help(help),

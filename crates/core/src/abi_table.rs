@@ -395,7 +395,7 @@ moved_v2 13.0=2
     }
 
     #[test]
-    fn what_means_the_same_is_bound_and_nothing_else() {
+    fn only_names_of_the_same_variant_are_bound() {
         for (name, header, expected) in [
             ("stable", "12", ""),
             ("stable", "", ""),
@@ -407,7 +407,7 @@ moved_v2 13.0=2
                 "0.0..11.0=! 11.0..12.0=instantiateWithFlags 14.0..=!",
             ),
             ("instantiate", "", "0.0..=!"),
-            // What only ever meant one thing needs no header, and is not refused anywhere.
+            // A name with a single variant needs no header and is refused nowhere.
             ("instantiateWithFlags", "11.8", ""),
             ("instantiateWithFlags", "", ""),
             ("vanished", "", "13.0..14.0=stays"),
@@ -420,22 +420,22 @@ moved_v2 13.0=2
             ("properties", "13", "0.0..13.0=! 14.0..=!"),
             ("properties_v2", "12", ""),
             ("properties_v2", "13", ""),
-            // Headers of 11 may be either.
+            // Headers of 11 have either variant.
             ("grown", "11", "0.0..=!"),
             ("grown", "11.8", "0.0..11.8=! 14.0..=!"),
             ("grown", "11.7", "0.0..11.0=! 11.8..=!"),
             ("grown", "12", "0.0..11.8=! 14.0..=!"),
-            // Who calls it has headers of 12 that declare it, be they 12.0 or 12.9.
+            // A caller has headers of 12 that declare the function, either 12.0 or 12.9.
             ("late", "11", "0.0..=!"),
             ("late", "12", "0.0..12.0=! 13.0..=!"),
             ("later", "12", "0.0..12.9=! 13.0..=!"),
-            // The form of 13 takes one argument more, which may be null; that of 11 cannot be had
-            // from what it came of.
+            // The form of 13 takes one more argument, which may be null; the form of 11 cannot be
+            // derived from its predecessor.
             ("add", "11", "0.0..11.0=! 13.0..14.0=add+3 14.0..=!"),
             ("add", "12", "0.0..11.0=! 13.0..14.0=add+3 14.0..=!"),
             ("add", "13", "0.0..12.0=! 12.0..13.0=add_v2 14.0..=!"),
             ("add_v2", "12", "13.0..14.0=add"),
-            // Without a header it may be either.
+            // Without a header, either variant.
             ("add", "", "0.0..=!"),
             ("moved", "", "13.0..14.0=moved_v2+0"),
             ("moved_v2", "", ""),

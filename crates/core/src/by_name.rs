@@ -3,24 +3,24 @@
 use std::cmp::Ordering;
 use std::ops::Index;
 
-/// Values by name: sorted, each name once. A list, because a `BTreeMap` is compiled anew for
-/// every type of value, and the lists are short or come sorted.
+/// Values by name: sorted, each name once. A list, because a `BTreeMap` is compiled again for every
+/// type of value, and the lists are short or come sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByName<T> {
     entries: Vec<(String, T)>,
 }
 
 impl<T> ByName<T> {
-    /// Without any.
+    /// An empty list.
     pub const fn new() -> Self {
         Self {
             entries: Vec::new(),
         }
     }
 
-    /// Where the name is, or where it would go.
+    /// Position of the name, or its insertion point.
     fn find(&self, name: &str) -> Result<usize, usize> {
-        // Names mostly come sorted: then each belongs behind the last.
+        // Names mostly come sorted: then each is appended.
         match self.entries.last() {
             Some((last, _)) if last.as_str() >= name => search(
                 self.entries.len(),
@@ -42,12 +42,12 @@ impl<T> ByName<T> {
         self.find(name).is_ok()
     }
 
-    /// Whether there is none at all.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Sets a value, and returns the one that the name had before.
+    /// Sets a value, and returns the previous value of the name.
     pub fn insert(&mut self, name: &str, value: T) -> Option<T> {
         match self.find(name) {
             Ok(index) => Some(std::mem::replace(&mut self.entries[index].1, value)),
@@ -58,7 +58,7 @@ impl<T> ByName<T> {
         }
     }
 
-    /// The value of a name, to be changed; a default one if it had none.
+    /// Mutable value of a name; a default one is inserted if absent.
     pub fn get_or_default(&mut self, name: &str) -> &mut T
     where
         T: Default,
@@ -75,7 +75,7 @@ impl<T> ByName<T> {
         self.entries.iter()
     }
 
-    /// The values, to be changed.
+    /// Values, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
@@ -105,7 +105,7 @@ impl<T> Default for ByName<T> {
     }
 }
 
-/// The value of a name that is there.
+/// Value of an existing name.
 impl<T> Index<&str> for ByName<T> {
     type Output = T;
 

@@ -28,7 +28,7 @@ impl Date {
         })
     }
 
-    /// The day that lies so many days after 1970-01-01 (in UTC, as clocks count).
+    /// Day that follows 1970-01-01 by so many days (in UTC, as clocks count).
     pub fn after_1970(mut days_left: u64) -> Self {
         let mut date = Self {
             year: 1970,
@@ -49,7 +49,7 @@ impl Date {
     }
 }
 
-/// How long a month is.
+/// Length of a month in days.
 fn days(year: u16, month: u16) -> u16 {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {

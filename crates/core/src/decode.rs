@@ -1,5 +1,5 @@
-//! Reading TOML into values, with the place of everything that is wrong: the one layer under
-//! `GpuStub.toml` and the shipped library manifests.
+//! Decodes TOML into values and records the location of every error: shared by `GpuStub.toml` and
+//! the shipped library manifests.
 
 mod document;
 mod shared;
@@ -20,13 +20,13 @@ use document::{Data, Entries, Key, Node};
 /// The `schema` that this version reads.
 const SCHEMA_VERSION: i64 = 1;
 
-/// A value, the full name of its key and its place.
+/// A value, the full name of its key and its location.
 #[derive(Debug, Clone)]
 pub(crate) struct Value<'a> {
     /// For messages: `stub.cudart.majors`.
     pub name: String,
     pub span: Range<usize>,
-    /// Where its key stands; in a list, where the value itself does.
+    /// Span of its key; in a list, of the value itself.
     pub key_span: Range<usize>,
     inner: &'a Data<'a>,
 }
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A TOML document. Owns what [`Table`]s point into.
+/// A TOML document. Owns the data that [`Table`]s borrow.
 pub(crate) struct Document<'t>(Entries<'t>);
 
 impl Document<'_> {
@@ -103,7 +103,7 @@ impl Document<'_> {
     }
 }
 
-/// Collects what is wrong while values are read out of a document.
+/// Collects diagnostics while values are read from a document.
 pub(crate) struct Decoder<'f> {
     file: &'f str,
     diagnostics: Vec<Diagnostic>,
@@ -117,25 +117,26 @@ impl<'f> Decoder<'f> {
         }
     }
 
-    /// How much was wrong so far.
+    /// Number of diagnostics so far.
     pub fn count(&self) -> usize {
         self.diagnostics.len()
     }
 
-    /// How many errors were among it.
+    /// Number of errors among them.
     #[cfg(feature = "archive")]
     pub fn errors(&self) -> usize {
         let errors = self.diagnostics.iter();
         errors.filter(|one| one.level == diag::Level::Error).count()
     }
 
-    /// Adds what is no error.
+    /// Adds a diagnostic that is no error.
     #[cfg(feature = "archive")]
     pub fn report(&mut self, diagnostic: Diagnostic, span: Range<usize>) {
-        self.diagnostics.push(diagnostic.at(self.file, span));
+        self.diagnostics
+            .push(diagnostic.with_origin(self.file, span));
     }
 
-    /// What was wrong, in the order of the file.
+    /// Diagnostics in the order of the file.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         diag::sort(&mut self.diagnostics);
         self.diagnostics
@@ -149,7 +150,7 @@ impl<'f> Decoder<'f> {
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.diagnostics
-            .push(Diagnostic::error(code, message).at(self.file, span));
+            .push(Diagnostic::error(code, message).with_origin(self.file, span));
         self.diagnostics.last_mut().expect("just pushed")
     }
 
@@ -175,8 +176,8 @@ impl<'f> Decoder<'f> {
         }
     }
 
-    /// Checks that the file starts with a schema that this version reads. `false`: it is newer,
-    /// and what else it says cannot be judged.
+    /// Checks that the file starts with a schema that this version reads. `false`: the schema is
+    /// newer, so the rest of the file cannot be validated.
     pub fn schema(&mut self, top: &Table<'_>) -> bool {
         let Some(schema) = top.get("schema") else {
             let help = format!("let the file start with `schema = {SCHEMA_VERSION}`");
@@ -235,7 +236,7 @@ impl<'f> Decoder<'f> {
         }
     }
 
-    /// The value of a key that must be there. `span` is where it is missed.
+    /// Value of a mandatory key. `span` is the location of the error if it is missing.
     pub fn required<'a>(
         &mut self,
         table: &Table<'a>,
@@ -258,7 +259,7 @@ impl<'f> Decoder<'f> {
         value
     }
 
-    /// The value is not what its key takes.
+    /// Reports a value whose type is not the one that its key takes.
     pub fn mismatch(&mut self, value: &Value<'_>, takes: &str) {
         let found = match value.inner {
             Data::String(_) => "a string",

@@ -1,10 +1,10 @@
-//! Where relocatable CUDA code is device-linked: a function of a graph of libraries and programs.
+//! Device links of relocatable CUDA code, planned from a graph of libraries and programs.
 //!
 //! Each object of relocatable code calls, when its image is loaded, a function that only a device
 //! link over it defines. In a process each object needs just one such link, and the link registers
-//! its kernels only when all its objects have called. [`plan`] says for every node of a
-//! [`Graph`] what is built of it, which device links there are, over what, and what is linked where;
-//! it refuses graphs in which an object would have none or several.
+//! its kernels only when all its objects have called. [`plan`] returns for every node of a
+//! [`Graph`] the files built from it, its device link with the inputs, and the contents of its host
+//! link; it rejects graphs in which an object would have no device link or several.
 
 mod check;
 #[cfg(feature = "tools")]
@@ -27,7 +27,7 @@ pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
 pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
 pub use runtime::{hidden_stubs, static_runtime};
 
-/// Plans a graph. With an error among the diagnostics nothing must be built; if the graph itself is
+/// Plans a graph. If a diagnostic is an error, nothing must be built; if the graph itself is
 /// invalid, the plan is empty.
 pub fn plan(graph: &Graph) -> (LinkPlan<'_>, Vec<Diagnostic>) {
     let (graph, mut diagnostics) = match ResolvedGraph::new(graph) {

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong, where, and what to do next.
+//! Diagnostics: problem, location and next step.
 
 mod codes;
 
@@ -7,14 +7,14 @@ use std::ops::Range;
 
 pub use codes::*;
 
-/// How serious a diagnostic is.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Worth knowing; nothing stops.
+    /// Information; the command continues.
     Note,
-    /// Probably a mistake; nothing stops.
+    /// Probably a mistake; the command continues.
     Warning,
-    /// The value beside this diagnostic must not be used.
+    /// The value returned with this diagnostic must not be used.
     Error,
 }
 
@@ -23,14 +23,14 @@ pub enum Level {
 pub struct Code {
     /// Stable kebab-case name, for example `unknown-key`.
     pub id: &'static str,
-    /// One line: what it means.
+    /// One-line summary.
     pub summary: &'static str,
     /// A paragraph: why it matters and how to fix it.
     #[cfg(feature = "tools")]
     pub explanation: &'static str,
 }
 
-/// A place in a text file that the user wrote.
+/// A location in a text file that the user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The file's path as the user would name it.
@@ -42,22 +42,22 @@ pub struct Origin {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Its kind.
+    /// Kind.
     pub code: &'static Code,
-    /// How serious it is.
+    /// Severity.
     pub level: Level,
-    /// What is wrong, in one sentence, without a full stop.
+    /// Problem in one sentence, without a full stop.
     pub message: String,
-    /// Where, if it is about a place in a file.
+    /// Location, if the problem concerns part of a file.
     pub origin: Option<Origin>,
-    /// What stands at that place, in a few words (may be empty).
+    /// Description of the text at that location, in a few words (may be empty).
     pub label: String,
-    /// The next step for the person at the keyboard.
+    /// Next step for the user.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error without a place.
+    /// An error without a location.
     pub fn error(code: &'static Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -69,7 +69,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning without a place.
+    /// A warning without a location.
     pub fn warning(code: &'static Code, message: impl Into<String>) -> Self {
         Self {
             level: Level::Warning,
@@ -77,7 +77,7 @@ impl Diagnostic {
         }
     }
 
-    /// A note without a place.
+    /// A note without a location.
     pub fn note(code: &'static Code, message: impl Into<String>) -> Self {
         Self {
             level: Level::Note,
@@ -85,8 +85,8 @@ impl Diagnostic {
         }
     }
 
-    /// The same, at a place.
-    pub fn at(mut self, file: impl Into<String>, span: Range<usize>) -> Self {
+    /// Sets the location.
+    pub fn with_origin(mut self, file: impl Into<String>, span: Range<usize>) -> Self {
         self.origin = Some(Origin {
             file: file.into(),
             span,
@@ -94,13 +94,13 @@ impl Diagnostic {
         self
     }
 
-    /// The same, with a label for the place.
+    /// Sets the label of the location.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// The same, with a next step.
+    /// Sets the next step.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -128,12 +128,12 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Whether any of these is an error.
+/// Whether any of the diagnostics is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.level == Level::Error)
 }
 
-/// Puts diagnostics of one file into the order of their places.
+/// Sorts the diagnostics of one file by location.
 pub(crate) fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
 }
@@ -160,7 +160,7 @@ pub fn line_column(text: &str, offset: usize) -> LineColumn {
     LineColumn { line, column }
 }
 
-/// The first few of some names, and how many more there are.
+/// The first few of the names, and the number of the others.
 pub fn listing<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 5;
     let mut listing = String::new();

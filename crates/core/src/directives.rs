@@ -1,4 +1,4 @@
-//! What a build script tells cargo, as ordered values.
+//! Directives of a build script to cargo, as ordered values.
 
 use std::fmt;
 

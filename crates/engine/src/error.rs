@@ -78,7 +78,7 @@ impl Error {
 
     /// Puts a position before the message.
     #[cfg(feature = "device-link")]
-    pub(crate) fn at(mut self, location: Location) -> Self {
+    pub(crate) fn with_location(mut self, location: Location) -> Self {
         self.message = format!("{location}: {}", self.message);
         self.location = Some(location);
         self
@@ -243,7 +243,7 @@ mod tests {
         let text = "schema = 1\n[stub.cudart]\nmajor = 12\n";
         let start = text.find("major").unwrap();
         let found = Diagnostic::error(&UNKNOWN_KEY, "unknown key `major`")
-            .at("GpuStub.toml", start..start + 5)
+            .with_origin("GpuStub.toml", start..start + 5)
             .help("did you mean `majors`?");
         let texts = ByName::from_iter([("GpuStub.toml".to_owned(), text.to_owned())]);
         let error = Error::from_diagnostics(&[found], &texts);

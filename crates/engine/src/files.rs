@@ -24,7 +24,7 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, &e))?;
     }
-    let new = beside(path);
+    let new = sibling(path);
     fs::write(&new, bytes).map_err(|e| Error::io("write", &new, &e))?;
     rename(&new, path)
 }
@@ -36,7 +36,7 @@ pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
     if fs::read_link(link).is_ok_and(|old| old == to) {
         return Ok(());
     }
-    let new = beside(link);
+    let new = sibling(link);
     let made = match std::os::unix::fs::symlink(to, &new) {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
             fs::remove_file(&new).and_then(|()| std::os::unix::fs::symlink(to, &new))
@@ -141,7 +141,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
 }
 
 /// A name beside `path`, to be renamed to it when complete: nobody sees half a file.
-pub(crate) fn beside(path: &Path) -> PathBuf {
+pub(crate) fn sibling(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     name.into()

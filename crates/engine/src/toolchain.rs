@@ -159,7 +159,7 @@ impl Toolchain {
         library: &Path,
         index: Index,
     ) -> Result<(), Error> {
-        let new = absolute(&files::beside(library))?;
+        let new = absolute(&files::sibling(library))?;
         // D leaves out times and owners; archivers that refuse the letter know the variable.
         let (wished, fall_back) = match index {
             Index::Write => ("cqsD", "cqs"),
@@ -202,7 +202,7 @@ impl Toolchain {
             ));
         };
         self.objects(dir, &["-DGPUSTUB_EXPORT=1"])?;
-        let new = absolute(&files::beside(library))?;
+        let new = absolute(&files::sibling(library))?;
         let mut option = OsString::from("-Wl,-soname,");
         option.push(soname);
         let mut command = self.compiler.command(dir);

@@ -48,7 +48,7 @@ mod tests {
 
     fn finding() -> (Diagnostic, Sources) {
         let diagnostic = Diagnostic::error(&diag::UNKNOWN_KEY, "unknown key `headr` in `stub`")
-            .at("a/GpuStub.toml", 25..30)
+            .with_origin("a/GpuStub.toml", 25..30)
             .label("not a key of `stub`")
             .help("did you mean `header-version`?");
         (

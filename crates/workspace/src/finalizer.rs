@@ -111,7 +111,7 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
         let help = "let all depend on one version: `cargo tree --duplicates`";
         let file = display_path(package.manifest_path.as_std_path());
         let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message);
-        Some(error.at(&file, 0..0).help(help))
+        Some(error.with_origin(&file, 0..0).help(help))
     })
 }
 

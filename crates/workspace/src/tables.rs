@@ -70,7 +70,7 @@ impl Declared {
                 let message =
                     format!("no package builds `[stub.{id}]`: there is none in this directory");
                 Diagnostic::error(&MISPLACED_TABLE, message)
-                    .at(&declared.shown, stub.id.span.clone())
+                    .with_origin(&declared.shown, stub.id.span.clone())
                     .help(
                         "move the table to the GpuStub.toml of the package that calls the library",
                     )
@@ -277,7 +277,7 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
                 None => format!("add `{} = []` to [features] in its Cargo.toml", feature.value),
             };
             let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
-            error.at(&declared.shown, feature.span.clone()).help(help)
+            error.with_origin(&declared.shown, feature.span.clone()).help(help)
         })
         .collect()
 }
@@ -295,5 +295,9 @@ fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> O
     );
     let help = format!("move it to {}", display_path(&workspace.root().join(FILE)));
     let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
-    Some(warning.at(&declared.shown, table.span.clone()).help(help))
+    Some(
+        warning
+            .with_origin(&declared.shown, table.span.clone())
+            .help(help),
+    )
 }

@@ -101,7 +101,7 @@ impl Wanted {
                     Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                     None => &archive.name,
                 };
-                let one = one.at(&declared.shown, named.span.clone());
+                let one = one.with_origin(&declared.shown, named.span.clone());
                 (one, declared.sources())
             }
         };

@@ -32,7 +32,7 @@ pub fn apply_policies(
         let rule = &unused.allow.rule;
         let message = format!("no finding of `{}` to allow", rule.value);
         Diagnostic::warning(&UNUSED_ALLOW.code, message)
-            .at(unused.file, rule.span.clone())
+            .with_origin(unused.file, rule.span.clone())
             .help("remove the allowance")
     });
     found.extend(judge.apply(unused.collect()));

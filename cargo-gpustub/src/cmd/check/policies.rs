@@ -133,7 +133,7 @@ impl Policies {
                 let message = format!("`policy.platform-tag` takes no {:?}", tag.value);
                 found.push(
                     Diagnostic::error(&INVALID_VALUE, message)
-                        .at(&file.declared.shown, tag.span.clone())
+                        .with_origin(&file.declared.shown, tag.span.clone())
                         .help("name a tag that promises something: \"manylinux_2_28\", \"musllinux_1_2\""),
                 );
             }
@@ -151,7 +151,7 @@ impl Policies {
                 };
                 found.push(
                     Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
-                        .at(&file.declared.shown, span.clone())
+                        .with_origin(&file.declared.shown, span.clone())
                         .help(help),
                 );
             }

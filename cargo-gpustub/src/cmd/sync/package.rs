@@ -154,7 +154,7 @@ pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
     let file = display_path(package.manifest_path.as_std_path());
     Some(
         Diagnostic::warning(&OUT_OF_SYNC, message)
-            .at(&file, 0..0)
+            .with_origin(&file, 0..0)
             .help(help),
     )
 }

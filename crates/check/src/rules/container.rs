@@ -71,7 +71,7 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
                     &IO_ERROR,
                     format!("unreadable file or directory: {message}"),
                 )
-                .at(shown, 0..0)
+                .with_origin(shown, 0..0)
                 .help("check the permissions"),
             ),
             FlawKind::Path | FlawKind::Skipped => {}

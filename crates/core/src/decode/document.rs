@@ -1,8 +1,8 @@
 //! A TOML text as a tree with spans.
 //!
-//! `toml_parser` reads the grammar: TOML 1.1 (toml.io/en/v1.1.0), of which every TOML 1.0 text is one
-//! too. `Cargo.toml` and `toml_edit` are read by the same crate, so that one text means the same
-//! everywhere. This module builds the tree, and enforces the rules about tables that are defined twice.
+//! `toml_parser` reads the grammar: TOML 1.1 (toml.io/en/v1.1.0), a superset of TOML 1.0. `Cargo.toml`
+//! and `toml_edit` are read by the same crate, so that one text means the same everywhere. This module
+//! builds the tree, and enforces the rules about tables that are defined twice.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -57,9 +57,9 @@ pub(crate) struct Entries<'t> {
     entries: Vec<(Key<'t>, Node<'t>)>,
     /// The table has no header or value of its own, only longer names that contain it.
     implicit: bool,
-    /// A dotted key made it: no header may extend it.
+    /// Defined by a dotted key: no header may extend it.
     dotted: bool,
-    /// Between braces.
+    /// Written between braces.
     inline: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct SyntaxError {
     pub span: Range<usize>,
 }
 
-/// In the words of the `toml` crate.
+/// Uses the messages of the `toml` crate.
 impl From<ParseError> for SyntaxError {
     fn from(error: ParseError) -> Self {
         let mut message = error.description().to_owned();
@@ -329,7 +329,7 @@ impl<'t, 'e> Builder<'t, 'e> {
             ScalarKind::Float => Data::Float(text),
             ScalarKind::Integer(radix) => {
                 let radix = radix.value();
-                // The crate leaves it to users to look at the digits: `1_a`, `0x`.
+                // The crate leaves checking the digits to its users: `1_a`, `0x`.
                 let digits = text.trim_start_matches(['+', '-']);
                 if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
                     return wrong("invalid number, expected digits", range(event.span()));
@@ -343,8 +343,8 @@ impl<'t, 'e> Builder<'t, 'e> {
     }
 }
 
-/// The table at `path`, with all tables on the way; missing ones are made. `dotted`: the path is that of
-/// a dotted key, else of a header.
+/// Table at `path`, creating missing tables on the way. `dotted`: the path is that of a dotted key,
+/// else of a header.
 fn descend<'a, 't>(
     mut table: &'a mut Entries<'t>,
     path: Vec<Key<'t>>,

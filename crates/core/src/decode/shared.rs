@@ -48,7 +48,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// A name that can be handed to a loader.
+    /// A name that can be passed to a loader.
     pub fn file_name(&mut self, value: &Value<'_>) -> Option<String> {
         let name = self.string(value)?.value;
         let wrong = match name.as_str() {

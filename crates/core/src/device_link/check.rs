@@ -1,4 +1,4 @@
-//! What is refused of one node or of one device link.
+//! Errors of single nodes and single device links.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// The device links that hold all others: those of programs, and of libraries that nothing links.
+/// Device links that hold all others: those of programs, and of libraries that no node links.
 fn maximal_links(plan: &LinkPlan<'_>) -> Vec<NodeId> {
     let graph = &plan.walk.graph;
     let mut linked = graph.table(false);
@@ -91,9 +91,9 @@ fn check_host(plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) -> Option<Diag
 /// Faults of device links, each reported once for all links that have it.
 #[derive(Default)]
 struct LinkFaults {
-    /// The nodes whose builds do not receive the metadata of these libraries.
+    /// Nodes whose builds do not receive the metadata of these libraries.
     invisible: BTreeMap<Vec<NodeId>, Vec<NodeId>>,
-    /// The device links that want code that a library lacks.
+    /// Device links that need code that a library lacks.
     archs: BTreeMap<MissingArchs, Vec<NodeId>>,
     /// Device links without any machine code.
     no_machine_code: Vec<NodeId>,

@@ -1,4 +1,4 @@
-//! By which rule a node is planned, and why.
+//! Explanation of a node's plan: the rule and its reasons.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use super::plan::{LinkItem, LinkPlan, Role, Why};
 use crate::ids::IndexVec;
 
 impl LinkPlan<'_> {
-    /// A few lines about one node: the rule, what it follows from, the inputs of its device link
-    /// with the way each is reached, and its host link.
+    /// Describes one node in a few lines: the rule, its reason, the inputs of its device link with
+    /// the path to each, and its host link.
     pub fn explain(&self, at: NodeId) -> String {
         let node = self.node(at);
         let planned = self.planned(at);

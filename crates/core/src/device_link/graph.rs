@@ -1,4 +1,4 @@
-//! The graph that is asked about, and what no graph may have.
+//! Graph of libraries and programs, and its validation.
 
 use std::ops::Index;
 
@@ -22,11 +22,11 @@ pub enum Kind {
     Rdc,
     /// Host code only; also device code that was not compiled as relocatable.
     Plain,
-    /// Nothing but headers and what it requires.
+    /// Headers and dependencies only.
     Interface,
 }
 
-/// What a node becomes.
+/// Form in which a node is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeForm {
     /// An archive, or a Rust `rlib`.
@@ -44,7 +44,7 @@ pub enum NodeForm {
 }
 
 impl NodeForm {
-    /// As it stands in the notation.
+    /// Keyword in the notation.
     pub fn word(self) -> &'static str {
         match self {
             Self::Static => "static",
@@ -57,62 +57,62 @@ impl NodeForm {
     }
 }
 
-/// That a node is linked with another one.
+/// Edge from a node to a node that it is linked with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The other one's name.
+    /// Name of the linked node.
     pub to: String,
-    /// Whether its headers are not passed on. The plan is the same.
+    /// Whether the linked node's headers are not passed on. The plan is the same.
     pub private: bool,
 }
 
-/// That a node opens a shared library at run time.
+/// Edge from a node to a shared library that it opens at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Its name.
+    /// Name of the library.
     pub to: String,
     /// Whether the library with its device link is opened, not the one with its objects.
     pub r#final: bool,
 }
 
-/// A library, a program or a plugin. Names are of other nodes of the graph.
+/// A library, a program or a plugin. Names refer to other nodes of the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Unique in its graph.
     pub name: String,
-    /// Where it is declared, for diagnostics.
+    /// Declaration of the node, for diagnostics.
     pub origin: Option<Origin>,
-    /// Its device code.
+    /// Kind of device code.
     pub kind: Kind,
-    /// What it becomes.
+    /// Form in which it is built.
     pub form: NodeForm,
-    /// Of an image: the symbols of its device link are local to it, and it takes in all the
+    /// For an image: the symbols of its device link are local to it, and it contains all the
     /// relocatable code that it reaches.
     pub closed: bool,
     /// Whether it is a build script or a procedural macro, which cargo passes no link arguments.
     pub host: bool,
-    /// It was device-linked when it was built, by others: over these nodes, or, if there is none,
-    /// over all that it holds.
+    /// Device link made before, by the node's own build: over these nodes, or, if empty, over all
+    /// of the node's contents.
     pub prelinked: Option<Vec<String>>,
-    /// With relocatable code: what it holds code for. Without: what a device link for it is asked
-    /// for. Empty: not known, all that its libraries hold.
+    /// For relocatable code: the architectures that the node contains. Otherwise: the architectures
+    /// requested from its device link. Empty: unknown, or all that its libraries contain.
     pub archs: Vec<Arch>,
     /// The runtime of its host code, if that is known.
     pub cudart: Option<Cudart>,
     /// Device symbols that it defines, as far as they are known.
     pub symbols: Vec<String>,
-    /// The library of which it is one of several versions.
+    /// Library of which the node is one of several versions.
     pub version_of: Option<String>,
-    /// The libraries whose metadata its build script receives; `None`: all.
+    /// Libraries whose metadata its build script receives; `None`: all.
     pub visible: Option<Vec<String>>,
-    /// What it is linked with, in the order of declaration.
+    /// Linked nodes, in the order of declaration.
     pub links: Vec<Link>,
-    /// What it opens at run time.
+    /// Libraries opened at run time.
     pub opens: Vec<Open>,
 }
 
 impl Node {
-    /// A node about which nothing else is said.
+    /// A node with default properties.
     pub fn new(name: impl Into<String>, kind: Kind, form: NodeForm) -> Self {
         Self {
             name: name.into(),
@@ -145,12 +145,12 @@ impl Node {
         self.closed || self.form == NodeForm::Cdylib
     }
 
-    /// Whether a device link for it may be made: the end of a chain of libraries.
+    /// Whether a device link for the node may be made: the end of a chain of libraries.
     pub(super) fn is_terminal(&self) -> bool {
         self.is_closed() || matches!(self.form, NodeForm::Bin | NodeForm::Plugin)
     }
 
-    /// Whether it is made as objects, archive, middle and final.
+    /// Whether the node is built as objects, archive, middle and final.
     pub(super) fn is_split(&self) -> bool {
         self.is_rdc()
             && self.form == NodeForm::Shared
@@ -158,7 +158,7 @@ impl Node {
             && self.prelinked.is_none()
     }
 
-    /// Whether its device code is of no concern to what links it: it has its own device link.
+    /// Whether dependents can ignore its device code, since it has its own device link.
     pub(super) fn is_opaque(&self) -> bool {
         self.is_image() && (self.is_closed() || self.prelinked.is_some())
     }
@@ -295,7 +295,7 @@ impl<'g> ResolvedGraph<'g> {
         }
     }
 
-    /// Edges and marks that fit no node of this form.
+    /// Reports edges and marks that no node of this form may have.
     fn check_node(&self, id: NodeId, errors: &mut Vec<Diagnostic>) {
         let node = self.node(id);
         let mut bad = |message: String, help: &str| {
@@ -344,7 +344,7 @@ impl<'g> ResolvedGraph<'g> {
         }
     }
 
-    /// The first circle of links.
+    /// The first cycle of links.
     fn cycle(&self) -> Option<Diagnostic> {
         let (mut done, mut on_path) = (self.table(false), self.table(false));
         for start in self.ids() {
@@ -382,7 +382,7 @@ impl<'g> ResolvedGraph<'g> {
     }
 }
 
-/// The node of each name, and errors for names that several nodes have.
+/// Index of nodes by name, and errors for names that several nodes have.
 fn index_names(graph: &ResolvedGraph<'_>) -> (ByName<NodeId>, Vec<Diagnostic>) {
     let mut errors = Vec::new();
     // Sorted first: `ByName` takes names in order at no cost.

@@ -137,11 +137,11 @@ enum Token<'t> {
     Sign(char),
     /// `;` or the end of a line.
     End,
-    /// What no graph has.
+    /// A character that no graph contains.
     Other(char),
 }
 
-/// Letters, digits and what names of packages, targets and mangled symbols have.
+/// Letters, digits and the punctuation of package names, target names and mangled symbols.
 fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '@' | '/' | '$' | '-')
 }
@@ -165,7 +165,7 @@ fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             '*' | ':' | ',' | '=' | '+' | '-' => Some(Token::Sign(c)),
             _ if in_word(c) => {
                 length = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
-                // The `-` of an arrow is no part of the name before it.
+                // The `-` of an arrow does not belong to the name before it.
                 if rest[length..].starts_with('>') && rest[..length].ends_with('-') {
                     length -= 1;
                 }
@@ -174,7 +174,7 @@ fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             _ if c.is_whitespace() || c == '\u{feff}' => None,
             _ => Some(Token::Other(c)),
         };
-        // A line that ends in the middle of a list goes on in the next one.
+        // A line that ends in the middle of a list continues in the next one.
         let goes_on = matches!(
             tokens.last(),
             Some((Token::Arrow | Token::Sign(',' | '+'), _))
@@ -197,7 +197,7 @@ struct Reader<'t> {
 type Read<T> = Result<T, Box<Diagnostic>>;
 
 impl<'t> Reader<'t> {
-    /// The token that comes next; behind the last one, an end.
+    /// Next token; after the last one, an end.
     fn peek(&self) -> (Token<'t>, Range<usize>) {
         match self.tokens.get(self.next).or(self.tokens.last()) {
             Some(token) => token.clone(),
@@ -219,11 +219,11 @@ impl<'t> Reader<'t> {
     }
 
     fn error<T>(&self, span: Range<usize>, message: String, help: impl Into<String>) -> Read<T> {
-        let error = Diagnostic::error(&INVALID_GRAPH, message).at(self.file, span);
+        let error = Diagnostic::error(&INVALID_GRAPH, message).with_origin(self.file, span);
         Err(Box::new(error.help(help)))
     }
 
-    /// What stands here is not what a graph has.
+    /// Reports a token that is not valid here.
     fn expected<T>(&self, what: &str, help: &str) -> Read<T> {
         let (found, span) = self.peek();
         let found = match found {
@@ -243,7 +243,7 @@ impl<'t> Reader<'t> {
         Ok((word, span))
     }
 
-    /// One of some words.
+    /// Reports a word that is not among the known ones.
     fn no_such<T>(&self, word: &str, span: Range<usize>, what: &str, known: &[&str]) -> Read<T> {
         let help = match nearest(word, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -320,7 +320,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The words behind `=`, with `+` between them; none if nothing follows.
+    /// Values after `=`, separated by `+`; none if nothing follows.
     fn values(&mut self) -> Read<Vec<(&'t str, Range<usize>)>> {
         let mut values = Vec::new();
         if !matches!(self.peek().0, Token::Word(_)) {

@@ -1,4 +1,4 @@
-//! The rules: what is built of a node, and where its device link is.
+//! Rules: the files built from a node, and the position of its device link.
 
 use super::graph::{Kind, Node, NodeForm, NodeId};
 use super::walk::Walk;
@@ -15,7 +15,7 @@ pub enum Role {
     /// K3: a shared library without device code of its own, linked with middles. It stays
     /// incomplete: the functions that register its objects are defined by what is linked later.
     Passes,
-    /// K4: a part of what links it.
+    /// K4: part of the images that link it.
     Absorbed,
     /// K5: no relocatable code.
     Plain,
@@ -28,7 +28,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The rule that gives it.
+    /// Name of the rule that assigns this role.
     pub fn rule(&self) -> &'static str {
         match self {
             Self::Archive => "archive-library",
@@ -43,16 +43,16 @@ impl Role {
     }
 }
 
-/// Why no final of a library serves.
+/// Reason why no library's final can serve as a node's device link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It is closed: what it holds is its own.
+    /// The node is closed: its contents are not shared.
     Closed,
-    /// It has device code itself, which is in no library's final.
+    /// The node itself has device code, which no library's final contains.
     DeviceCode,
     /// Several libraries that do not reach each other: no final is over all of them.
     MostDerived(Vec<NodeId>),
-    /// Code from archives, which lies in the image itself.
+    /// Code from archives, which is part of the image itself.
     StaticBelow,
 }
 
@@ -61,27 +61,27 @@ pub enum Why {
 pub enum Artifact {
     /// The relocatable objects.
     Objects,
-    /// The archive of them, for device links.
+    /// The archive of the objects, for device links.
     Static,
-    /// The shared library of them.
+    /// The shared library of the objects.
     Middle,
     /// The shared library with the device link, which needs the middle.
     Final,
 }
 
-/// A part of a host link, in the order of the command line.
+/// An item of a host link, in the order of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkItem {
     /// The node's own objects.
     Objects,
     /// The object that the node's device link makes.
     LinkObject,
-    /// The final of a library, between `--push-state,--no-as-needed` and `--pop-state`: nothing
+    /// The final of a library, between `--push-state,--no-as-needed` and `--pop-state`: no code
     /// calls it, and a linker that leaves it out leaves the kernels unregistered.
     Final(NodeId),
-    /// The archive of a library. After a link object, which asks for each of its members.
+    /// The archive of a library. Follows a link object, which refers to each of its members.
     Archive(NodeId),
-    /// The same between `--whole-archive` and `--no-whole-archive`: where no link object asks for
+    /// The archive between `--whole-archive` and `--no-whole-archive`: if no link object refers to
     /// the members.
     WholeArchive(NodeId),
     /// The middle of a library.
@@ -90,37 +90,37 @@ pub enum LinkItem {
     Cudart(Cudart),
 }
 
-/// What is planned for a node.
+/// Plan of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     /// The node.
     pub node: NodeId,
     /// The rule that applies.
     pub role: Role,
-    /// What is built of its device code.
+    /// Files built from its device code.
     pub artifacts: Vec<Artifact>,
     /// The libraries (for a program with device code: also itself) whose archives its device link
-    /// is over, in order, each once. Empty: there is no device link. The link is stale when any of
-    /// them changed.
+    /// is over, in order, each once. Empty: no device link. The link is stale when any of them
+    /// changed.
     pub inputs: Vec<NodeId>,
-    /// What the device link makes machine code for, ascending. Empty: no library says.
+    /// Architectures that the device link makes machine code for, ascending. Empty: no library names one.
     pub archs: Vec<Arch>,
     /// Whether the device link needs `-dlto`: an input has code that is finished there.
     pub lto: bool,
-    /// What its image is linked with; of a library in two parts, the middle.
+    /// Host link of its image; for a library in two parts, of the middle.
     pub line: Vec<LinkItem>,
-    /// What the final of a library in two parts is linked with.
+    /// Host link of the final of a library in two parts.
     pub final_line: Vec<LinkItem>,
 }
 
-/// A plan. Each node's part is worked out when it is asked for: the inputs of all device links
-/// together grow with the square of the graph.
+/// A plan. Each node's part is computed on request: the inputs of all device links together grow
+/// with the square of the graph.
 pub struct LinkPlan<'g> {
     pub(super) walk: Walk<'g>,
 }
 
 impl<'g> LinkPlan<'g> {
-    /// The nodes of the graph; none if it was wrong.
+    /// The nodes of the graph; empty if the graph was invalid.
     pub fn nodes(&self) -> &'g [Node] {
         self.walk.graph.nodes
     }
@@ -184,7 +184,7 @@ impl<'g> LinkPlan<'g> {
         Role::OwnLink(own)
     }
 
-    /// What a device link for a node is over, if it has one or its final does.
+    /// Inputs of the node's device link, or of its final's.
     pub fn inputs(&self, id: NodeId) -> Vec<NodeId> {
         match self.role(id) {
             Role::Split | Role::OwnLink(_) | Role::Prelinked => self.walk.members(id),
@@ -230,8 +230,8 @@ impl<'g> LinkPlan<'g> {
         archs.any(|arch| arch.kind == ArchKind::Lto)
     }
 
-    /// The machine code that a device link makes: what the program asks for, else what any of its
-    /// inputs holds. PTX asks for nothing: nothing is linked of it without an `sm_`.
+    /// Architectures that a device link makes machine code for: those that the program requests, else
+    /// all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
     pub(super) fn asked(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
         let mut asked: Vec<Arch> = if node.kind == Kind::Rdc || node.archs.is_empty() {
@@ -289,7 +289,7 @@ impl<'g> LinkPlan<'g> {
         (line, final_line)
     }
 
-    /// The runtime that an image is linked with: the one it says, else that of its libraries.
+    /// Runtime that an image is linked with: its own setting, else that of its libraries.
     fn cudart(&self, id: NodeId) -> Option<Cudart> {
         let own = self.node(id).cudart;
         own.or_else(|| {
@@ -298,14 +298,14 @@ impl<'g> LinkPlan<'g> {
         })
     }
 
-    /// A node's name with what stands for its device link: `A_final`, or `exe`.
+    /// Name of the image with a node's device link: `A_final`, or `exe`.
     pub(super) fn link_name(&self, id: NodeId) -> String {
         let node = self.node(id);
         let suffix = if node.is_split() { "_final" } else { "" };
         format!("{}{suffix}", node.name)
     }
 
-    /// Whether a node can be opened, or started, by itself.
+    /// Whether a process can start with the node.
     pub(super) fn is_root(&self, id: NodeId) -> bool {
         self.node(id).form == NodeForm::Bin
     }

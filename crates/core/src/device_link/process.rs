@@ -1,5 +1,5 @@
-//! What is refused of a process: the images that a program starts with and opens, where each
-//! object needs one device link and no more.
+//! Errors of a process: the images that a program starts with and opens, in which each object needs
+//! exactly one device link.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +36,14 @@ impl ImageFault {
     }
 }
 
-/// A fault of some images, and the libraries that have it there.
+/// A fault of some images, and the libraries that it concerns.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     at: ImageFault,
     members: Vec<NodeId>,
 }
 
-/// Checks all processes of a plan; a fault that several have is reported once.
+/// Checks all processes of a plan; a fault of several processes is reported once.
 pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
     let graph = &plan.walk.graph;
     let mut processes = Processes {
@@ -53,7 +53,7 @@ pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
         visited: graph.table(false),
         found: BTreeMap::new(),
     };
-    // Programs first; then what nothing starts, links or opens: its program is not in the graph.
+    // Programs first, then images that no node starts, links or opens: their program is not in the graph.
     let mut led_to = graph.table(false);
     for id in graph.ids() {
         let contents = plan.walk.image_contents(id);
@@ -85,7 +85,7 @@ fn link_of_image(plan: &LinkPlan<'_>, image: NodeId) -> Option<NodeId> {
     }
 }
 
-/// A library in an image: in its device link, or among the objects that it holds.
+/// Occurrence of a library in an image: in its device link, or among its objects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Occurrence {
     member: NodeId,
@@ -104,7 +104,7 @@ struct Processes<'p, 'g> {
     plan: &'p LinkPlan<'g>,
     /// The device link that comes with each image: its own, or the final that it uses.
     links: IndexVec<NodeId, Option<NodeId>>,
-    /// The inputs of each library's device link, once they were needed.
+    /// Inputs of each library's device link, computed on first use.
     members: IndexVec<NodeId, Option<Vec<NodeId>>>,
     visited: IndexVec<NodeId, bool>,
     /// The findings, and the programs that have each.
@@ -156,7 +156,7 @@ impl Processes<'_, '_> {
         let (mut linked, mut held) = (Vec::new(), Vec::new());
         let occurrence = |member, image| Occurrence { member, image };
         for &link in &process.links {
-            // A program's own link is of no use to another process.
+            // A program's own link cannot serve another process.
             if plan.is_root(link) {
                 let members = plan.walk.members(link).into_iter();
                 linked.extend(members.map(|member| occurrence(member, link)));
@@ -200,11 +200,11 @@ impl Processes<'_, '_> {
         images.iter().filter(open).copied().collect()
     }
 
-    /// What is wrong with the device links over a library, given the images that hold it.
+    /// Faults in the device links over a library, given the images that hold it.
     fn check_links(&self, links: &[NodeId], held: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
         let open = self.open_images(links);
-        // The symbols of a closed image meet no others: it is a world of its own.
+        // The symbols of a closed image are visible to no other image.
         if open.len() > 1 {
             faults.push(ImageFault::new(Fault::TwoLinks, open.clone()));
         }
@@ -225,11 +225,11 @@ impl Processes<'_, '_> {
         faults
     }
 
-    /// What is wrong with the images that hold a library, given the device links over it.
+    /// Faults in the images that hold a library, given the device links over it.
     fn check_holders(&self, images: &[NodeId], links: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
         let (open, open_links) = (self.open_images(images), self.open_images(links));
-        // If all of them are linked too, two device links were reported.
+        // If all of them are linked as well, two device links were reported.
         if open.len() > 1
             && !open
                 .iter()

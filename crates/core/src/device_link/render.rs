@@ -1,4 +1,4 @@
-//! A plan for people: as text, and as a drawing for Graphviz.
+//! Human-readable forms of a plan: text, and a drawing for Graphviz.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ impl LinkPlan<'_> {
         text
     }
 
-    /// What is planned for one node, in one line.
+    /// One-line plan of a node.
     pub fn summary(&self, planned: &Planned) -> String {
         let names = |nodes: &[NodeId]| self.walk.graph.names(nodes).join(" ");
         let shared = || {
@@ -78,7 +78,7 @@ impl LinkPlan<'_> {
         text
     }
 
-    /// Why a node has a device link of its own, in a few words.
+    /// Short reason why a node has a device link of its own.
     pub(super) fn why(&self, why: &Why) -> String {
         match why {
             Why::Closed => "closed image".to_owned(),
@@ -103,9 +103,9 @@ impl LinkPlan<'_> {
         words.collect::<Vec<String>>().join(" ")
     }
 
-    /// The graph in Graphviz' language: what has a device link of its own is drawn bold, what uses
-    /// a library's final points to it with a bold arrow, what is opened at run time with a dotted
-    /// one.
+    /// The graph in Graphviz' language: a node with a device link of its own is drawn bold, and a
+    /// bold arrow leads to the final that a node uses, a dotted one to a library opened at run
+    /// time.
     pub fn to_dot(&self) -> String {
         let mut text = String::from("digraph device_link {\n  node [fontname=\"sans-serif\"];\n");
         for planned in self.all() {
@@ -155,7 +155,7 @@ impl LinkPlan<'_> {
 }
 
 impl Artifact {
-    /// Its word in the text of a plan.
+    /// Keyword in the text of a plan.
     pub fn word(self) -> &'static str {
         match self {
             Self::Objects => "objects",

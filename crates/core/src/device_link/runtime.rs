@@ -1,9 +1,8 @@
-//! What is wrong with the CUDA runtime of a shared library, in the words of whoever finds it: the plan, or
-//! the build.
+//! Errors in the CUDA runtime of a shared library, shared by the plan and the build.
 
 use crate::diag::{Diagnostic, INVALID_VALUE};
 
-/// A library with `type = "shared"` and a runtime of its own.
+/// Reports a library with `type = "shared"` and a runtime of its own.
 #[must_use]
 pub fn static_runtime(library: &str) -> Diagnostic {
     let message = format!("device-link.{library} has type = \"shared\" and cudart = \"static\"");
@@ -12,7 +11,7 @@ pub fn static_runtime(library: &str) -> Diagnostic {
     Diagnostic::error(&INVALID_VALUE, message).help(help)
 }
 
-/// A library with `type = "shared"` over stubs of the runtime that are not.
+/// Reports a library with `type = "shared"` over stubs of the runtime that are static.
 #[must_use]
 pub fn hidden_stubs(library: &str) -> Diagnostic {
     let message = format!(

@@ -3,21 +3,21 @@
 use super::graph::{NodeId, ResolvedGraph, ResolvedOpen};
 use crate::ids::IndexVec;
 
-/// Contents of an image, and the nodes that it leads to.
+/// Contents of an image, and the images that it refers to.
 #[derive(Default)]
 pub(super) struct ImageContents {
-    /// The relocatable code that it holds, its own first.
+    /// Relocatable code in the image, its own first.
     pub owns: Vec<NodeId>,
-    /// All nodes that became a part of it, itself first.
+    /// All nodes that became a part of it, the image itself first.
     pub nodes: Vec<NodeId>,
-    /// The images that it is linked with.
+    /// Images that it is linked with.
     pub linked: Vec<NodeId>,
-    /// The images that its code opens.
+    /// Images that its code opens.
     pub opened: Vec<ResolvedOpen>,
 }
 
-/// A depth-first walk, as a list: each node before all that it leads to, and where that leaves a
-/// choice, in the order of declaration. Without recursion: graphs may be deep.
+/// Depth-first walk as a list: each node before all its successors, and otherwise in the order of
+/// declaration. Without recursion: graphs may be deep.
 fn dependents_first<'a>(
     graph: &ResolvedGraph<'_>,
     start: NodeId,
@@ -26,8 +26,8 @@ fn dependents_first<'a>(
 ) -> Vec<NodeId> {
     let mut seen = graph.table(false);
     let mut order = Vec::new();
-    // Followed from the last edge to the first: read backwards, the order of leaving a node is
-    // then the wanted one.
+    // Followed from the last edge to the first: read backwards, the order of leaving a node is then
+    // the required one.
     let mut path = vec![(start, next(start).len())];
     seen[start] = true;
     while let Some((id, left)) = path.last_mut() {
@@ -47,7 +47,7 @@ fn dependents_first<'a>(
     order
 }
 
-/// A graph, with what lies inside each of its images.
+/// A graph with the contents of each of its images.
 pub(super) struct Walk<'g> {
     pub graph: ResolvedGraph<'g>,
     contents: IndexVec<NodeId, ImageContents>,
@@ -95,7 +95,7 @@ impl<'g> Walk<'g> {
         reached
     }
 
-    /// S: what a device link for `root` is over.
+    /// S: inputs of a device link for `root`.
     pub fn members(&self, root: NodeId) -> Vec<NodeId> {
         match &self.graph.prelinked[root] {
             Some(named) if !named.is_empty() => return named.clone(),
@@ -109,7 +109,7 @@ impl<'g> Walk<'g> {
         members
     }
 
-    /// Top: those of `below` that no other one of them reaches.
+    /// Top: the nodes of `below` that no other node of `below` reaches.
     pub fn most_derived(&self, root: NodeId, below: &[NodeId]) -> Vec<NodeId> {
         let mut reached = self.graph.table(false);
         let mut open: Vec<NodeId> = below.to_vec();

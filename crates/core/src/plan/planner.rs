@@ -34,7 +34,7 @@ impl<'a> Planner<'a> {
     /// Adds a diagnostic about a place in `GpuStub.toml`.
     pub fn add(&mut self, diagnostic: Diagnostic, span: &Range<usize>) {
         self.diagnostics
-            .push(diagnostic.at(&self.manifest.file, span.clone()));
+            .push(diagnostic.with_origin(&self.manifest.file, span.clone()));
     }
 
     pub fn plan(&mut self) -> Plan {

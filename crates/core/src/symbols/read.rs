@@ -99,7 +99,7 @@ fn words<'t>(line: &Word<'t>) -> impl Iterator<Item = Word<'t>> + use<'t> {
 
 impl<'t> Reader<'t> {
     fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
-        let error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message).at(self.file, span);
+        let error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message).with_origin(self.file, span);
         self.diagnostics.push(error);
         self.diagnostics.last_mut().expect("just pushed")
     }
@@ -129,7 +129,8 @@ impl<'t> Reader<'t> {
                  is that line and then a function name a line",
             )
         };
-        self.diagnostics.push(error.at(self.file, line.span));
+        self.diagnostics
+            .push(error.with_origin(self.file, line.span));
         false
     }
 
@@ -345,7 +346,7 @@ impl<'t> Reader<'t> {
             let message = format!("`{}{version}` is listed a second time", symbol.name);
             self.diagnostics.push(
                 Diagnostic::error(&DUPLICATE_SYMBOL, message)
-                    .at(self.file, span.clone())
+                    .with_origin(self.file, span.clone())
                     .help(format!("remove this line or line {first}")),
             );
         }

@@ -49,7 +49,7 @@ pub fn find(
                         "`$OUT_DIR` is the directory of a build script, which does not exist here";
                     let help = "let the build script write the archive: `cargo build`";
                     let error = Diagnostic::error(&EMPTY_LAYER, message).help(help);
-                    wrong.push(error.at(file, named.span.clone()));
+                    wrong.push(error.with_origin(file, named.span.clone()));
                     continue;
                 }
             };
@@ -68,7 +68,7 @@ pub fn find(
                     }
                     paths.extend(some);
                 }
-                Err(error) => wrong.push(error.at(file, named.span.clone())),
+                Err(error) => wrong.push(error.with_origin(file, named.span.clone())),
             }
         }
         found.layers.push(LayerPaths {
@@ -236,7 +236,7 @@ pub(crate) fn build(
     out: &Path,
     path: &Path,
 ) -> Result<Built, Vec<Diagnostic>> {
-    let here = |one: Diagnostic| vec![one.at(file, archive.name.span.clone())];
+    let here = |one: Diagnostic| vec![one.with_origin(file, archive.name.span.clone())];
     let found = find(archive, file, package, Some(out))?;
     let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
     let layers = inputs.layers().map_err(|one| here(*one))?;
@@ -253,7 +253,7 @@ pub(crate) fn build(
                 Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                 None => &archive.name,
             };
-            one.at(file, named.span.clone())
+            one.with_origin(file, named.span.clone())
         });
         told.collect::<Vec<_>>()
     })?;

@@ -250,7 +250,7 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
         }
     }
     let object = dir.join("final.o");
-    let new = files::beside(&object);
+    let new = files::sibling(&object);
     let texts = [
         ("gpustub_final.c", include_str!("final.c")),
         ("gpustub_final.inc", list.as_str()),

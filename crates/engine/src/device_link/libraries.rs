@@ -156,7 +156,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
                 &IO_ERROR,
                 format!("device-link.{name}: there is no {}", archive.display()),
             )
-            .at(context.manifest.location(&named.span))
+            .with_location(context.manifest.location(&named.span))
             .help("`prebuilt` names a file that something else has built; build it first"));
         }
     }
@@ -206,7 +206,7 @@ fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
             library.name.value, dir.value
         );
         return Err(Error::new(&IO_ERROR, text)
-            .at(context.manifest.location(&dir.span))
+            .with_location(context.manifest.location(&dir.span))
             .help(format!(
                 "the path is relative to {}; `$OUT_DIR/…` is what the build script writes",
                 context.package.display()
@@ -251,7 +251,7 @@ fn require(
                 library.name.value, name.value
             ),
         )
-        .at(context.manifest.location(&name.span))
+        .with_location(context.manifest.location(&name.span))
         .help(help));
     }
     Ok(())

@@ -249,7 +249,7 @@ fn foreign(path: &Path, line: usize, wrong: &str) -> Error {
         env!("CARGO_PKG_VERSION")
     );
     Error::new(&IO_ERROR, message)
-        .at(Location {
+        .with_location(Location {
             file: path.display().to_string(),
             line,
             column: None,

@@ -63,7 +63,7 @@ impl CompileError<'_> {
                 arch.value
             );
             return Error::new(&NVCC_ERROR, text)
-                .at(self.manifest.location(&arch.span))
+                .with_location(self.manifest.location(&arch.span))
                 .output(printed.as_bytes())
                 .help(known(self.nvcc))
                 .command(command);

@@ -206,7 +206,7 @@ impl SharedBuild<'_> {
         let linker = (self.context.linker)()?;
         let mut soname = OsString::from("-Wl,-soname,");
         soname.push(output.file_name().unwrap_or_default());
-        let new = files::beside(output);
+        let new = files::sibling(output);
         let mut command = linker.command(self.dir);
         command.args(["-shared", "-fPIC"]).arg(soname);
         command.args(["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"]);

@@ -25,8 +25,11 @@ pub(super) fn all(
     let mut found = Vec::new();
     for Spanned { value, span } in patterns {
         let files = matching(context.directories(), library, value);
-        found
-            .extend(files.map_err(|wrong| Error::from(wrong).at(context.manifest.location(span)))?);
+        found.extend(
+            files.map_err(|wrong| {
+                Error::from(wrong).with_location(context.manifest.location(span))
+            })?,
+        );
     }
     found.sort();
     found.dedup();

@@ -58,7 +58,7 @@ pub(crate) fn modules(archive: &Path) -> io::Result<Result<Modules, Unfit>> {
     };
     let mut index = Vec::new();
     file.take(size).read_to_end(&mut index)?;
-    Ok(names(&index, wide).map(of).ok_or(Unfit::NoIndex))
+    Ok(names(&index, wide).map(index_symbols).ok_or(Unfit::NoIndex))
 }
 
 /// The names behind the count and that many offsets.
@@ -73,7 +73,7 @@ fn names(index: &[u8], wide: usize) -> Option<impl Iterator<Item = &str>> {
     Some(names.filter_map(|name| std::str::from_utf8(name).ok()))
 }
 
-fn of<'a>(names: impl Iterator<Item = &'a str>) -> Modules {
+fn index_symbols<'a>(names: impl Iterator<Item = &'a str>) -> Modules {
     let mut modules = Modules::default();
     for name in names {
         if let Some(id) = name.strip_prefix("__fatbinwrap") {

@@ -198,7 +198,7 @@ mod tests {
     fn places_are_relative_and_end_where_they_end() {
         let text = "schema = 1\nß = 2\n".to_owned();
         let diagnostic = Diagnostic::warning(&UNKNOWN_KEY, "x")
-            .at("a b/ü.toml", 11..13)
+            .with_origin("a b/ü.toml", 11..13)
             .help("y");
         let run = first(&diagnostic, &Sources::from([("a b/ü.toml".into(), text)]));
         let result = &run["results"][0];
@@ -221,7 +221,7 @@ mod tests {
             ("/tmp/a.so", "file:///tmp/a.so", None),
         ] {
             let run = first(
-                &Diagnostic::error(&IO_ERROR, "x").at(file, 0..0),
+                &Diagnostic::error(&IO_ERROR, "x").with_origin(file, 0..0),
                 &Sources::new(),
             );
             let location = &run["results"][0]["locations"][0];

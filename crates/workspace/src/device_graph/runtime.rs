@@ -27,7 +27,7 @@ pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> O
             (!is_fine).then(|| hidden_stubs(name))?
         }
     };
-    Some(error.at(&declared.shown, library.name.span.clone()))
+    Some(error.with_origin(&declared.shown, library.name.span.clone()))
 }
 
 /// Whether any package has the stubs of the CUDA runtime in a shared library.

@@ -38,7 +38,7 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
     let file = display_path(user.manifest_path.as_std_path());
     Some(
         Diagnostic::error(&OUT_OF_SYNC, message)
-            .at(&file, 0..0)
+            .with_origin(&file, 0..0)
             .help(help),
     )
 }

@@ -173,5 +173,5 @@ fn told(package: &Package, links_itself: bool) -> Diagnostic {
         true => Diagnostic::error(&MULTIPLE_FINALIZERS, message),
         false => Diagnostic::warning(&OUT_OF_SYNC, message),
     };
-    found.at(&file, 0..0).help(help)
+    found.with_origin(&file, 0..0).help(help)
 }

