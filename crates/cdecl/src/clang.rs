@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_limited() {
+    fn output_is_limited() {
         assert_eq!(shell("cat", "abc", 3).unwrap(), "abc");
         let endless = shell("while :; do echo x; done", "", 3);
         assert!(matches!(endless, Err(Error::TooMuch { .. })), "{endless:?}");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_reads_nothing_or_is_not_there_is_no_hang() {
+    fn a_program_that_reads_no_input_or_is_missing_does_not_hang() {
         let input = "x".repeat(1 << 20);
         assert_eq!(shell("exit 0", &input, 3).unwrap(), "");
         let silent = shell("exit 3", &input, 3).unwrap_err().to_string();

@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn what_would_be_misread_is_a_difference() {
+    fn incompatible_types_are_differences() {
         let cases = [
             ("int gpuA(int);", "int gpuA(int, int);", "1 -> 2 arguments"),
             (
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn what_reads_the_same_is_none() {
+    fn compatible_types_are_no_difference() {
         let cases = [
             (
                 "int gpuA(const char *);",
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs clang (tests/run)"]
-    fn a_type_is_compared_only_so_far() {
+    fn the_depth_of_a_comparison_is_limited() {
         let chain = |last: &str| {
             let mut text = format!("struct s0 {{ {last} x; }};");
             for n in 1..2000 {

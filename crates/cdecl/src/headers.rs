@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tree_tells_functions_from_what_looks_like_one() {
+    fn only_function_declarations_are_functions() {
         let tree = "\
 TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
 |-TypedefDecl 0x2 <line:1:1, col:9> col:9 f 'int (int)'
@@ -186,13 +186,13 @@ TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
     }
 
     #[test]
-    fn macros_with_arguments_stand_for_no_name() {
+    fn macros_with_arguments_rename_no_function() {
         let definitions = "#define a b\n#define empty\n#define call(x) f(x, 0)\n";
         assert_eq!(macros(definitions).collect::<Vec<_>>(), ["a", "empty"]);
     }
 
     #[test]
-    fn headers_that_need_others_are_left_out_without_them() {
+    fn headers_without_their_includes_are_left_out() {
         let mut headers = Headers::including(["a.h", "b.h"]);
         headers.needs.insert("b.h".into(), vec!["c/c.h".into()]);
         assert_eq!(

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_meant_so_is_not_read() {
+    fn malformed_data_is_rejected() {
         for wrong in [
             "[a]",
             "[a]\ninclude = ['x.h']",

@@ -49,7 +49,7 @@ fn check(module: &str) -> usize {
 }
 
 #[test]
-fn a_name_of_itself_ends() {
+fn a_cycle_of_typedefs_terminates() {
     let line =
         |kind: &str| format!("!0 = {kind}\n!1 = !{{!0, !0}}\n!2 = !DISubroutineType(types: !1)\n");
     for kind in [

@@ -449,7 +449,7 @@ moved_v2 13.0=2
     }
 
     #[test]
-    fn what_is_not_understood_is_said() {
+    fn malformed_lines_are_reported() {
         for (line, message) in [
             ("f", "line 3 of x.abi is not understood: f"),
             ("f 12.0", "line 3 of x.abi is not understood: f 12.0"),

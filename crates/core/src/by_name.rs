@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted_and_each_there_once() {
+    fn names_are_sorted_and_unique() {
         let mut numbers = ByName::new();
         for (name, number, before) in [
             ("b", 1, None),

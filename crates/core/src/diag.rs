@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_in_characters() {
+    fn columns_are_counted_in_characters() {
         let text = "ab\nß€x\n";
         for (offset, place) in [
             (0, (1, 1)),

@@ -1,7 +1,7 @@
 //! The fields of `GpuStub.toml`, as a table: the decoder's known keys, the JSON schema and the
 //! reference page all come from it.
 
-/// What a field takes.
+/// Type of a field's value.
 #[cfg(feature = "tools")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
@@ -39,17 +39,17 @@ pub enum Type {
 /// A field of a section.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// The section it belongs to: `""` (the top), `stub`, `policy`, …
+    /// Section that contains it: `""` (the top), `stub`, `policy`, …
     pub section: &'static str,
     /// The key.
     pub name: &'static str,
-    /// What it takes.
+    /// Type of its value.
     #[cfg(feature = "tools")]
     pub ty: Type,
-    /// Whether its table must have it.
+    /// Whether its table must contain the key.
     #[cfg(feature = "tools")]
     pub required: bool,
-    /// What it means; the default is named.
+    /// Meaning, with the default.
     #[cfg(feature = "tools")]
     pub doc: &'static str,
     /// An example value, as TOML.
@@ -63,13 +63,13 @@ pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"
 /// The values of `type`; the first is the default.
 pub const LIBRARY_TYPES: &[&str] = &["static", "shared"];
 
-/// What `cudart` of a device-link library takes; the first is the default.
+/// Values of `cudart` of a device-link library; the first is the default.
 pub const CUDARTS: &[&str] = &["shared", "static", "none"];
 
 /// The levels of a policy rule.
 pub const LEVELS: &[&str] = &["allow", "warn", "deny"];
 
-/// The names of a section's fields: the keys that the decoder knows.
+/// Names of a section's fields: the keys that the decoder knows.
 pub fn keys(section: &str) -> Vec<&'static str> {
     FIELDS
         .iter()
@@ -96,15 +96,15 @@ macro_rules! fields {
     };
 }
 
-// In each line: the key, what it takes, whether it must be there, an example, the meaning.
+// Each line: key, type, whether mandatory, example, meaning.
 fields! {
     "" {
         "schema": Type::Integer, true, "1",
             "The rules that the file follows: 1. Must be the first key, so that later versions can \
              change the rules without changing what older files mean.";
         "stub": Type::Map("stub"), false, "{ cudart = {} }",
-            "The libraries to stub, a table each: `[stub.cudart]`. A library that gpustub knows \
-             needs nothing in its table. `cargo gpustub add` writes one.";
+            "The libraries to stub, a table each: `[stub.cudart]`. The table of a library that \
+             gpustub knows may be empty. `cargo gpustub add` writes one.";
         "device-link": Type::Map("device-link"), false,
             "{ physics = { sources = [\"cuda/*.cu\"], archs = [\"sm_80\"] } }",
             "Libraries of relocatable CUDA code (nvcc's `-rdc=true`), a table each: \
@@ -116,12 +116,12 @@ fields! {
              `[archive.builtins]`. The build script writes `OUT_DIR/builtins.a`, and the package's code \
              embeds it by `include_bytes!(env!(\"GPUSTUB_ARCHIVE_BUILTINS\"))`.";
         "policy": Type::Table("policy"), false, "{ platform-tag = \"manylinux_2_28\" }",
-            "What `cargo gpustub check` asks: in the file at the root of the workspace of all of it, in \
-             the file of a package of what lies in its folder. A package's own adds to that of the \
-             root, and wins where both speak of a rule.";
+            "Settings of `cargo gpustub check`: for the whole workspace in the file at its root, for a \
+             package's own directory in the file of the package. A package's settings add to those of the \
+             root, and override them where both name a rule.";
         "toolkit": Type::Table("toolkit"), false, "{ cuda = \"12.8\" }",
-            "The folder that build scripts of dependencies are shown as an installed toolkit. \
-             `cargo gpustub add --toolkit cuda=12.8` writes it, `sync` keeps it. Stands in the file at the workspace \
+            "Directory that build scripts of dependencies see as an installed toolkit. \
+             `cargo gpustub add --toolkit cuda=12.8` writes it, `sync` maintains it. Only in the file at the workspace \
              root.";
     }
     "stub" {
@@ -148,36 +148,36 @@ fields! {
             "Whether this package holds the stubs. `false`: it only requires them, and another package \
              of the same program provides them. Default: `true`.";
         "required-features": Type::Strings, false, "[\"nvrtc\"]",
-            "Cargo features of this package: the stub is there when all of them are enabled. Default: \
-             none, it is always there.";
+            "Cargo features of this package: the stub exists when all of them are enabled. Default: \
+             none, it always exists.";
         "link-names": Type::Strings, false, "[\"acme\"]",
-            "The names after `-l` that the stubs answer to. Default: those of the library's manifest; \
-             for a library of your own, its id.";
+            "Library names for `-l` that link the stubs. Default: those of the library's manifest; \
+             for a user-defined library, its id.";
         "load-names": Type::NamesByOs, false, "{ linux = [\"libacme.so.3\", \"libacme.so.2\"] }",
-            "The file names to ask the loader for, by operating system, in order of preference. The \
-             number after `.so.` is the major. Needed for a library of your own; for a known one it \
+            "File names to request from the loader, by operating system, in order of preference. The \
+             number after `.so.` is the major. Required for a user-defined library; for a known one it \
              replaces the names of the manifest.";
         "symbols": Type::String, false, "\"symbols/acme.symbols\"",
-            "The symbol list, relative to this file. `cargo gpustub sync --from acme=FILE` writes it \
-             from the library itself. Needed for a library of your own; for a known one it replaces \
+            "Symbol list, relative to this file. `cargo gpustub sync --from acme=FILE` writes it \
+             from the library itself. Required for a user-defined library; for a known one it replaces \
              the manifest's list.";
         "fallback": Type::Table("stub.fallback"), false,
             "{ status = 999, string = \"acme is not installed\" }",
-            "What functions return when they cannot be called. Default: what the library's manifest \
-             says, function by function.";
+            "Return values of functions that cannot be called. Default: those of the library's \
+             manifest, function by function.";
         "zero-out": Type::ZeroOut, false,
             "{ acmeOpen = [0], acmeCount = [{ arg = 0, size = 4 }] }",
             "Out-parameters to set to zero when a function cannot be called: a list for each function, \
              of arguments counted from 0 among the integer and pointer arguments. A number alone is a \
-             pointer-sized one. NULL is never written through. Adds to what the manifest says.";
+             pointer-sized one. NULL is never written through. Adds to the manifest's.";
     }
     "stub.fallback" {
         "status": Type::Integer, false, "999",
-            "The status code of every function that returns one, whatever the reason. Default: the \
-             manifest's codes; for a library of your own, -1.";
+            "Status code of every function that returns one, whatever the reason. Default: the \
+             manifest's codes; for a user-defined library, -1.";
         "string": Type::String, false, "\"acme is not installed\"",
-            "The text of functions that return one. Default: the manifest's; for a library of your \
-             own, \"ID is not available\".";
+            "Text of functions that return one. Default: the manifest's; for a user-defined \
+             library, \"ID is not available\".";
     }
     "stub.zero-out" {
         "arg": Type::Integer, true, "0",
@@ -187,12 +187,12 @@ fields! {
     }
     "device-link" {
         "sources": Type::Strings, false, "[\"cuda/*.cu\"]",
-            "The `.cu` files to compile, relative to this file: `*` stands for any text and `?` for one \
-             character of a name, `**` for any folders. `$OUT_DIR/` at the start: what the build script \
-             writes. Without `sources` and `prebuilt` the library is its headers alone.";
+            "`.cu` files to compile, relative to this file: `*` matches any text and `?` one \
+             character of a name, `**` any directories. `$OUT_DIR/` at the start: files that the build script \
+             writes. Without `sources` and `prebuilt` the library consists of its headers.";
         "prebuilt": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
-            "Instead of `sources`: an archive of relocatable objects that others built, without a device \
-             link in it. Relative to this file, or absolute.";
+            "Instead of `sources`: a finished archive of relocatable objects, without a device link in \
+             it. Relative to this file, or absolute.";
         "prebuilt-shared": Type::Table("device-link.prebuilt-shared"), false,
             "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
             "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time.";
@@ -203,17 +203,17 @@ fields! {
         "defines": Type::MapString, false, "{ USE_FAST = \"1\" }",
             "Macros, as after `-D`. Published. Default: none.";
         "compile-options": Type::Strings, false, "[\"--use_fast_math\"]",
-            "Arguments for nvcc's compile steps. Published. Architectures, runtime and what is made are \
-             not among them: gpustub passes those itself. Default: none.";
+            "Arguments for nvcc's compile steps. Published. Without architectures, runtime and kind of \
+             output: gpustub passes those itself. Default: none.";
         "requires": Type::Strings, false, "[\"geometry\"]",
             "The `device-link` libraries whose code this one calls: of this file, or of packages that \
              this package depends on. Default: none.";
         "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
-            "What the code is compiled for, or what the archive holds: `sm_` for machine code, `lto_` \
-             for code that is finished at the device link, `compute_` for PTX, of which device links \
-             for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any of its \
-             libraries, and never has PTX in it. No default: on a GPU that is missing here a program \
-             fails at run time. Only headers alone need none.";
+            "Architectures that the code is compiled for, or that the archive contains: `sm_` for machine \
+             code, `lto_` for code that is finished at the device link, `compute_` for PTX, from which \
+             device links for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any \
+             of its libraries, and never contains PTX. No default: on a GPU that is missing here a \
+             program fails at run time. Only a library of headers needs none.";
         "type": Type::OneOf(LIBRARY_TYPES), false, "\"shared\"",
             "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
              second one with its device link, so that other languages can use both. Default: \
@@ -222,8 +222,8 @@ fields! {
             "The CUDA runtime that the library's host code is linked with. gpustub's own stub counts as \
              shared. All libraries of a process must have the same. Default: `\"shared\"`.";
         "optional": Type::Bool, false, "true",
-            "`true`: where there is no nvcc the library is left out, with a warning. Default: `false`, \
-             a missing nvcc is an error.";
+            "`true`: without nvcc the library is left out, with a warning. Default: `false`, a missing \
+             nvcc is an error.";
         "required-features": Type::Strings, false, "[\"gpu\"]",
             "Cargo features of this package: the library is built when all of them are enabled. \
              Default: none, it is always built.";
@@ -237,43 +237,43 @@ fields! {
     "archive" {
         "layers": Type::MapStrings, true,
             "{ gfx9 = [\"clc/gfx9/*.bc\"], common = [\"clc/common.a\"] }",
-            "Members that are searched together, by name: archives, folders, object files, or globs (`*` \
-             stands for any text and `?` for one character of a name, `**` for any folders), relative to \
-             this file or absolute. What the build script itself has made lies behind `$OUT_DIR/`. Of two \
-             members that define a symbol the first is taken.";
+            "Members that are searched together, by name: archives, directories, object files, or globs (`*` \
+             matches any text and `?` one character of a name, `**` any directories), relative to \
+             this file or absolute. Files that the build script itself makes start with `$OUT_DIR/`. Of two \
+             members that define a symbol the first is used.";
         "views": Type::MapStrings, true, "{ gfx900 = [\"gfx9\", \"common\"] }",
-            "The archives that it is, by name: layers, in the order in which they are searched. For each \
+            "The archives in it, by name: layers, in the order in which they are searched. For each \
              symbol the search begins with the first layer.";
         "default-view": Type::StringOrFalse, false, "\"gfx900\"",
             "The view that ordinary tools see, such as `ar`, `nm` and linkers; `false`: none. Default: the \
              first one.";
         "canonical-bitcode": Type::Bool, false, "true",
             "`true`: LLVM bitcode is written without its source file name, its producer and the function \
-             attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Who \
-             compiles it gives them: `-mcpu` and `-mattr`. Default: `false`, members are as they were.";
+             attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Its \
+             compilation must pass them: `-mcpu` and `-mattr`. Default: `false`, members are unchanged.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";
     }
     "toolkit" {
         "path": Type::String, false, "\"third-party/toolkit\"",
-            "The folder, relative to this file. Default: `\"gpustub-toolkit\"`.";
+            "Path of the directory, relative to this file. Default: `\"gpustub-toolkit\"`.";
         "cuda": Type::String, false, "\"12.8\"",
-            "The CUDA release that the folder says it is. Default: it is no CUDA toolkit.";
+            "CUDA release that the directory reports. Default: no CUDA toolkit.";
         "hip": Type::String, false, "\"6.4\"",
-            "The HIP release that the folder says it is. Default: it is no HIP toolkit.";
+            "HIP release that the directory reports. Default: no HIP toolkit.";
         "force": Type::Bool, false, "true",
-            "Whether build scripts see the folder even where the environment names another toolkit. \
-             Default: `false`, what the environment names is used.";
+            "Whether build scripts see the directory even if the environment names another toolkit. \
+             Default: `false`, the toolkit of the environment is used.";
         "override-build-scripts": Type::Strings, false, "[\"cuda-driver-sys\"]",
             "Crates whose build scripts cargo shall not run, because they only print which libraries to \
-             link: gpustub knows what they print. Default: none.";
+             link: gpustub knows their output. Default: none.";
     }
     "policy" {
         "platform-tag": Type::String, false, "\"manylinux_2_28\"",
             "The platform tag that wheels of this workspace must keep. Default: not checked.";
         "rules": Type::MapOneOf(LEVELS), false, "{ \"needed-toolkit\" = \"deny\" }",
-            "The level of each rule of `cargo gpustub check`. Default: that of the root's file for a \
+            "The level of each rule of `cargo gpustub check`. Default: the level in the root's file for a \
              package, else each rule's own.";
         "allow": Type::Tables("policy.allow"), false,
             "[{ rule = \"needed-driver\", path = \"target/release/bench\", reason = \"GPU machines only\" }]",
@@ -282,14 +282,14 @@ fields! {
     "policy.allow" {
         "rule": Type::String, true, "\"needed-driver\"", "The rule whose finding is accepted.";
         "path": Type::String, false, "\"target/release/bench\"",
-            "The file that it is accepted in, or a folder or archive around it, relative to this file; \
-             `dist/a.whl!a/b.so` is a file in an archive. A `*` stands for any text, slashes \
+            "File in which it is accepted, or a directory or archive around the file, relative to this file; \
+             `dist/a.whl!a/b.so` is a file in an archive. A `*` matches any text, slashes \
              included. Default: everywhere.";
         "reason": Type::String, true, "\"benchmarks run on GPU machines only\"",
-            "Why, for those who read it later.";
+            "Reason, for later readers.";
         "until": Type::String, false, "\"2027-01-31\"",
-            "The last day, as year-month-day, on which it is accepted; from the next one on it is found \
-             again. Default: for ever.";
+            "Last day, as year-month-day, on which it is accepted; from the next day on it is reported \
+             again. Default: no end.";
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
                     }
                     _ => false,
                 });
-            assert!(reached, "no field leads to section {}", field.section);
+            assert!(reached, "no field contains section {}", field.section);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What must hold of any text: the bodies of the fuzz targets in `tests/fuzz` and of the property
-//! tests. Each panics if something is wrong with the reader, never because of its input.
+//! Properties of every text: the bodies of the fuzz targets in `tests/fuzz` and of the property
+//! tests. Each panics if the reader is wrong, never because of its input.
 
 use crate::abi_table::{AbiTable, MAX_ARGUMENTS};
 #[cfg(feature = "device-link")]
@@ -13,7 +13,7 @@ use crate::symbols::SymbolList;
 use crate::target::Target;
 use crate::version::HeaderVersion;
 
-/// A symbol list: read, and if it is a good one, written and read again.
+/// Reads a symbol list, and if it is valid, writes and reads it again.
 pub fn symbols(text: &str) {
     let (list, diagnostics) = SymbolList::parse("x", text);
     places_are_inside(text, &diagnostics);
@@ -64,7 +64,7 @@ pub fn library(text: &str) {
     check_places(text, symbols, "x.symbols", diagnostics);
 }
 
-/// A graph of device-link libraries: read, planned and shown; a good one, written and read again.
+/// A graph of device-link libraries: read, planned and rendered; a valid one, written and read again.
 #[cfg(feature = "device-link")]
 pub fn device_link(text: &str) {
     let (mut graph, diagnostics) = Graph::parse("x", text);
@@ -85,7 +85,7 @@ pub fn device_link(text: &str) {
     }
 }
 
-/// Of diagnostics about two files.
+/// Checks the locations of diagnostics about two files.
 fn check_places(text: &str, symbols: &str, symbols_file: &str, diagnostics: Vec<Diagnostic>) {
     let (list, other): (Vec<_>, Vec<_>) = diagnostics
         .into_iter()

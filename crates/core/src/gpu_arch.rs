@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What an architecture's code is.
+/// Kind of an architecture's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArchKind {
     /// Machine code: `sm_80`. Runs on GPUs of the same major and a minor not lower.
@@ -13,7 +13,7 @@ pub enum ArchKind {
     Virtual,
 }
 
-/// The letter behind the number: code that other GPUs do not run.
+/// Letter after the number: code that other GPUs do not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArchSuffix {
     /// `a`: just this GPU.
@@ -40,11 +40,11 @@ const KINDS: [(&str, ArchKind); 3] = [
 ];
 
 impl Arch {
-    /// What [`Arch::parse`] reads, for messages.
+    /// Description of the input of [`Arch::parse`], for messages.
     pub const TAKES: &'static str =
         "architectures such as \"sm_80\", \"sm_90a\", \"compute_90\" or \"lto_80\"";
 
-    /// Reads nvcc's name; whether a toolkit knows the number is nvcc's to say.
+    /// Parses nvcc's name. Only nvcc knows whether a toolkit supports the number.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = KINDS
             .iter()
@@ -66,7 +66,7 @@ impl Arch {
         })
     }
 
-    /// The same architecture as another kind: the `sm_80` of `lto_80`.
+    /// Same architecture as another kind: the `sm_80` of `lto_80`.
     pub fn as_kind(self, kind: ArchKind) -> Self {
         Self { kind, ..self }
     }
@@ -76,15 +76,15 @@ impl Arch {
         self.number / 10
     }
 
-    /// Whether a device link for the real architecture `wanted` can be made of this code: machine
-    /// code of the same major that is not newer, PTX or LTO code that is not newer. Code with a
-    /// letter: the same number and letter (`a`), or the same major and not newer (`f`). So nvlink of
-    /// 13.4 does it.
+    /// Whether a device link for the real architecture `wanted` can use this code: machine code of
+    /// the same major that is not newer, PTX or LTO code that is not newer. Code with a letter: the
+    /// same number and letter (`a`), or the same major and not newer (`f`). These are the rules of
+    /// nvlink 13.4.
     pub fn serves(self, wanted: Self) -> bool {
         let not_newer = self.number <= wanted.number;
         let same_major = self.major() == wanted.major();
         match self.suffix {
-            // Plain code is part of what every GPU of its line runs, also those with a letter.
+            // Plain code runs on every GPU of its major, including those with a letter.
             None => not_newer && (same_major || self.kind != ArchKind::Real),
             Some(ArchSuffix::Accelerated) => {
                 self.number == wanted.number && wanted.suffix == self.suffix
@@ -94,7 +94,7 @@ impl Arch {
     }
 }
 
-/// nvcc's name.
+/// Formats nvcc's name.
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = match self.kind {

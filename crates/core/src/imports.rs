@@ -1,11 +1,11 @@
-//! Whether the headers that a program declares can have produced what it imports.
+//! Check of a program's declared headers against the functions that it imports.
 //!
 //! Headers map names of sources to exported ones by macros (`cuCtxCreate` to `cuCtxCreate_v4` from
-//! 13.0 on), and declare functions that older ones do not. So a name tells which headers it comes
-//! from: one that no header of the declared version has is of other headers, or `header-version` is wrong.
+//! 13.0 on), and declare functions that older ones do not. So a name identifies its headers: a name
+//! in no header of the declared version comes from other headers, or `header-version` is wrong.
 //!
-//! An answer is given only where what was read leaves no doubt. There is none for a name that nobody
-//! knows, that no header declares, or that a version between two that were read may have had.
+//! The check reports only certain mismatches. Unknown names, names that no header declares, and
+//! names that a version between two recorded ones may have had are not reported.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::diag::{Diagnostic, HEADER_VERSION_MISMATCH, listing};
 use crate::library::Library;
 use crate::version::{HeaderVersion, Version};
 
-/// The versions that were read which have a name: from the first to the last of them.
+/// Recorded versions that have a name: from the first to the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Only {
-    /// The first; `None`: already the first that was read.
+    /// First version; `None`: already the first recorded one.
     pub since: Option<Version>,
-    /// The last; `None`: also the last that was read.
+    /// Last version; `None`: also the last recorded one.
     pub until: Option<Version>,
 }
 
@@ -36,10 +36,10 @@ impl fmt::Display for Only {
 }
 
 impl Library {
-    /// The versions whose headers have an imported name, if those of the declared version do not;
+    /// Versions whose headers have an imported name, if those of the declared version do not;
     /// `None`: they do, or may.
     pub fn only_in(&self, name: &str, header: HeaderVersion) -> Option<Only> {
-        // What compilers call by themselves, what is exported for sister libraries, and the like.
+        // Names called by compilers, exported for sister libraries, or otherwise undeclared.
         if name.starts_with('_') || self.abi.is_undeclared(name) {
             return None;
         }
@@ -58,7 +58,7 @@ impl Library {
     }
 }
 
-/// That headers of the declared version do not have these functions, by the versions that do.
+/// Warns that headers of the declared version lack these functions, which other versions have.
 pub fn wrong_header(
     library: &str,
     header: HeaderVersion,
@@ -75,7 +75,7 @@ pub fn wrong_header(
         .help("say in `header-version` which version the program is compiled against, all of it")
 }
 
-/// `read`: versions, ascending; `has`: which of them have the name.
+/// `read`: recorded versions, ascending; `has`: whether one of them has the name.
 fn only(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersion) -> Option<Only> {
     let first = read.iter().position(|version| has(*version))?;
     let last = read.iter().rposition(|version| has(*version))?;
@@ -99,7 +99,7 @@ fn may_have(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersi
         return has(before) || has(after);
     }
     let is_one = header.below.major == header.from.major;
-    // A minor version between those that were read and the next major may have brought it.
+    // A minor version between the recorded ones and the next major may have added it.
     let is_complete = is_one || after.is_none_or(|next| next.minor == 0);
     !is_complete && has(after)
 }
@@ -108,7 +108,7 @@ fn may_have(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersi
 mod tests {
     use super::*;
 
-    /// What is said of a real name, with headers of a version.
+    /// Result for a real name, with headers of a version.
     fn said(id: &str, name: &str, header: &str) -> String {
         let library = Library::builtin(id).unwrap();
         let only = library.only_in(name, HeaderVersion::parse(header).unwrap());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_which_headers_they_come_from() {
+    fn names_identify_their_headers() {
         for (id, name, header, expected) in [
             ("cuda", "cuCtxCreate_v4", "11.8", "12.5 and newer"),
             ("cuda", "cuCtxCreate_v4", "12.4", "12.5 and newer"),
@@ -126,7 +126,7 @@ mod tests {
             // 13 still exports it, and bindings may declare it themselves.
             ("cuda", "cuCtxCreate_v2", "13", "fits"),
             ("cuda", "cuGetProcAddress_v2", "11.8", "12.0 and newer"),
-            // 12.7 was never read: it may have what 12.8 has.
+            // 12.7 was never recorded: it may have the additions of 12.8.
             ("cuda", "cuEventElapsedTime_v2", "12.7", "fits"),
             ("cuda", "cuEventElapsedTime_v2", "12.6", "12.8 and newer"),
             (
@@ -158,12 +158,12 @@ mod tests {
                 "12.3 to 12.9",
             ),
             ("cudart", "cudaThreadExit", "13", "12.9 and older"),
-            // By the lists of exports, which have fewer versions.
+            // Decided by the lists of exports, which have fewer versions.
             ("cudart", "cudaBindTexture", "11.8", "fits"),
             ("cudart", "cudaBindTexture", "12", "11.8 and older"),
             ("cudart", "cudaBindTexture", "13", "11.8 and older"),
             ("cudart", "cudaMalloc", "10.2", "fits"),
-            // Nobody knows, or no header declares it.
+            // Unknown, or declared by no header.
             ("cudart", "cudaNoSuchFunction", "12", "fits"),
             ("cudart", "__cudaLaunchKernel", "11.8", "fits"),
             ("cudart", "cudaProfilerInitialize", "13", "fits"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_is_no_answer() {
+    fn uncertain_names_are_not_reported() {
         let read: Vec<Version> = ["5.2", "5.7", "6.4", "7.0", "7.2"]
             .iter()
             .map(|text| Version::parse(text).unwrap())
@@ -195,7 +195,7 @@ mod tests {
             (1, 4, "5", true),
             (1, 4, "5.2", false),
             (1, 4, "5.5", true),
-            // Since 6.4 as far as is known: 6.0 may have had it, and a late 5 as well.
+            // Recorded since 6.4: 6.0 may have had it, and a late 5 as well.
             (2, 4, "6", true),
             (2, 4, "6.0", true),
             (2, 4, "5", true),
@@ -208,7 +208,7 @@ mod tests {
             (4, 4, "7.0", false),
             (4, 4, "7", true),
             (4, 4, "8", true),
-            // Gone with 6.4: 6.0 may have had it, 7 not.
+            // Absent from 6.4 on: 6.0 may have had it, 7 not.
             (0, 1, "6.0", true),
             (0, 1, "6.4", false),
             (0, 1, "6", false),

@@ -14,7 +14,7 @@ use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::symbols::SymbolList;
 
-/// Where a library comes from, which decides where it is looked for.
+/// Origin of a library, which decides where the run time searches for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Installed with the kernel driver (libcuda, libnvidia-ml): never taken from a toolkit.
@@ -25,7 +25,7 @@ pub enum Role {
     Loader,
 }
 
-/// A file name to ask the loader for.
+/// A file name to request from the loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadName {
     /// The toolkit major it belongs to; `None`: an unversioned name.
@@ -54,7 +54,7 @@ pub enum VersionProbe {
 pub struct VersionQuery {
     /// Function that returns the version.
     pub function: String,
-    /// Its signature and number format.
+    /// Signature and number format.
     pub encoding: VersionEncoding,
 }
 
@@ -81,7 +81,7 @@ pub enum Returns {
     String,
     /// NULL.
     Null,
-    /// Nothing.
+    /// No value.
     Void,
     /// A zeroed struct of this size in bytes, through the hidden result pointer.
     ZeroedStruct(u32),
@@ -101,9 +101,9 @@ pub enum OutKind {
 /// An out-parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Out {
-    /// The argument's index among the integer and pointer arguments, from 0.
+    /// Index of the argument among the integer and pointer arguments, from 0.
     pub arg: u8,
-    /// What is written there.
+    /// Value written.
     pub kind: OutKind,
 }
 
@@ -143,7 +143,7 @@ pub struct Hook {
     pub args: u8,
 }
 
-/// The status codes of a library's API, by the reason that a call cannot be made.
+/// Status codes of a library's API, by the reason of the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StatusCodes {
     /// The library cannot be loaded.
@@ -175,9 +175,9 @@ pub struct Library {
     pub id: String,
     /// Human-readable name: `CUDA runtime`.
     pub title: String,
-    /// Libraries of one family share one toolkit major and root. Empty: none.
+    /// Family name; libraries of one family share one toolkit major and root. Empty: none.
     pub family: String,
-    /// Where it comes from.
+    /// Origin.
     pub role: Role,
     /// The names after `-l`: `cudart`.
     pub link_names: Vec<String>,
@@ -193,7 +193,7 @@ pub struct Library {
     pub root_subdirs: Vec<String>,
     /// Driver directories that are searched before the loader's own search (WSL). `{arch}` is replaced.
     pub dirs_before_loader: Vec<String>,
-    /// Driver directories that are searched after it. `{arch}` is replaced.
+    /// Driver directories that are searched after the loader's own search. `{arch}` is replaced.
     pub dirs_after_loader: Vec<String>,
     /// File-name prefixes of siblings to preload: `libnvrtc-builtins.so.`.
     pub preload: Vec<String>,
@@ -223,8 +223,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads a shipped manifest. `file` names it in diagnostics; its symbol list and its ABI table
-    /// are named alike.
+    /// Reads a shipped manifest. `file` names it in diagnostics, and names its symbol list and its
+    /// ABI table.
     pub fn parse(
         file: &str,
         manifest: &str,
@@ -236,15 +236,15 @@ impl Library {
 
     /// The shipped library of this id. (A test keeps all shipped manifests readable.)
     pub fn builtin(id: &str) -> Option<&'static Self> {
-        // Read once: a workspace asks for the same few in each of its packages.
+        // Read once: a workspace requests the same few in each of its packages.
         static READ: [OnceLock<Option<Library>>; LIBRARIES.len()] =
             [const { OnceLock::new() }; LIBRARIES.len()];
         let index = LIBRARIES.iter().position(|library| library.id == id)?;
         READ[index].get_or_init(|| Self::read_builtin(id)).as_ref()
     }
 
-    /// The shipped library of this id, to be changed: read again, since a copy would need `Clone` of all
-    /// types in it, which every build script would compile.
+    /// A mutable copy of the shipped library of this id: read again, since a clone would need
+    /// `Clone` of all types in it, which every build script would compile.
     pub(crate) fn read_builtin(id: &str) -> Option<Self> {
         let text = LIBRARIES.iter().find(|library| library.id == id)?;
         Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
@@ -255,7 +255,7 @@ impl Library {
         LIBRARIES.iter().map(|l| l.id)
     }
 
-    /// The majors that it has a load name on `os`, a symbol list or an ABI table for, newest first.
+    /// Majors for which the library has a load name on `os`, a symbol list or an ABI table, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
         let mut add = |major: u32| {
@@ -293,19 +293,18 @@ impl LoadName {
     }
 }
 
-/// Whether this can be a library's id: it becomes a part of C names and of a variable's name.
+/// Whether a text can be a library's id: the id becomes a part of C names and of a variable's name.
 pub fn is_id(id: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
     id.len() <= 64 && id.starts_with(|c: char| c.is_ascii_lowercase()) && id.bytes().all(inner)
 }
 
-/// The id as a part of C names: `cublas-lt` becomes `cublas_lt`.
+/// Id as a part of C names: `cublas-lt` becomes `cublas_lt`.
 pub fn c_name(id: &str) -> String {
     id.replace("-", "_")
 }
 
-/// The environment variable that overrides where this library is looked for:
-/// `GPUSTUB_CUBLAS_LT_PATH`.
+/// Environment variable that overrides the search for this library: `GPUSTUB_CUBLAS_LT_PATH`.
 pub fn override_variable(id: &str) -> String {
     format!("GPUSTUB_{}_PATH", c_name(id).to_ascii_uppercase())
 }

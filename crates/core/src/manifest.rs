@@ -1,4 +1,4 @@
-//! `GpuStub.toml`, decoded: what a package declares.
+//! Decoded `GpuStub.toml`: the declarations of a package.
 
 #[cfg(feature = "archive")]
 pub(crate) mod archive;
@@ -29,8 +29,8 @@ pub use policy::{Allow, Policy, RuleLevel};
 #[cfg(feature = "tools")]
 pub use toolkit::Toolkit;
 
-/// Of the path of something that the build script itself makes, what follows `$OUT_DIR/`: it lies in the
-/// folder that cargo gives the script. Empty: that folder.
+/// Rest of a path after `$OUT_DIR/`, for files that the build script itself makes in the directory
+/// that cargo assigns to the script. Empty: that directory.
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub fn in_out_dir(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("$OUT_DIR")?;
@@ -50,19 +50,19 @@ pub struct Stub {
     pub required_functions: Vec<Spanned<String>>,
     /// The lowest version that counts as available.
     pub min_version: Option<Spanned<Version>>,
-    /// Directories to look in first: absolute, or starting with `$ORIGIN`.
+    /// Directories to search first: absolute, or starting with `$ORIGIN`.
     pub search_dirs: Vec<Spanned<String>>,
     /// Archive or shared library.
     pub library_type: LibraryType,
     /// `false`: another package provides the stubs.
     pub provide: bool,
-    /// Cargo features that turn it on.
+    /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
-    /// What is said of a library of one's own (or changes what the shipped manifest says).
+    /// Description of a user-defined library, or changes to the shipped manifest.
     pub custom: Custom,
 }
 
-/// The parts of a stub table that describe a library.
+/// Keys of a stub table that describe a library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Custom {
     /// Load names by OS.
@@ -73,14 +73,14 @@ pub struct Custom {
     pub codes: Option<StatusCodes>,
     /// `fallback.string`.
     pub text: Option<String>,
-    /// `zero-out`, by function; the places are those of the names.
+    /// `zero-out`, by function; the spans are those of the names.
     pub zero_out: ByName<Spanned<Vec<Out>>>,
     /// Names after `-l`; default: the id.
     pub link_names: Vec<Spanned<String>>,
 }
 
 impl Custom {
-    /// Whether nothing is said: a shipped library stays as it is.
+    /// Whether the table has none of these keys: a shipped library stays unchanged.
     pub fn is_empty(&self) -> bool {
         // Not `== Self::default()`, for which every build script would compile a comparison of all fields.
         let Self {
@@ -126,8 +126,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Decodes `text`. The value holds whatever could be read; with an error among the
-    /// diagnostics it must not be built from.
+    /// Decodes `text`. The value holds all tables that could be read; if a diagnostic is an error,
+    /// it must not be built from.
     pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
         parse::manifest(file, text)
     }
@@ -138,12 +138,12 @@ mod tests {
     use super::in_out_dir;
 
     #[test]
-    fn what_lies_in_the_folder_of_the_build_script() {
+    fn paths_in_out_dir_are_recognised() {
         for (path, rest) in [
             ("$OUT_DIR", Some("")),
             ("$OUT_DIR/", Some("")),
             ("$OUT_DIR/cuda/*.cu", Some("cuda/*.cu")),
-            // Nothing of it is absolute.
+            // Never absolute.
             ("$OUT_DIR//etc", Some("etc")),
             ("$OUT_DIRS/a.o", None),
             ("a/$OUT_DIR/b.o", None),

@@ -1,4 +1,4 @@
-//! The plan: everything that will be generated, decided, as values.
+//! The plan: all decisions about the generated files, as values.
 
 mod functions;
 mod planner;
@@ -13,12 +13,12 @@ use crate::manifest::{LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
-/// What the planner is given besides the manifest: no file is read here.
+/// Inputs of the planner in addition to the manifest: no file is read here.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
-    /// The texts of the symbol lists that `GpuStub.toml` names, by the path given there.
+    /// Texts of the symbol lists that `GpuStub.toml` names, by the path given there.
     pub symbol_files: ByName<String>,
 }
 
@@ -31,18 +31,18 @@ pub struct Function {
     pub spec: u16,
 }
 
-/// How many libraries a plan can hold: the run time keeps the index of one in a signed byte.
+/// Maximum number of libraries of a plan: the run time stores the index of one in a signed byte.
 pub const MAX_LIBRARIES: usize = 127;
 
-/// What functions of a library have in common; most share number 0, a plain status function.
+/// Properties that several functions of a library share; most share number 0, a plain status function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Spec {
-    /// What happens when it cannot be called.
+    /// Behaviour when the function cannot be called.
     pub fallback: Fallback,
-    /// The function's own name, if its ABI differs between versions of the library: [`Library::abi`]
-    /// has the names that are bound there.
+    /// The function's own name, if its ABI differs between versions of the library:
+    /// [`Library::abi`] has the names that are bound in that case.
     pub abi_name: Option<String>,
-    /// What it is to compilers' start-up code.
+    /// Role in compilers' start-up code.
     pub hook: Option<Hook>,
     /// Symbol version to bind (dlvsym) instead of the default one.
     pub symbol_version: Option<String>,
@@ -50,13 +50,13 @@ pub struct Spec {
     pub fallback_symbol: Option<String>,
 }
 
-/// One library of the plan: its manifest and all decisions about it. In the directories here
-/// `{arch}` is replaced, unlike in those of the manifest.
+/// One library of the plan: its manifest and all decisions about it. `{arch}` is replaced in the
+/// directories here, unlike in those of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
     /// Manifest of the library.
     pub manifest: Cow<'static, Library>,
-    /// Whether it is linked against. `false`: here only to be asked for its version.
+    /// Whether it is linked against. `false`: only its version is queried.
     pub stubbed: bool,
     /// Archive or shared library.
     pub library_type: LibraryType,
@@ -68,9 +68,9 @@ pub struct LibraryPlan {
     pub header_version: Option<HeaderVersion>,
     /// The lowest accepted version.
     pub min_version: Option<Version>,
-    /// Functions that must be there.
+    /// Functions without which the library counts as unavailable.
     pub required_functions: Vec<String>,
-    /// Directories to look in first (`$ORIGIN` unexpanded).
+    /// Directories to search first (`$ORIGIN` unexpanded).
     pub search_dirs: Vec<String>,
     /// [`Library::wheel_dirs`] of the target.
     pub wheel_dirs: Vec<String>,
@@ -86,8 +86,8 @@ pub struct LibraryPlan {
     pub functions: Cow<'static, [Function]>,
 }
 
-/// How diagnostics call the symbol list `path` of the manifest `file`: both are relative to one
-/// folder, so that people can open the one as they do the other.
+/// Path of the symbol list `path` of the manifest `file` in diagnostics: relative to the same
+/// directory as the manifest's, so that users can open both.
 pub fn symbol_list_path(file: &str, path: &str) -> String {
     match file.rfind(['/', '\\']) {
         Some(end) => format!("{}{path}", &file[..=end]),
@@ -98,7 +98,7 @@ pub fn symbol_list_path(file: &str, path: &str) -> String {
 /// All libraries of one image, sorted by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What it is built for.
+    /// Compilation target.
     pub target: Target,
     /// The libraries.
     pub libraries: Vec<LibraryPlan>,
@@ -106,8 +106,8 @@ pub struct Plan {
     pub required: Vec<String>,
 }
 
-/// Plans the stubs of one package for one target. With an error among the diagnostics the plan
-/// must not be built.
+/// Plans the stubs of one package for one target. If a diagnostic is an error, the plan must not be
+/// built.
 pub fn plan(manifest: &Manifest, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
     let mut planner = planner::Planner::new(manifest, target, inputs);
     let plan = planner.plan();

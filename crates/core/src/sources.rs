@@ -1,6 +1,6 @@
 //! Sources: the plan as files, before any of them is written.
 //!
-//! The templates go in as they are; two tables are generated: `gpustub_table.inc`, a macro call
+//! The templates are copied unchanged; two tables are generated: `gpustub_table.inc`, a macro call
 //! for each function, included by the trampolines, and `gpustub_libraries.inc`, C data of each
 //! library, included by the run time.
 
@@ -12,11 +12,11 @@ use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::{LibraryPlan, Plan};
 
-/// Files by path, with `/`, below one folder.
+/// Files by path, with `/`, below one directory.
 pub type SourceSet = ByName<String>;
 
-/// The sources of a plan: templates as they are, and the generated tables that they include. A
-/// target without trampolines (which is an error of the plan) has no `stubs.S`.
+/// Sources of a plan: unchanged templates, and the generated tables that they include. A target
+/// without trampolines (which is an error of the plan) has no `stubs.S`.
 pub fn render(plan: &Plan) -> SourceSet {
     let assembly = format!("asm/{}.S", plan.target.arch);
     let mut sources = SourceSet::new();
@@ -46,7 +46,7 @@ fn table(plan: &Plan) -> String {
         }
         let head = format!("GPUSTUB_FN({id}, {index}, ");
         for function in library.functions.iter() {
-            // A line for each of thousands: without a formatter.
+            // Avoids a formatter: thousands of lines.
             let spec = function.spec.to_string();
             for piece in [head.as_str(), &function.name, ", ", &spec, ")\n"] {
                 text.push_str(piece);
@@ -60,7 +60,7 @@ fn table(plan: &Plan) -> String {
     text
 }
 
-/// The functions that some library has with one argument more, which is null, and which one it is.
+/// Functions that a library has with one more argument, which is null, and the index of that argument.
 fn adapted(library: &LibraryPlan) -> impl Iterator<Item = (&str, u8)> {
     library.functions.iter().filter_map(|function| {
         let spec = library.specs.get(usize::from(function.spec))?;

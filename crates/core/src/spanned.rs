@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Its byte range.
+    /// Byte range.
     pub span: Range<usize>,
 }
 

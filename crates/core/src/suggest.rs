@@ -3,15 +3,15 @@
 #[cfg(feature = "tools")]
 mod edit_distance;
 
-/// The nearest of `known` to `word` by edit distance, if it is near enough to be meant: a third
-/// of the letters may differ, as in rustc. Case does not count. Of equally near ones, the first. If
-/// none is near enough, the only name that `word` is the beginning of: `include` means `include-dirs`.
+/// Name of `known` nearest to `word` by edit distance, if it is near enough: a third of the letters
+/// may differ, as in rustc. Case is ignored. Of equally near ones, the first. If none is near
+/// enough, the only name that starts with `word`: `include` means `include-dirs`.
 #[cfg(feature = "tools")]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     edit_distance::nearest_of(word, &mut known.into_iter())
 }
 
-/// None: build scripts list the known names. `cargo gpustub check` and `sync` suggest the nearest.
+/// Returns `None`: build scripts list the known names. `check` and `sync` suggest the nearest.
 #[cfg(not(feature = "tools"))]
 pub fn nearest<'a>(_: &str, _: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     None
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn finds_the_nearest_name() {
         let keys = [
             "majors",
             "header-version",

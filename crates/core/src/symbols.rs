@@ -51,7 +51,7 @@ impl Kind {
         ("tls", Self::Tls),
     ];
 
-    /// Whether it is data, which a stub cannot stand in for.
+    /// Whether it is data, which a stub cannot replace.
     pub fn is_data(self) -> bool {
         matches!(self, Self::Object | Self::Tls)
     }
@@ -60,9 +60,9 @@ impl Kind {
 /// One exported symbol.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Symbol {
-    /// Its name, without symbol version.
+    /// Name, without symbol version.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub kind: Kind,
     /// Weak binding.
     pub weak: bool,
@@ -81,9 +81,9 @@ pub struct Symbol {
 pub struct SymbolList {
     /// The library's soname.
     pub soname: Option<String>,
-    /// The ELF machine it was read from, for example `x86_64`; none for a list of names only.
+    /// ELF machine of the library, for example `x86_64`; `None` for a list of names only.
     pub machine: Option<String>,
-    /// Releases that the list was made from, ascending.
+    /// Releases recorded in the list, ascending.
     pub releases: Vec<Version>,
     /// Sorted by name, then symbol version; unique.
     pub symbols: Vec<Symbol>,
@@ -97,7 +97,7 @@ pub fn is_name(name: &str) -> bool {
         && (is_plain(name) || !name.contains(|c: char| c.is_whitespace() || c.is_control()))
 }
 
-/// Whether it is of visible ASCII characters only, as nearly all names are.
+/// Whether it consists of visible ASCII characters only, as nearly all names do.
 fn is_plain(text: &str) -> bool {
     text.as_bytes().iter().all(|b| matches!(b, b'!'..=b'~'))
 }
@@ -121,7 +121,7 @@ impl SymbolList {
             })
     }
 
-    /// The function that a word which is none was probably meant to be, as the next step.
+    /// Help that suggests the function nearest to an unknown name.
     pub(crate) fn did_you_mean(&self, word: &str) -> Option<String> {
         let known = self.functions().map(|symbol| symbol.name.as_str());
         nearest(word, known).map(|meant| format!("did you mean `{meant}`?"))

@@ -25,7 +25,7 @@ pub struct Target {
 pub const SUPPORTED: &[&str] = &["x86_64 Linux and FreeBSD", "aarch64 Linux and FreeBSD"];
 
 impl Target {
-    /// What stands against building stubs for this target.
+    /// Error if stubs cannot be built for this target.
     pub fn check(&self) -> Option<Diagnostic> {
         // Big-endian Arm and the 32-bit ABIs of 64-bit machines share the architecture's name.
         let arch = match self.arch.as_str() {
@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn static_glibc_is_not_refused() {
-        // A static glibc program can dlopen on the machine whose glibc it was linked with, and
-        // gets an error value elsewhere.
+    fn static_glibc_is_accepted() {
+        // A static glibc program can dlopen on a machine with the glibc that it was linked with,
+        // and gets an error value elsewhere.
         let mut target = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();
         target.crt_static = true;
         assert_eq!(target.check(), None);

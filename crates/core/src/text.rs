@@ -1,7 +1,7 @@
 //! Functions on strings.
 
-/// Words with a separator between them. The method of slices takes 25 times as long to compile, once
-/// for each crate and each type of string.
+/// Joins words with a separator. The method of slices takes 25 times as long to compile, once for
+/// each crate and each type of string.
 pub fn join<S: AsRef<str>>(words: &[S], separator: &str) -> String {
     let mut joined = String::new();
     for (index, word) in words.iter().enumerate() {

@@ -11,7 +11,7 @@ pub struct Version {
     pub minor: u32,
 }
 
-/// The highest minor number that has a place in [`Version::code`].
+/// Highest minor number that [`Version::code`] can encode.
 const LAST_MINOR: u32 = 99;
 
 impl Version {
@@ -35,7 +35,7 @@ impl Version {
         }
     }
 
-    /// What `CUDA_VERSION` and the like say, as [`Version::code`] has it. Numbers below 1000 are none.
+    /// Decodes a [`Version::code`], for example `CUDA_VERSION`. Numbers below 1000 are invalid.
     pub fn from_code(code: u32) -> Option<Self> {
         (code >= 1000).then(|| Self::new(code / 1000, code % 1000 / 10))
     }
@@ -58,13 +58,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// The versions that a header may be: `"12"` means 12.0 up to but not with 13.0, `"11.8"` means
-/// just that one.
+/// Range of versions that a header may have: `"12"` means 12.0 up to but not including 13.0,
+/// `"11.8"` means 11.8 only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderVersion {
-    /// The lowest version it may be.
+    /// Lowest version in the range.
     pub from: Version,
-    /// The first version that it is not.
+    /// First version above the range.
     pub below: Version,
 }
 
@@ -81,7 +81,7 @@ impl HeaderVersion {
     }
 }
 
-/// As it is read: `12`, `11.8`.
+/// Formats as it is parsed: `12`, `11.8`.
 impl fmt::Display for HeaderVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if Self::parse(&self.from.major.to_string()).as_ref() == Some(self) {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_cover_what_they_say() {
+    fn header_versions_cover_their_range() {
         let range = |text| {
             let header = HeaderVersion::parse(text).unwrap();
             (header.from.code(), header.below.code())

@@ -1,6 +1,6 @@
-//! Cases as data: each folder below `cases/manifest` has a `GpuStub.toml`, its symbol lists, and
-//! `expected.txt` with every diagnostic of reading and planning it, at its place. A file `target`
-//! names another target than x86_64 Linux. `BLESS=1 cargo test` writes `expected.txt` anew.
+//! Cases as data: each directory below `cases/manifest` has a `GpuStub.toml`, its symbol lists, and
+//! `expected.txt` with every diagnostic of reading and planning it, at its location. A file
+//! `target` names another target than x86_64 Linux. `BLESS=1 cargo test` rewrites `expected.txt`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
-//! Plans of device links as data: each `device_link/*.txt` is a graph, a line `---`, and what is
-//! planned for it with every diagnostic; after a comment `# explain NAME` or `# dot`, also that. `g*` are the worked graphs of the rules, `crdc-*` the
-//! tests of CudaRdcUtils. `BLESS=1 cargo test` writes the plans anew.
+//! Plans of device links as data: each `device_link/*.txt` is a graph, a line `---`, and the plan with
+//! every diagnostic; after a comment `# explain NAME` or `# dot`, also that output. `g*` are the worked
+//! graphs of the rules, `crdc-*` tests of CudaRdcUtils. `BLESS=1 cargo test` rewrites the plans.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What holds for plans of any graph: in every process each object has one device link or the graph
-//! is refused, no library of a closure is missed, the order does not depend on the nodes' numbers.
+//! Properties of plans of any graph: in every process each object has one device link or the graph is
+//! rejected, no library of a closure is missing, the order does not depend on the nodes' numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use gpustub_core::manifest::Cudart;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A node, as numbers: form, device code, closed, prelinked, which earlier nodes it links and
-/// opens, and what shuffles them.
+/// A node, as numbers: form, device code, closed, prelinked, earlier nodes that it links and opens,
+/// and a key to shuffle them.
 type Seed = (u8, bool, u8, u16, u16, u64);
 
 fn can_be_opened(node: &Node) -> bool {
@@ -37,7 +37,7 @@ fn shuffled(mask: u16, count: usize, seed: u64) -> Vec<usize> {
     chosen
 }
 
-/// A graph without circles. `opaque`: with closed and prelinked images.
+/// A graph without cycles. `opaque`: with closed and prelinked images.
 fn graph(seeds: &[Seed], opaque: bool) -> Graph {
     use NodeForm::{Bin, Cdylib, Plugin, Shared, Static};
     let mut graph = Graph::default();
@@ -89,13 +89,13 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     vec(seed, 1..14)
 }
 
-/// What happens in a process, following the planned host links as a linker and loader would.
+/// Simulates a process, following the planned host links as a linker and loader would.
 #[derive(Default, Debug)]
 struct Process {
     loaded: BTreeSet<(NodeId, bool)>,
-    /// Of each library: the images that hold its objects.
+    /// Images that hold the objects of each library.
     held: BTreeMap<NodeId, Vec<NodeId>>,
-    /// And the device links over it.
+    /// Device links over each library.
     linked: BTreeMap<NodeId, Vec<(NodeId, bool)>>,
 }
 
@@ -124,7 +124,7 @@ impl Process {
             if node.kind == Kind::Rdc {
                 self.held.entry(image).or_default().push(image);
             }
-            // What others built is not on a planned line.
+            // The planned lines do not contain prelinked code.
             if role == Role::Prelinked {
                 for &input in inputs.iter().filter(|&&input| input != image) {
                     self.held.entry(input).or_default().push(image);
@@ -146,7 +146,7 @@ impl Process {
         }
     }
 
-    /// The images that a node's host code needs, and those that it opens.
+    /// Images that a node's host code needs, and those that it opens.
     fn hosts(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: NodeId, at: NodeId) {
         for open in &graph[at].opens {
             let to = graph.find(&open.to).unwrap();
@@ -210,9 +210,9 @@ fn naive_closure(graph: &Graph, at: NodeId, into: &mut BTreeSet<NodeId>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The refusals, held against a process that is put together from the planned host links.
+    /// Compares the errors with a process assembled from the planned host links.
     #[test]
-    fn each_object_has_one_device_link_or_the_graph_is_refused(seeds in seeds()) {
+    fn each_object_has_one_device_link_or_the_graph_is_rejected(seeds in seeds()) {
         let graph = graph(&seeds, true);
         let (plan, diagnostics) = plan(&graph);
         let mut led_to = BTreeSet::new();
@@ -235,13 +235,13 @@ proptest! {
                 }
             }
         }
-        // Plugins that only a library opens are judged alone too; that can only add refusals.
-        let judged = graph.nodes.iter().any(|node| {
+        // Plugins that only a library opens are checked alone as well; that can only add errors.
+        let is_checked_alone = graph.nodes.iter().any(|node| {
             (node.form == NodeForm::Plugin || closed(node)) && led_to.contains(node.name.as_str())
         });
         let shown = format!("{}{}{diagnostics:?}\n{told}", graph.to_text(), plan.to_text());
         prop_assert!(sound || has_errors(&diagnostics), "{shown}");
-        prop_assert!(judged || sound != has_errors(&diagnostics), "{shown}");
+        prop_assert!(is_checked_alone || sound != has_errors(&diagnostics), "{shown}");
     }
 
     #[test]
@@ -304,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn graphs_survive_being_written(seeds in seeds(), more in any::<u8>()) {
+    fn written_graphs_parse_to_the_same_graph(seeds in seeds(), more in any::<u8>()) {
         let mut graph = graph(&seeds, true);
         if let Some(node) = graph.nodes.last_mut() {
             node.cudart = [None, Some(Cudart::Static), Some(Cudart::None)][usize::from(more) % 3];
@@ -325,7 +325,7 @@ proptest! {
     }
 }
 
-/// Graphs on which a walk by recursion, or along each path, would not end.
+/// Graphs on which a recursive walk, or a walk along each path, would not terminate.
 #[test]
 fn large_graphs_are_planned() {
     const COUNT: usize = 10_000;
@@ -334,7 +334,7 @@ fn large_graphs_are_planned() {
         private: false,
     };
     let chain = |at: usize| at.checked_sub(1).map(link).into_iter().collect();
-    // Each layer of two is linked with both of the one below: 2^5000 paths.
+    // Each layer of two is linked with both nodes of the layer below: 2^5000 paths.
     let ladder = |at: usize| match at / 2 {
         0 => Vec::new(),
         layer => vec![link(2 * layer - 2), link(2 * layer - 1)],
@@ -388,10 +388,10 @@ fn large_graphs_are_planned() {
         }
         graph.nodes.push(host);
         let (_, diagnostics) = plan(&graph);
-        // One thing is wrong with all of them together, and told once.
+        // One error concerns all of them, and is reported once.
         assert_eq!(diagnostics.len(), usize::from(form == NodeForm::Plugin));
     }
-    // A circle of all, and one node behind another.
+    // A cycle through all nodes.
     let mut graph = Graph::default();
     for at in 0..COUNT {
         let mut node = Node::new(format!("n{at}"), Kind::Rdc, NodeForm::Static);

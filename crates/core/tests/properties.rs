@@ -1,4 +1,4 @@
-//! What holds for every input: nothing panics, lists survive being written, the same input gives
+//! Properties of every input: no panic, written lists parse to the same list, the same input gives
 //! the same output.
 
 use gpustub_core::fuzz;
@@ -89,7 +89,7 @@ fn list() -> impl Strategy<Value = SymbolList> {
     })
 }
 
-/// Text that gets past the first line of a parser more often than chance would.
+/// Text that passes the first line of a parser more often than chance would.
 fn nearly(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => prop::sample::select(words).prop_map(str::to_owned),
@@ -183,7 +183,7 @@ const LIST: &[&str] = &[
 
 proptest! {
     #[test]
-    fn lists_survive_being_written(list in list()) {
+    fn written_lists_parse_to_the_same_list(list in list()) {
         let text = list.to_text();
         let (read, diagnostics) = SymbolList::parse("x", &text);
         prop_assert_eq!(diagnostics, vec![], "{}", text);
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn versions_survive_being_written(version in version()) {
+    fn written_versions_parse_to_the_same_version(version in version()) {
         prop_assert_eq!(Version::parse(&version.to_string()), Some(version));
     }
 
@@ -248,9 +248,9 @@ proptest! {
     }
 }
 
-/// Nesting must cost an error, not the stack.
+/// Excessive nesting is an error, not a stack overflow.
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     for (open, times) in [
         ("[", 100_000),
         ("{a=", 100_000),

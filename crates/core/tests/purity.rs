@@ -1,5 +1,5 @@
-//! The pipeline is a function of its arguments: no environment, file, process or clock, and no
-//! order that changes from run to run.
+//! Checks that the pipeline is a function of its arguments: no environment, file, process or clock,
+//! and no order that changes from run to run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn core_sees_nothing_but_its_arguments() {
+fn core_depends_on_its_arguments_only() {
     let mut files = Vec::new();
     sources(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_it_must() {
+    fn unsupported_scripts_stay_unchanged() {
         for same in [
             "fn main() { gpustub_build::Build::new().try_build().unwrap(); }",
             "use gpustub_build as g; fn main() { g::build() }",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_call_becomes_the_one_that_links() {
+    fn the_call_is_replaced_by_the_linking_one() {
         let text = new("gpustub_build", BUILD);
         let linking = new("gpustub_build", FINALIZE);
         assert_eq!(
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_script_needs_nothing_more() {
+    fn a_new_script_is_complete() {
         assert_eq!(
             add_call(&new("gpustub_build", BUILD), "gpustub_build", BUILD),
             Edit::Same

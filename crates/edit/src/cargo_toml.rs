@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_passed_on_as_wanted() {
+    fn features_are_forwarded_as_requested() {
         let implicit = ["dep:a".to_owned()];
         let pass = |text: &str, wanted: &[&'static str]| {
             let wanted = wanted.iter().map(|name| (*name, &implicit[..]));
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_decides() {
+    fn reads_the_relevant_keys() {
         let with = "[workspace.dependencies]\ngpustub-build = \"0.1\"\n";
         assert!(workspace_declares(with).unwrap());
         assert!(!workspace_declares("[workspace]\nmembers = []\n").unwrap());
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_gets_another_name_in_its_place() {
+    fn a_dependency_is_renamed_in_place() {
         for (before, after) in [
             (
                 "[dependencies]\n# Ours.\na = { path = \"p\" } # here\nb = \"1\"\n",

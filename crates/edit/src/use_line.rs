@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_as_it_came() {
+    fn removing_the_line_restores_the_file() {
         for before in [
             "",
             "fn main() {}\n",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_names_the_library_stays() {
+    fn a_file_that_names_the_library_stays_unchanged() {
         for same in [
             "use hello;",
             "use hello as h;",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_edition_wants_extern_crate() {
+    fn edition_2015_uses_extern_crate() {
         let Edit::Changed(text) = add("fn main() {}\n", "hello", Edition::E2015, &STUBS) else {
             panic!()
         };
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_kept_that_are_wanted_or_of_somebody_else() {
+    fn required_and_foreign_lines_are_kept() {
         let line = |name: &str| format!("use {name} as _; // its build script has the GPU stubs\n");
         let gone = line("gone");
         for (before, after) in [

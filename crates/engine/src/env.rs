@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_is_remembered_even_when_the_variable_is_not_set() {
+    fn unset_variables_are_tracked() {
         let env = Env::from_iter([("CC", "clang"), ("TARGET", "x")]);
         assert_eq!(env.get("CC").unwrap(), "clang");
         assert_eq!(env.get("AR"), None);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_of_cargo_that_is_missing_is_named() {
+    fn a_missing_variable_of_cargo_is_named() {
         let error = Env::from_iter([("TARGET", "x")]).target().unwrap_err();
         assert!(
             error

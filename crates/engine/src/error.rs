@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn long_output_of_a_tool_is_cut() {
+    fn long_output_of_a_tool_is_truncated() {
         let output = "x\n".repeat(100);
         let error = Error::new(&IO_ERROR, "no")
             .output(output.as_bytes())
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_output_the_error_is_shown() {
+    fn long_output_is_shown_from_its_error() {
         let output = format!("{}a.cu(1): error: no\n", "warning\n".repeat(100));
         let error = Error::new(&IO_ERROR, "no")
             .output(output.as_bytes())

@@ -100,7 +100,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
 }
 
 #[test]
-fn the_same_bytes_in_two_folders_with_debug_information_too() {
+fn output_is_identical_in_two_directories_with_debug_information() {
     for flags in ["", "-g"] {
         let archives = ["one", "another/deeper"].map(|name| {
             let dir = folder(&format!("same{flags}/{name}"));
@@ -119,7 +119,7 @@ fn the_same_bytes_in_two_folders_with_debug_information_too() {
 }
 
 #[test]
-fn a_shared_library_has_the_soname_of_its_file_and_exports_what_says_so() {
+fn a_shared_library_has_the_soname_of_its_file_and_exports_marked_symbols() {
     let dir = folder("shared");
     sources(&dir);
     let library = dir.join("libgpustub_x.so");
@@ -136,7 +136,7 @@ fn a_shared_library_has_the_soname_of_its_file_and_exports_what_says_so() {
 }
 
 #[test]
-fn the_compiler_runs_inside_the_folder_with_relative_names() {
+fn the_compiler_runs_inside_the_directory_with_relative_names() {
     let dir = folder("argv");
     sources(&dir);
     let cc = shim(&dir, "cc", "exec cc \"$@\"");
@@ -162,7 +162,7 @@ fn the_compiler_runs_inside_the_folder_with_relative_names() {
 }
 
 #[test]
-fn tools_that_know_less_are_asked_for_less() {
+fn older_tools_get_fewer_options() {
     let dir = folder("old");
     sources(&dir);
     let refuse =
@@ -181,7 +181,7 @@ fn tools_that_know_less_are_asked_for_less() {
 }
 
 #[test]
-fn a_missing_compiler_is_named_with_the_remedy() {
+fn a_missing_compiler_is_reported_with_help() {
     let dir = folder("missing");
     sources(&dir);
     let tools = find(&dir, Some(Path::new("/nonexistent/cc")), None);
@@ -250,7 +250,7 @@ fn a_failing_compiler_is_quoted() {
 }
 
 #[test]
-fn a_compiler_for_another_machine_is_refused() {
+fn a_compiler_for_another_machine_is_rejected() {
     let dir = folder("machine");
     sources(&dir);
     // Machine 243 is RISC-V, which neither supported architecture is.

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn imports_are_told_by_the_versions_that_have_them() {
+    fn imports_are_grouped_by_the_versions_that_have_them() {
         let library = Library::builtin("cudart").unwrap();
         let said = |header: &str, names: &[&str]| -> Option<String> {
             let header = HeaderVersion::parse(header).unwrap();

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn one_provider_is_fine_wherever_it_is() {
+    fn one_provider_is_accepted_anywhere() {
         for rows in [
             ["app cudart - lib -", "lib - cudart - -"],
             ["app - cudart lib -", "lib cudart - - -"],
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn two_are_refused_once_for_all_their_images() {
+    fn two_providers_are_one_error_for_all_their_images() {
         let nodes = nodes(&[
             "app cuda - lib -",
             "lib cudart,nvrtc - - -",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_provides() {
+    fn a_missing_provider_is_reported() {
         let nodes = nodes(&["app nvrtc - lib -", "lib - cudart - -"]);
         assert_eq!(
             found(&nodes, &[image(0)]),

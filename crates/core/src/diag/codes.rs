@@ -21,8 +21,8 @@ macro_rules! codes {
 codes! {
     COMPILER_ERROR "compiler-error": "the C compiler refused the generated sources",
         "The stubs are C and assembly, compiled for the target in the build script. The compiler's own
-messages follow. The cause is mostly a compiler for another target than cargo's, or flags in
-`CFLAGS`; the variables of the cc crate choose another one.
+messages follow. The usual cause is a compiler for another target than cargo's, or flags in
+`CFLAGS`; the variables of the cc crate choose another compiler.
 
     export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
     cargo build --target aarch64-unknown-linux-gnu";
@@ -33,7 +33,7 @@ linking the library itself. If the program does not use it, remove the line.
 
     acmeTable kind=object size=64      # remove this line";
     DEVICE_CODE_IN_BUILD_SCRIPT "device-code-in-build-script": "relocatable code in a build script or procedural macro",
-        "Relocatable code needs a device link in the program that holds it, and cargo has no way to pass
+        "Relocatable code needs a device link in the program that contains it, and cargo has no way to pass
 link arguments to build scripts and procedural macros. A build-dependency on such a library fails to
 link. Depend on it in `[dependencies]` only, or make the generator a program of its own.
 
@@ -68,8 +68,8 @@ has its own device link and its own copy of the device globals. In built images,
     host:bin opens p1,p2      # A_final and C_final are both over B";
     DUPLICATE_DEVICE_OBJECTS "duplicate-device-objects": "one archive inside two images of a process",
         "An archive of relocatable objects that is linked into two shared libraries is in the process twice,
-and both copies report to one device link under one name. Make the library shared, so that it is
-there once, or close all images but one, each with a device link of its own.
+and both copies register with one device link under one name. Make the library shared, so that the
+process has one copy, or close all images but one, each with a device link of its own.
 
     B*:static
     S1:shared -> B; S2:shared -> B
@@ -78,14 +78,14 @@ there once, or close all images but one, each with a device link of its own.
         "Names of device functions and variables are unique in a device link. Two libraries that compile the
 same source, or two versions of one crate in a program, stop nvlink with \"Multiple definition\".
 
-    cargo tree -i physics      # who asks for which version";
+    cargo tree -i physics      # dependents of each version";
     DUPLICATE_FUNCTION "duplicate-function": "two stubbed libraries with one function",
-        "In one program a name stands for one function. If two stubbed libraries export the same one,
-only one of their lists can have it: remove it from the list of the library that the program does
-not mean, or do not stub that library.
+        "In one program a name is one function. If two stubbed libraries export the same one, only one of
+their lists can contain it: remove it from the list of the library that the program does not mean,
+or do not stub that library.
 
     [stub.acme]
-    symbols = \"symbols/acme.symbols\"     # without the functions that acme-compat has too";
+    symbols = \"symbols/acme.symbols\"     # without the functions of acme-compat";
     DUPLICATE_STUB_NAME "duplicate-stub-name": "two stubs that would have the same name",
         "A library's id becomes a part of C names, with `_` for `-`, and its link names become files that
 the linker finds. Both must differ between all stubs of a package.
@@ -107,10 +107,10 @@ dependents and `cdylib` for others.
 
     [lib]
     crate-type = [\"rlib\", \"cdylib\"]";
-    EMPTY_LAYER "empty-layer": "a layer whose path leads to no file",
-        "A layer of a super-archive names archives, folders, object files or globs, relative to
-GpuStub.toml. What the build script makes lies behind `$OUT_DIR/`, and has to be made before
-`gpustub_build` is called.
+    EMPTY_LAYER "empty-layer": "a layer whose path matches no file",
+        "A layer of a super-archive names archives, directories, object files or globs, relative to
+GpuStub.toml. Paths of files that the build script makes start with `$OUT_DIR/`; the files must
+exist before the call of `gpustub_build`.
 
     [archive.builtins]
     layers = { gfx9 = [\"$OUT_DIR/gfx9/*.o\"], common = [\"clc/common.a\"] }";
@@ -126,11 +126,11 @@ all objects against the same headers.
     INCOMPLETE_DEVICE_LINK "incomplete-device-link": "device link over a library missing from the process",
         "A device link registers its kernels once all of its libraries have registered. If one is missing
 from the process, no kernel of the device link is registered. Link the library, or repeat the device
-link without it. In built images the device link is usually older than the libraries beside it
+link without it. In built images the device link is usually older than the libraries around it
 (https://github.com/celeritas-project/celeritas/pull/856).
 
     B*:shared
-    old:shared prelinked=B     # and nothing links B
+    old:shared prelinked=B     # no image links B
     exe:bin -> old";
     INDIRECT_DEVICE_LIBRARY "indirect-device-library": "device library that is only an indirect dependency",
         "Cargo passes `links` metadata to direct dependents only, so the build script of a program does not
@@ -140,23 +140,24 @@ sync`, which adds a finalizer crate, or depend on the library directly.
     [dependencies]
     gpustub-final-app = { path = \"gpustub-final\" }";
     INVALID_GRAPH "invalid-graph": "a graph of libraries that cannot be read or planned",
-        "A statement is a name, a form, what it links and what it opens, and marks. Names stand once;
-programs and plugins cannot be linked, archives not opened. Nothing of such a graph is planned.
+        "A statement is a name, a form, the linked and the opened libraries, and marks. Each name is declared
+once; programs and plugins cannot be linked, archives not opened. No part of such a graph is
+planned.
 
     B*:shared                 # relocatable code in a shared library
     A*:shared -> B
     exe:bin -> A opens p1,p2 cudart=shared";
-    INVALID_LOAD_NAME "invalid-load-name": "a load name that no loader could use",
-        "A load name is a file name that is handed to the system's loader, which looks for it in its
-own directories: no slash, no control characters, at most 255 bytes. Directories are named with
+    INVALID_LOAD_NAME "invalid-load-name": "a load name that no loader accepts",
+        "A load name is a file name that is passed to the system's loader, which searches its own
+directories: no slash, no control characters, at most 255 bytes. Directories are named with
 `search-dirs`.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     search-dirs = [\"$ORIGIN/../lib\"]";
     INVALID_SCHEMA "invalid-schema": "a GpuStub.toml that does not start with its schema",
-        "The first key says which rules the rest of the file follows, so that later versions can change
-them without changing what older files mean.
+        "The first key names the rules of the rest of the file, so that later versions can change them
+without changing the meaning of older files.
 
     schema = 1
 
@@ -169,21 +170,22 @@ stubbed.
     acmeOpen        # fine
     acme-open       # not a label";
     INVALID_TOML "invalid-toml": "a file that is not TOML",
-        "The file does not follow the TOML grammar at the place shown. Nothing after the first such
-mistake is looked at.
+        "The file does not follow the TOML grammar at the location shown. The rest of the file is not
+checked.
 
     [stub.cudart]
     majors = [\"13\", \"12\"]";
     INVALID_VALUE "invalid-value": "a value of the wrong type or out of range",
-        "The key is known, but its value is not one that it takes. The message says which values it
-takes. Versions are strings, because 12.10 as a number would be 12.1.
+        "The key is known, but its value is invalid. The message lists the valid values. Versions are
+strings, because 12.10 as a number would be 12.1.
 
     [stub.cudart]
     header-version = \"12\"       # not 12
     type = \"static\"     # or \"shared\"";
     IO_ERROR "io-error": "a file that cannot be read or written",
-        "The message names the file and the system's reason. Nothing else was changed: files are written
-beside their place and then renamed, so that an interrupted run leaves none half-written.
+        "The message names the file and the system's reason. No other file was changed: files are written
+under a temporary name in the same directory and then renamed, so that an interrupted run leaves
+none half-written.
 
     error[io-error]: cannot write src/lib.rs: Permission denied";
     LAYER_CONFLICT "layer-conflict": "conflicting definitions in a view",
@@ -193,32 +195,32 @@ its own, override both symbols, or make one definition weak.
 
     [archive.builtins]
     layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
-    LIMIT_EXCEEDED "limit-exceeded": "more of something than the generated tables hold",
-        "The tables are compact: numbers of libraries and of different kinds of functions have limits that
-no real library comes near. A list this large was probably made from the wrong file.
+    LIMIT_EXCEEDED "limit-exceeded": "a number above the limit of the generated tables",
+        "The tables are compact: numbers of libraries and of different kinds of functions have limits far
+above those of real libraries. A list this large was probably made from the wrong file.
 
     127 libraries, 65535 different combinations of fall-back values in each";
     MACHINE_MISMATCH "machine-mismatch": "a library for another architecture",
-        "The list was asked for from a library of one architecture, and the file is for another. Exports
-differ between them, so a list of the wrong one would be wrong in silence.
+        "The list was requested for one architecture, and the library is built for another. Exports differ
+between architectures, so a list of the wrong one would be silently wrong.
 
     cargo gpustub symbols /usr/aarch64-linux-gnu/lib/libacme.so --machine aarch64";
     MALFORMED_LIBRARY "malformed-library": "a file that is not a readable shared library",
         "Symbols are read from the dynamic symbol table of an ELF shared library. The file is of
-another kind, cut off, or contradicts itself. A `libfoo.so` in a toolkit may be a linker script:
+another kind, truncated, or inconsistent. A `libfoo.so` in a toolkit may be a linker script:
 a text that names the real file. Name that file instead.
 
     cargo gpustub symbols /usr/local/cuda/lib64/libcudart.so.13";
     MALFORMED_SUPER_ARCHIVE "malformed-super-archive": "malformed or modified super-archive",
-        "A super-archive must be byte for byte as it was written. Tools that rewrite an archive (`ar r`,
+        "A super-archive must stay byte for byte as written. Tools that rewrite an archive (`ar r`,
 `ranlib`, `strip`) move the members of a super-archive, and some drop its views. Apply them to the
 inputs and build the super-archive again.
 
     cargo gpustub archive verify all.a";
     MALFORMED_SYMBOL_LIST "malformed-symbol-list": "a symbol list that cannot be read",
         "A symbol list is a text: the line `@gpustub-symbols 1`, then a symbol a line with its
-attributes. Lists of your own libraries are written by `cargo gpustub sync`; a hand-made one may
-be names only.
+attributes. `cargo gpustub sync` writes the lists of user-defined libraries; a hand-written one may
+consist of names only.
 
     @gpustub-symbols 1
     acmeClose
@@ -233,10 +235,10 @@ nothing. Without `-arch`, nvlink links for the oldest GPU that it knows
     [device-link.physics]
     archs = [\"sm_80\", \"sm_90\"]       # as in all libraries that it is linked with";
     MISSING_BUILD_FEATURE "missing-build-feature": "a table or file that needs a cargo feature of gpustub-build",
-        "What only some projects need is behind a feature of the build-dependency, so that others do not
+        "Functionality for some projects is behind a feature of the build-dependency, so that others do not
 compile it: `device-link` for the tables of that name, `archive` for super-archives. `cargo gpustub
-sync` writes these two. Members of super-archives are ELF objects and LLVM bitcode, which is what
-GPUs have; `coff` and `macho` add the objects of Windows and macOS.
+sync` writes these two. Members of super-archives are ELF objects and LLVM bitcode, the formats of
+GPUs; `coff` and `macho` add the objects of Windows and macOS.
 
     [build-dependencies]
     gpustub-build = { version = \"0.1\", features = [\"device-link\"] }";
@@ -250,34 +252,34 @@ one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
         "The objects of a library with relocatable code call functions that only a device link over them
 defines. A shared library that is opened at run time and was linked with the middle of such a
 library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
-library. `check` judges programs with what they need, and other images by all that lies with them
-(https://github.com/pytorch/extension-cpp/issues/80).
+library. `check` inspects programs together with their needed libraries, and other images together
+with all files around them (https://github.com/pytorch/extension-cpp/issues/80).
 
     B*:shared
     plug:shared -> B           # `plugin` has a device link
     host:bin opens plug";
-    MISSING_KEY "missing-key": "a key that must be there is absent",
-        "Some tables need a key to mean anything: an entry of `[[policy.allow]]` needs the rule that it
-allows and the reason, a library of your own needs its load names and its symbol list.
+    MISSING_KEY "missing-key": "a mandatory key is missing",
+        "Some tables have mandatory keys: an entry of `[[policy.allow]]` needs the rule that it allows and
+the reason, a user-defined library needs its load names and its symbol list.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     symbols = \"symbols/acme.symbols\"";
     MISSING_LOAD_NAME "missing-load-name": "a library without a file name on the target's system",
         "No load name is known for this library on the target's operating system. The program builds and
-starts there, and the library is never found: every call takes the fall-back.
+starts there, and the library is never found: every call returns the fall-back.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"], freebsd = [\"libacme.so.3\"] }";
     MISSING_NVCC "missing-nvcc": "no CUDA compiler",
         "Device-link libraries are compiled by nvcc, found by NVCC, CUDA_HOME, CUDA_PATH, PATH, in
 /usr/local/cuda and /opt/cuda, and in the wheels of the active Python environment. With
-`optional = true` a library is left out where there is none; Rust code asks for it with
+`optional = true` a library is left out if there is no nvcc; Rust code tests for it with
 `#[cfg(gpustub_device_link = \"physics\")]`.
 
     [device-link.physics]
     optional = true";
-    MISSING_SYMBOL_LIST "missing-symbol-list": "a symbol list that is not there",
+    MISSING_SYMBOL_LIST "missing-symbol-list": "a symbol list that does not exist",
         "`symbols` names a file, relative to GpuStub.toml, that lists the library's functions. It is made
 once from the library itself and committed, so that other machines build without it.
 
@@ -292,41 +294,42 @@ other: \"invalid device function\". gpustub's stub of cudart counts as shared
     cudart = \"shared\"";
     MULTIPLE_PROVIDERS "multiple-providers": "two packages that provide stubs of one library",
         "Each linked image holds the stubs of a library once: in the package that owns the image, or in one
-library below it. All other packages say that they require the stubs and do not provide them.
+library below it. All other packages declare that they require the stubs and do not provide them.
 
     [stub.cudart]
     provide = false";
-    NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the processor it was made for",
+    NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the name of its processor",
         "With `canonical-bitcode = true`, or `--canonical-bitcode`, LLVM bitcode modules are written without
 their processor, source file name and producer. This module has a form that is not supported, and is
 written unchanged: a bitcode wrapper, a ThinLTO summary, LLVM before 5, or a version of LLVM newer
 than this program.
 
-    clang -c -emit-llvm cos.c -o cos.bc      # and no -flto, which adds a summary";
-    NVCC_ERROR "nvcc-error": "the CUDA compiler refused something",
+    clang -c -emit-llvm cos.c -o cos.bc      # without -flto, which adds a summary";
+    NVCC_ERROR "nvcc-error": "the CUDA compiler reported an error",
         "nvcc compiles the sources of device-link libraries, and links their device code. Its own
-messages follow. `-arch` names that it does not know are listed by `nvcc --list-gpu-code`.
+messages follow. The valid `-arch` names are listed by `nvcc --list-gpu-code`.
 
     export CUDA_HOME=/usr/local/cuda-12.9      # another toolkit";
     OBJECT_LIBRARY "object-library": "relocatable code in objects outside of a library",
-        "A device link is over archives, each of them once. Objects that are handed from target to target
-would be in several, and nobody knows where they end up. Declare a static or shared library.
+        "A device link is over archives, each of them once. Objects that are passed from target to target
+would be in several device links, and the graph does not show which. Declare a static or shared
+library.
 
     A*:static                  # not A*:object";
-    OUT_OF_SYNC "out-of-sync": "files that do not agree with GpuStub.toml",
-        "`cargo gpustub sync` would change something: the lock file, the build script line or a symbol list.
-A build does not fail for it. Run `sync` and commit what it changes.
+    OUT_OF_SYNC "out-of-sync": "files that are out of date with GpuStub.toml",
+        "`cargo gpustub sync` would change the lock file, the build script line or a symbol list. Builds do
+not fail for this reason. Run `sync` and commit its changes.
 
     cargo gpustub sync";
     REQUIRES_CYCLE "requires-cycle": "device-link libraries that require each other",
-        "A library is device-linked after what it requires, so `requires` must not lead back to where it
-started. Two libraries that call each other's device code are one library, or both need a third
-one with what they share.
+        "A library is device-linked after the libraries that it requires, so `requires` must not form a
+cycle. Two libraries that call each other's device code are one library, or both need a third one
+with the shared code.
 
     [device-link.physics]
     requires = [\"geometry\"]
     [device-link.geometry]
-    requires = [\"physics\"]          # closes the circle";
+    requires = [\"physics\"]          # closes the cycle";
     STATIC_LIBC "static-libc": "a statically linked C library that cannot load others",
         "Stubs load the real library at run time with `dlopen`. A program that links musl statically has no
 working `dlopen`: every load fails. Link musl dynamically, or use a gnu target.
@@ -338,37 +341,37 @@ misspelt, or the package that declares it is not among the dependencies.
 
     [device-link.physics]
     requires = [\"geometry\"]             # of this file, or of a dependency";
-    UNKNOWN_FUNCTION "unknown-function": "a function that the library's list does not have",
-        "The name is not in the library's symbol list, so nothing could ever be found or written under it.
-Either it is misspelt, or the list is of another version; the nearest name is given.
+    UNKNOWN_FUNCTION "unknown-function": "a function that is not in the library's list",
+        "The name is not in the library's symbol list, so no function could be bound to it. Either it is
+misspelt, or the list is of another version; the nearest name is given.
 
     [stub.cudart]
     required-functions = [\"cudaMallocAsync\"]";
-    UNKNOWN_KEY "unknown-key": "a key that this table does not have",
+    UNKNOWN_KEY "unknown-key": "a key that is unknown in this table",
         "Unknown keys are errors, so that a typing mistake cannot silently change what is built. The
 nearest known key is named.
 
     [stub.cudart]
     requires = [\"cudaMallocAsync\"]       # the key is `required-functions`";
-    UNKNOWN_LAYER "unknown-layer": "a view that names a layer which is not declared",
+    UNKNOWN_LAYER "unknown-layer": "a view that names an undeclared layer",
         "The views of a super-archive are lists of its layers.
 
     [archive.builtins]
     layers = { gfx9 = [\"gfx9/*.o\"], common = [\"common.a\"] }
     views = { gfx900 = [\"gfx9\", \"common\"] }";
     UNKNOWN_LIBRARY "unknown-library": "a library that gpustub does not ship a manifest for",
-        "Either the name is misspelt, or it is a library of your own, which needs its load names and its
-symbol list.
+        "Either the name is misspelt, or the library is user-defined and needs its load names and its symbol
+list.
 
     [stub.acme]
     load-names = { linux = [\"libacme.so.3\"] }
     symbols = \"symbols/acme.symbols\"";
-    UNKNOWN_SYMBOL "unknown-symbol": "a symbol that no view of a super-archive has",
+    UNKNOWN_SYMBOL "unknown-symbol": "a symbol that no view of a super-archive contains",
         "Symbols are named as linkers know them: C++ names mangled. `nm` lists those of all views, each
 with the member that defines it.
 
     cargo gpustub archive nm all.a --view gfx900";
-    UNKNOWN_VERSION "unknown-version": "a version that the library's manifest does not know",
+    UNKNOWN_VERSION "unknown-version": "a version that is unknown in the library's manifest",
         "`majors` and `header-version` choose among the versions that the library's manifest was made from:
 load names and changes of the ABI are known for those only. A newer gpustub may know more.
 
@@ -377,7 +380,7 @@ load names and changes of the ABI are known for those only. A newer gpustub may 
     header-version = \"12\"";
     UNMATCHED_SOURCES "unmatched-sources": "a pattern that matches no source file",
         "`sources` of a device-link library names CUDA files by patterns, relative to GpuStub.toml: `*`
-for part of a name, `**` for any folders. One that matches nothing is mostly a typo.
+for part of a name, `**` for any directories. A pattern without a match is usually a typing mistake.
 
     [device-link.physics]
     sources = [\"cuda/*.cu\"]";
@@ -391,8 +394,8 @@ rule (https://github.com/NVIDIA/thrust/issues/1737).
     cdy:cdylib -> A
     bin:bin -> A opens cdy";
     UNSUPPORTED_FORMAT "unsupported-format": "file in a format newer than this gpustub",
-        "The number at the head of the file is higher than this gpustub knows, and what it does not know
-it cannot honour. Use a newer gpustub; in a build script, update the build-dependency.
+        "The format number at the start of the file is higher than the highest that this gpustub supports.
+Use a newer gpustub; in a build script, update the build-dependency.
 
     cargo update -p gpustub-build
     cargo install cargo-gpustub";
@@ -403,16 +406,16 @@ feature.
 
     [stub.cudart]
     required-features = [\"cuda\"]";
-    UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view has",
-        "Nothing of it is written. A view that should have it does not name it, or it is left over.
+    UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view contains",
+        "No member of the layer is written. Name the layer in a view, or remove it.
 
     [archive.builtins]
     layers = { gfx9 = [\"gfx9/*.o\"], common = [\"common.a\"] }
     views = { gfx900 = [\"common\"] }       # and gfx9?";
     WEAK_SYMBOL "weak-symbol": "weak C++ symbols that get no stub",
         "Inline functions and templates of C++ are weak symbols of every library that uses them, and the
-program has its own copy. A stub would take the place of that copy and send the program's own
-calls into the library. They are left out; the functions that the library itself defines remain.
+program has its own copy. A stub would replace that copy and redirect the program's own calls into
+the library. They are left out; the functions that the library itself defines remain.
 
     _ZNSt6vectorIiSaIiEE9push_backERKi weak      # std::vector<int>::push_back";
 }

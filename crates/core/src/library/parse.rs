@@ -71,7 +71,7 @@ const HOOK_KINDS: [(&str, HookKind); 5] = [
 /// `runtime/shared.h`).
 pub(crate) const MAX_PREFIX_LENGTH: usize = 64;
 
-/// Maximum number of arguments that the run time stores of a hook (`MAX_HOOK_ARGS` of
+/// Maximum number of hook arguments that the run time stores (`MAX_HOOK_ARGS` of
 /// `runtime/shared.h`).
 pub(crate) const MAX_HOOK_ARGS: i64 = 12;
 
@@ -120,7 +120,7 @@ struct Reader<'r, 'f> {
 }
 
 impl Reader<'_, '_> {
-    /// Everything but the symbols. `None` if a needed key is missing; that has been said.
+    /// All fields except the symbols. `None` if a mandatory key is missing, which has been reported.
     fn library(&mut self, top: &Table<'_>) -> Option<Library> {
         self.decoder.check_keys(top, &KEYS);
         let [id, title, role, link_names, load_names, status] =
@@ -212,7 +212,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Reads the string before a number.
+    /// Reads the string that precedes a number.
     fn prefix(&mut self, value: &Value<'_>) -> Option<String> {
         let text = self.decoder.string(value)?;
         if (1..=MAX_PREFIX_LENGTH).contains(&text.value.len()) {
@@ -236,7 +236,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// Newest major first, unversioned names last.
+    /// Checks the order: newest major first, unversioned names last.
     fn check_order(&mut self, top: &Table<'_>, names: &ByName<Vec<LoadName>>) {
         // `None` orders before every major, so descending puts it last.
         let sorted = |names: &Vec<LoadName>| names.is_sorted_by(|a, b| a.major >= b.major);
@@ -286,7 +286,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The entries of a table whose keys are functions.
+    /// Entries of a table whose keys are functions.
     fn functions<'a>(&mut self, top: &Table<'a>, key: &str) -> Vec<(&'a str, Value<'a>)> {
         let Some(value) = top.get(key) else {
             return Vec::new();
@@ -301,7 +301,7 @@ impl Reader<'_, '_> {
         entries
     }
 
-    /// `[fallback]` and `[zero-out]`, together.
+    /// Reads `[fallback]` and `[zero-out]`, together.
     fn fallbacks(&mut self, top: &Table<'_>) -> ByName<Fallback> {
         let mut fallbacks: ByName<Fallback> = ByName::new();
         for (name, value) in self.functions(top, "fallback") {
@@ -404,7 +404,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `{ major = 13, name = "libcudart.so.13" }`.
+/// Reads `{ major = 13, name = "libcudart.so.13" }`.
 fn load_name(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<LoadName> {
     let table = decoder.table(value, &["major", "name"])?;
     let name = decoder.required(&table, "name", &value.span)?;

@@ -53,7 +53,7 @@ acmeCount = "acmeSize"
 
 #[test]
 fn majors_are_known_by_headers_too() {
-    // No driver of 11 was at hand, but its headers were.
+    // No driver of 11 was available, only its headers.
     let cuda = Library::builtin("cuda").unwrap();
     assert_eq!(cuda.majors("linux"), [13, 12, 11]);
 }
@@ -128,9 +128,9 @@ fn reads_a_whole_manifest() {
     );
 }
 
-/// Each case replaces a part of the manifest and names the one error that follows.
+/// Replaces, in each case, a part of the manifest, and names the one error that follows.
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn errors_have_the_location_of_the_mistake() {
     for (from, to, expected) in [
         (
             "id = \"acme\"\n",

@@ -18,41 +18,41 @@ define_id! {
 /// One `[archive.<name>]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
-    /// Its name: that of its file, without `.a`.
+    /// Name of its file, without `.a`.
     pub name: Spanned<String>,
-    /// The layers that views have, in the order in which these name them.
+    /// Layers used by views, in the order of first use.
     pub layers: IndexVec<LayerId, ArchiveLayer>,
     /// The views, in the order of the file.
     pub views: IndexVec<ViewId, ArchiveView>,
-    /// The view that ordinary tools see.
+    /// The view visible to ordinary tools.
     pub default_view: Option<ViewId>,
-    /// Whether modules of bitcode are written without the processor that they were made for.
+    /// Whether bitcode modules are written without the processor that they were made for.
     pub canonical_bitcode: bool,
-    /// Cargo features that turn it on.
+    /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
 }
 
 /// Members that are searched together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveLayer {
-    /// Its name.
+    /// Name.
     pub name: Spanned<String>,
-    /// Archives, folders, object files or globs: relative to `GpuStub.toml`, absolute, or behind
+    /// Archives, directories, object files or globs: relative to `GpuStub.toml`, absolute, or below
     /// `$OUT_DIR/` (see [`in_out_dir`](super::in_out_dir)).
     pub files: Vec<Spanned<String>>,
 }
 
-/// One of the archives that it is.
+/// One of the archives in a super-archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveView {
-    /// Its name.
+    /// Name.
     pub name: Spanned<String>,
-    /// Its layers, in the order in which they are searched.
+    /// Layers, in the order in which they are searched.
     pub layers: Vec<LayerId>,
 }
 
 impl Archive {
-    /// The variable that the package's own code finds its path in, when it is compiled.
+    /// Environment variable with its path, for the package's own code at compile time.
     pub fn variable(&self) -> String {
         variable(&self.name.value)
     }
@@ -66,8 +66,8 @@ pub(super) fn variable(name: &str) -> String {
     )
 }
 
-/// Whether views and layers can have this name. Families of GPUs are called `gfx90a:xnack+`, so
-/// more is taken than of libraries; not what separates names on command lines and in paths.
+/// Whether views and layers can have this name. Families of GPUs are called `gfx90a:xnack+`, so more
+/// characters are valid than in names of libraries, except separators on command lines and in paths.
 pub fn is_part_name(name: &str) -> bool {
     let taken = |c: char| !c.is_control() && !c.is_whitespace() && !"/\\,=\"".contains(c);
     !name.is_empty()

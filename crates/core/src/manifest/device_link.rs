@@ -6,45 +6,45 @@ use crate::by_name::ByName;
 use crate::gpu_arch::Arch;
 use crate::spanned::Spanned;
 
-/// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` count for its own sources and
-/// for those of every library that requires it.
+/// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` apply to its
+/// own sources and to those of every library that requires it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceLink {
-    /// Its name.
+    /// Name.
     pub name: Spanned<String>,
-    /// Where its code comes from.
+    /// Origin of its code.
     pub code: DeviceCode,
     /// Directories with its headers, relative to `GpuStub.toml`; those of an archive may be
     /// absolute.
     pub include_dirs: Vec<Spanned<String>>,
-    /// Macros and their values, as after `-D`; the places are those of the names.
+    /// Macros and their values, as after `-D`; the spans are those of the names.
     pub defines: ByName<Spanned<String>>,
     /// Arguments for nvcc's compile steps, in this order.
     pub compile_options: Vec<Spanned<String>>,
-    /// Other such libraries that it calls, in this package or another one.
+    /// Other such libraries whose code it calls, in this package or another one.
     pub requires: Vec<Spanned<String>>,
-    /// What its code is compiled for. Empty for headers alone.
+    /// Architectures that its code is compiled for. Empty for headers alone.
     pub archs: Vec<Spanned<Arch>>,
     /// Archive or shared library.
     pub library_type: LibraryType,
     /// The runtime that its host code is linked with.
     pub cudart: Cudart,
-    /// Cargo features that turn it on.
+    /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
-    /// `optional = true`: where there is no nvcc it is left out, with a warning.
+    /// `optional = true`: without nvcc the library is left out, with a warning.
     pub optional: bool,
 }
 
-/// Where a library's code comes from.
+/// Origin of a library's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceCode {
     /// Compiled from the `.cu` files that these globs match, relative to `GpuStub.toml`.
     Sources(Vec<Spanned<String>>),
-    /// Built by others.
+    /// Built elsewhere.
     External {
         /// The archive of relocatable objects, relative to `GpuStub.toml` or absolute.
         prebuilt: Spanned<String>,
-        /// With `type = "shared"`: the files that hold it at run time.
+        /// Files that contain it at run time, with `type = "shared"`.
         prebuilt_shared: Option<SharedFiles>,
     },
     /// None: headers, which become part of the libraries that require it.
@@ -56,7 +56,7 @@ pub enum DeviceCode {
 pub struct SharedFiles {
     /// The objects, not device-linked.
     pub middle: Spanned<String>,
-    /// The device link over the library and what it requires.
+    /// The device link over the library and its requirements.
     pub r#final: Spanned<String>,
 }
 
@@ -68,12 +68,12 @@ pub enum Cudart {
     Shared,
     /// `libcudart_static.a`.
     Static,
-    /// Without one: the driver API only.
+    /// No runtime: the driver API only.
     None,
 }
 
 impl Cudart {
-    /// As it stands after `cudart =`.
+    /// Value of `cudart`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Shared => "shared",

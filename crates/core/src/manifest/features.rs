@@ -2,8 +2,8 @@
 
 use crate::spanned::Spanned;
 
-/// Whether two names are one cargo feature for a build script, which sees features with `_` for `-` and
-/// in upper case.
+/// Whether two names are one cargo feature in a build script, where features have `_` for `-` and
+/// are in upper case.
 pub fn is_same_feature(a: &str, b: &str) -> bool {
     let plain = |byte: u8| match byte.to_ascii_lowercase() {
         b'_' => b'-',

@@ -1,4 +1,4 @@
-//! `GpuStub.toml`, from its text. The known keys are those of [`crate::fields`].
+//! Decodes `GpuStub.toml`. The known keys are those of [`crate::fields`].
 
 #[cfg(feature = "archive")]
 mod archive;
@@ -45,8 +45,8 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
     decoder.check_keys(top, &fields::keys(""));
     if let Some(stubs) = top.get("stub").and_then(|value| decoder.map(&value)) {
         for (id, value) in stubs.entries() {
-            // A table with an error is left out: planning what is left of it would only tell of
-            // consequences, while the other tables deserve to be judged in the same run.
+            // A table with an error is left out: planning the rest of it would only report
+            // consequences, while the other tables should be validated in the same run.
             let before = decoder.count();
             let stub = stub(decoder, id, &value);
             manifest
@@ -140,7 +140,7 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
     Some(stub)
 }
 
-/// A list of different strings; `wrong` says what is wrong with one.
+/// A list of different strings; `wrong` describes the error of an element.
 fn checked_strings(
     decoder: &mut Decoder<'_>,
     table: &Table<'_>,
@@ -270,7 +270,7 @@ fn zero_out(decoder: &mut Decoder<'_>, functions: &Table<'_>) -> ByName<Spanned<
     zero_out
 }
 
-/// A path below the folder of `GpuStub.toml`: what lies there is packaged or committed with it.
+/// A path below the directory of `GpuStub.toml`, whose files are packaged or committed with it.
 fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Option<Spanned<String>> {
     let path = decoder.string(value)?;
     if !is_below(&path.value) {
@@ -293,7 +293,7 @@ fn is_path(path: &str) -> bool {
     !path.is_empty() && path.len() <= 4095 && !path.contains(char::is_control)
 }
 
-/// Whether a path with / leads below the folder that it is relative to.
+/// Whether a path with / leads below its base directory.
 fn is_below(path: &str) -> bool {
     path.split('/').any(|part| !part.is_empty() && part != ".")
         && !path.starts_with('/')
@@ -305,7 +305,7 @@ fn is_below(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The names that the decoder turns into values, and those that the field table promises.
+    /// Compares the names known to the decoder with those of the field table.
     #[test]
     fn names_agree_with_the_field_table() {
         assert_eq!(device_link::CUDARTS.map(|(name, _)| name), fields::CUDARTS);
@@ -313,9 +313,9 @@ mod tests {
         assert_eq!(policy::LEVELS.map(|(name, _)| name), fields::LEVELS);
     }
 
-    /// A field whose example is not taken, or that nothing reads, would show here.
+    /// Detects fields whose example is rejected, and fields that are never read.
     #[test]
-    fn every_example_of_the_field_table_is_taken_and_read() {
+    fn every_example_of_the_field_table_is_accepted_and_read() {
         let empty = "schema = 1\n[stub.acme]\n";
         let physics = "schema = 1\n[device-link.physics]\narchs = ['sm_70']\n";
         let compiled: &str = &format!("{physics}sources = ['a.cu']\n");

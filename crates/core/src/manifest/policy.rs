@@ -9,7 +9,7 @@ use crate::date::Date;
 pub struct Policy {
     /// The platform tag that wheels must keep.
     pub platform_tag: Option<Spanned<String>>,
-    /// Levels by rule; the places are those of the names.
+    /// Levels by rule; the spans are those of the names.
     pub rules: ByName<Spanned<RuleLevel>>,
     /// Accepted findings.
     pub allow: Vec<Allow>,
@@ -18,9 +18,9 @@ pub struct Policy {
 /// Level of a rule of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleLevel {
-    /// Not looked at.
+    /// Not checked.
     Allow,
-    /// Told.
+    /// Reported; the check passes.
     Warn,
     /// Fails the check.
     Deny,
@@ -33,8 +33,8 @@ pub struct Allow {
     pub rule: Spanned<String>,
     /// The file; none: everywhere.
     pub path: Option<Spanned<String>>,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// The last day on which it is accepted; none: for ever.
+    /// Last day on which it is accepted; `None`: no end.
     pub until: Option<Spanned<Date>>,
 }

@@ -3,16 +3,16 @@
 use super::Spanned;
 use crate::version::Version;
 
-/// The `[toolkit]` of a workspace: what build scripts take for an installed toolkit.
+/// The `[toolkit]` of a workspace, which build scripts see as an installed toolkit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolkit {
-    /// Its folder, relative to `GpuStub.toml`.
+    /// Path of the directory, relative to `GpuStub.toml`.
     pub path: String,
-    /// The CUDA release that it says it is.
+    /// CUDA release that the directory reports.
     pub cuda: Option<Spanned<Version>>,
-    /// The HIP release that it says it is.
+    /// HIP release that the directory reports.
     pub hip: Option<Spanned<Version>>,
-    /// Whether it goes before what the environment names.
+    /// Whether it overrides the toolkit of the environment.
     pub force: bool,
     /// Crates whose build scripts are not run.
     pub override_build_scripts: Vec<Spanned<String>>,

@@ -1,4 +1,4 @@
-//! Which symbols of a library get a stub, and what each does when it cannot be called.
+//! Selects the symbols of a library that get a stub, with their behaviour when they cannot be called.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -19,7 +19,7 @@ use crate::library::Library;
 use crate::manifest::Stub;
 use crate::symbols::{Kind, Symbol};
 
-/// What the generated tables hold: 16-bit indexes.
+/// Maximum number of specs: the generated tables hold 16-bit indexes.
 const MAX_SPECS: usize = u16::MAX as usize;
 
 /// Symbols that get no stub, by reason.
@@ -31,8 +31,8 @@ struct LeftOut<'a> {
     unspellable: Vec<&'a str>,
 }
 
-/// What every image has of its own, from the C start-up files and the linker: no part of a
-/// library's interface, though some linkers export it, and a stub would clash with the program's.
+/// Symbols that every image defines, from the C start-up files and the linker: no part of a
+/// library's interface, though some linkers export them, and a stub would clash with the program's.
 const OF_EVERY_IMAGE: [&str; 7] = [
     "__bss_start",
     "_edata",
@@ -43,7 +43,7 @@ const OF_EVERY_IMAGE: [&str; 7] = [
     "_start",
 ];
 
-/// Whether an assembler takes it as a label: not a number, not a local label (`.L…`), no operator.
+/// Whether an assembler accepts it as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
     let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -89,7 +89,7 @@ impl Specs {
     }
 }
 
-/// Looks ascending names up: one walk over both, instead of a search for each name.
+/// Looks up ascending names: one walk over both lists, instead of a search for each name.
 struct Ascending<'a, T> {
     rest: &'a [(String, T)],
 }
@@ -114,7 +114,7 @@ impl<'a, T> Ascending<'a, T> {
     }
 }
 
-/// What a library's symbols become, whatever the stub table says.
+/// Functions of a library's symbols, independent of the stub table.
 struct Selection<'a> {
     specs: Vec<Spec>,
     /// Sorted by name.
@@ -123,7 +123,7 @@ struct Selection<'a> {
 }
 
 impl Selection<'static> {
-    /// Of a shipped library: made once, as a workspace asks for it in each of its packages.
+    /// Selection of a shipped library: made once, since a workspace requests it in each of its packages.
     fn shipped(library: &'static Library) -> &'static Self {
         static MADE: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
             [const { OnceLock::new() }; LIBRARIES.len()];
@@ -148,7 +148,7 @@ impl<'a> Selection<'a> {
                 continue;
             };
             let name = symbol.name.as_str();
-            // The forms for per-thread default streams take what the plain ones take.
+            // The per-thread default stream variants have the parameters of the plain ones.
             let plain = || {
                 let stem = name.strip_suffix("_ptds").or(name.strip_suffix("_ptsz"));
                 stem.and_then(|stem| library.fallbacks.get(stem))
@@ -157,8 +157,8 @@ impl<'a> Selection<'a> {
             let in_abi_table = library.abi.contains(name);
             let hook = library.hooks.get(name);
             let fallback_symbol = library.fallback_symbols.get(name);
-            // The linker binds new programs to the default version only; without one, dlsym
-            // finds nothing and the version must be named.
+            // The linker binds new programs to the default version only; without one, dlsym fails
+            // and the version must be named.
             let symbol_version = symbol.version.as_ref().filter(|_| symbol.compat);
             let number = match (
                 fallback,
@@ -194,14 +194,14 @@ impl<'a> Selection<'a> {
 type Selected = (Cow<'static, [Spec]>, Cow<'static, [Function]>);
 
 impl Planner<'_> {
-    /// The functions of a library of one's own, or of a changed one, and their specs.
+    /// Functions of a user-defined or changed library, and their specs.
     pub fn functions(&mut self, stub: &Stub, library: &Library) -> Selected {
         let selection = Selection::new(library);
         self.check_selection(stub, &selection);
         (selection.specs.into(), selection.functions.into())
     }
 
-    /// Those of a shipped library as it is.
+    /// Functions of an unchanged shipped library, and their specs.
     pub fn shipped_functions(&mut self, stub: &Stub, library: &'static Library) -> Selected {
         let selection = Selection::shipped(library);
         self.check_selection(stub, selection);
@@ -211,7 +211,7 @@ impl Planner<'_> {
         )
     }
 
-    /// Tells what is wrong with a selection.
+    /// Reports errors in a selection.
     fn check_selection(&mut self, stub: &Stub, selection: &Selection<'_>) {
         let Selection {
             specs,
@@ -236,7 +236,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Nothing is left out in silence.
+    /// Reports all symbols that get no stub.
     fn report(&mut self, stub: &Stub, left_out: &LeftOut<'_>) {
         let id = &stub.id.value;
         let place = stub
@@ -245,7 +245,7 @@ impl Planner<'_> {
             .as_ref()
             .map_or(&stub.id.span, |path| &path.span)
             .clone();
-        // A list that the user gave can be mended by the user, a shipped one cannot.
+        // Users can fix a list that they gave, but not a shipped one.
         let level = if stub.custom.symbols.is_some() {
             Level::Error
         } else {
@@ -296,13 +296,13 @@ impl Planner<'_> {
     }
 }
 
-/// The entry of a name that a stub stands in for.
+/// Entry of a name that gets a stub.
 fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
     let symbol = same
         .iter()
         .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.compat))?;
     // The program has its own copy of an inline function (or of its vtable), and a stub would
-    // take that one's place: lazy-loading must not redirect the program's own calls.
+    // replace that one: lazy-loading must not redirect the program's own calls.
     let reason = if symbol.weak && symbol.name.starts_with("_Z") {
         &mut left_out.weak
     } else if symbol.kind == Kind::Object {

@@ -1,4 +1,4 @@
-//! From stub tables to the libraries of an image.
+//! Plans the libraries of an image from stub tables.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Adds a diagnostic about a place in `GpuStub.toml`.
+    /// Adds a diagnostic about a location in `GpuStub.toml`.
     pub fn add(&mut self, diagnostic: Diagnostic, span: &Range<usize>) {
         self.diagnostics
             .push(diagnostic.with_origin(&self.manifest.file, span.clone()));
@@ -70,7 +70,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the stub's cargo feature is on.
+    /// Whether the stub's cargo features are enabled.
     fn wanted(&self, stub: &Stub) -> bool {
         match &self.inputs.features {
             Some(on) => stub
@@ -102,7 +102,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The library as it is asked for its version only.
+    /// Plan of a library whose version is queried only.
     fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
         let os = &self.target.os;
         let local = |dirs: &[String]| {
@@ -129,8 +129,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Driver libraries that limit the majors of a planned one are asked for their version, so
-    /// they are in the plan, stubbed or not.
+    /// Adds driver libraries, stubbed or not: those that limit the majors of a planned one are
+    /// queried for their version.
     fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
         let wanted: Vec<String> = libraries
             .iter()
@@ -145,9 +145,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The accepted load names in the order in which they are tried: the majors as `majors` says,
-    /// else the headers' own major first and then as the library's manifest has them (newest
-    /// first). Unversioned names come last: nobody knows beforehand what they lead to.
+    /// Accepted load names in search order: the majors as `majors` orders them, else the headers'
+    /// own major first and then in the order of the library's manifest (newest first). Unversioned
+    /// names come last: their major is unknown before loading.
     fn load_names(&mut self, stub: &Stub, library: &Library) -> Vec<LoadName> {
         let id = &library.id;
         let os = &self.target.os;
@@ -216,7 +216,7 @@ impl<'a> Planner<'a> {
         let id = &library.id;
         if let Some(header) = &stub.header_version {
             let major = header.value.from.major;
-            // Headers may be older than any library whose symbols were to be had.
+            // Headers may be older than any library whose symbols were available.
             let known = library.majors(&self.target.os);
             if !known.is_empty() && !known.contains(&major) {
                 let message = format!("unknown major {major} of `{id}`");
@@ -240,7 +240,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Ids must differ as parts of C names too.
+    /// Checks that ids differ as parts of C names as well.
     fn check_names(&mut self, stubs: &[&Stub]) {
         let mut names: ByName<&str> = ByName::new();
         for stub in stubs {
@@ -278,13 +278,13 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// One image has one function of a name.
+    /// Checks that no two libraries of an image have a function of one name.
     fn check_functions(&mut self, libraries: &[LibraryPlan]) {
         for (from, one) in libraries.iter().enumerate() {
             for (between, other) in libraries[from + 1..].iter().enumerate() {
                 let between = &libraries[from + 1..][..between];
                 let mut names = common(&one.functions, &other.functions);
-                // A name that three have is told of neighbours.
+                // A name in three libraries is reported for neighbours only.
                 names.retain(|name| !between.iter().any(|library| has(library, name)));
                 if names.is_empty() {
                     continue;
@@ -302,7 +302,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Adds a library where its id belongs.
+/// Inserts a library in the order of ids.
 fn add(libraries: &mut Vec<LibraryPlan>, library: LibraryPlan) {
     let index = libraries.partition_point(|other| other.manifest.id < library.manifest.id);
     libraries.insert(index, library);

@@ -1,5 +1,5 @@
-//! What is known of the library that a stub table names: the shipped manifest with the changes
-//! that `GpuStub.toml` makes, or a library of one's own.
+//! Data of the library that a stub table names: the shipped manifest with the changes of
+//! `GpuStub.toml`, or a user-defined library.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::symbols::SymbolList;
 use crate::text::join;
 
 impl Planner<'_> {
-    /// `None` if there is nothing to plan with; that has been said.
+    /// Returns `None` if the library cannot be planned, which has been reported.
     pub fn resolve(&mut self, stub: &Stub) -> Option<Cow<'static, Library>> {
         let custom = &stub.custom;
         let mut library = match Library::builtin(&stub.id.value) {
@@ -39,7 +39,7 @@ impl Planner<'_> {
         }
         if let Some(codes) = custom.codes {
             library.codes = codes;
-            // "Every function, whatever the reason": the manifest's exceptions go too.
+            // "Every function, whatever the reason": removes the manifest's exceptions.
             library
                 .fallbacks
                 .values_mut()
@@ -66,7 +66,7 @@ impl Planner<'_> {
         Some(Cow::Owned(library))
     }
 
-    /// Whether the table says enough of a library that is not shipped.
+    /// Whether the table fully describes a library that is not shipped.
     fn describes_own(&mut self, stub: &Stub) -> bool {
         let id = &stub.id.value;
         let example = match (
@@ -158,7 +158,7 @@ impl Planner<'_> {
     }
 }
 
-/// A library that nothing is known of but what the stub table says.
+/// A library that is described by its stub table only.
 fn own(id: &str) -> Library {
     Library {
         id: id.to_owned(),

@@ -61,7 +61,7 @@ fn names(library: &LibraryPlan) -> Vec<&str> {
 #[test]
 fn majors_are_tried_in_order() {
     for (more, expected) in [
-        // Own libraries: as given; unversioned last.
+        // User-defined libraries: as given; unversioned last.
         (
             "",
             ["libacme.so.3", "libacme.so.4", "libacme.so.2", "libacme.so"].as_slice(),
@@ -106,7 +106,7 @@ fn majors_are_tried_in_order() {
 }
 
 #[test]
-fn functions_are_what_can_be_called() {
+fn only_callable_symbols_become_functions() {
     let (plan, diagnostics) = plan_for("x86_64-unknown-linux-gnu", OWN, None);
     let acme = &plan.libraries[0];
     let nodes: Vec<_> = acme
@@ -155,7 +155,7 @@ fn drivers_are_planned_for_their_version() {
 }
 
 #[test]
-fn features_and_providers_decide() {
+fn features_and_providers_select_stubs() {
     let body = "[stub.nvrtc]\nrequired-features = ['gpu-nvrtc']\n[stub.opencl]\nprovide = false\n";
     let of = |features| plan_for("x86_64-unknown-linux-gnu", body, features).0;
     assert_eq!(ids(&of(None)), ids(&of(Some(["gpu-nvrtc"].as_slice()))));
@@ -166,14 +166,14 @@ fn features_and_providers_decide() {
             .iter()
             .any(|library| library.manifest.id == "nvrtc")
     );
-    // As build scripts see features: CARGO_FEATURE_GPU_NVRTC.
+    // Spelling of build scripts: CARGO_FEATURE_GPU_NVRTC.
     assert!(ids(&of(Some(&["GPU_NVRTC"]))).contains(&"nvrtc"));
     assert_eq!(of(None).required, ["opencl"]);
     assert!(!ids(&of(None)).contains(&"opencl"));
 }
 
 #[test]
-fn targets_without_trampolines_are_errors_where_stubs_are_made() {
+fn targets_without_trampolines_are_errors_if_stubs_are_built() {
     for (triple, body, code) in [
         (
             "riscv64gc-unknown-linux-gnu",
@@ -197,7 +197,7 @@ fn targets_without_trampolines_are_errors_where_stubs_are_made() {
         ),
         ("x86_64-pc-windows-msvc", "", None),
         ("x86_64-unknown-freebsd", OWN, Some("missing-load-name")),
-        // Drivers of CUDA 11 were not to be had, but its headers were.
+        // No driver of CUDA 11 was available, only its headers.
         (
             "x86_64-unknown-linux-gnu",
             "[stub.cuda]\nheader-version = \"11.8\"",
@@ -248,7 +248,7 @@ fn directories_are_those_of_the_architecture() {
 }
 
 #[test]
-fn own_words_replace_the_manifest() {
+fn a_stub_table_overrides_the_manifest() {
     let plan = plan_of(
         "[stub.opencl]\nload-names = { linux = ['libMyCL.so.1'] }\nlink-names = ['MyCL']\n\
          fallback = { status = 7, string = 'none' }\nzero-out = { clGetPlatformIDs = [1] }",

@@ -1,5 +1,4 @@
-//! `gpustub_libraries.inc`: what is known of each library, as C data (the structs of
-//! `runtime/shared.h`).
+//! `gpustub_libraries.inc`: data of each library, as C data (the structs of `runtime/shared.h`).
 
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
@@ -44,7 +43,7 @@ pub(super) fn render(plan: &Plan) -> String {
     text
 }
 
-/// Assertions that the limits of this side are those of `runtime/shared.h`.
+/// Assertions that the limits of this side equal those of `runtime/shared.h`.
 fn limits(text: &mut String) {
     let limits: [(&str, i64); 6] = [
         ("MAX_LIBRARIES", MAX_LIBRARIES as i64),
@@ -145,10 +144,10 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
     ]
 }
 
-/// Runs of values laid one after another, equal ones once.
+/// Concatenated runs of values, equal ones stored once.
 struct Runs<T> {
     values: Vec<T>,
-    /// Where the runs start and end, in the order of what they hold.
+    /// Bounds of the runs, in the order of their contents.
     runs: Vec<Range<usize>>,
 }
 
@@ -160,7 +159,7 @@ impl<T: Clone + Ord> Runs<T> {
         }
     }
 
-    /// Where the run starts.
+    /// Index of the run's first value.
     fn start(&mut self, run: &[T]) -> usize {
         if run.is_empty() {
             return 0;
@@ -203,7 +202,7 @@ impl Members {
         }
     }
 
-    /// Adds a member with a string, if there is one.
+    /// Adds a member with a string, unless `None`.
     fn set_string(&mut self, name: &str, value: Option<&String>) {
         if let Some(value) = value {
             self.set(name, quote(value));
@@ -219,7 +218,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
         let bound = library.manifest.abi.entries(own, library.header_version);
-        // They do not overlap, so that their order says nothing else.
+        // Entries do not overlap, so that their order has no other meaning.
         let (mut bound, others): (Vec<AbiEntry>, Vec<AbiEntry>) = bound
             .into_iter()
             .partition(|entry| entry.null_argument.is_some());

@@ -37,7 +37,7 @@ fn render_text(manifest: &str, triple: &str) -> SourceSet {
 }
 
 #[test]
-fn tables_are_what_the_run_time_reads() {
+fn tables_have_the_form_that_the_run_time_reads() {
     let sources = render_text(MANIFEST, "x86_64-unknown-linux-gnu");
     assert_eq!(
         sources["gpustub_table.inc"],
@@ -122,7 +122,7 @@ static const struct library libraries[1] = {
 }
 
 #[test]
-fn templates_are_taken_as_they_are() {
+fn templates_are_copied_unchanged() {
     let triples = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
     let [x86, arm] = triples.map(|triple| render_text(MANIFEST, triple));
     assert_ne!(x86["stubs.S"], arm["stubs.S"]);
@@ -136,7 +136,7 @@ fn templates_are_taken_as_they_are() {
     assert_eq!(x86["gpustub_table.inc"], arm["gpustub_table.inc"]);
     assert!(
         x86.iter().all(|(path, _)| !path.contains('/')),
-        "one flat folder"
+        "one flat directory"
     );
 }
 
@@ -182,7 +182,7 @@ fn adapted_functions_are_in_both_tables() {
          GPUSTUB_ADAPTER(cudart, cudaStreamUpdateCaptureDependencies, 2)\n\
          GPUSTUB_ADAPTER(cudart, cudaStreamUpdateCaptureDependencies_ptsz, 2)\n"
     );
-    // The adapted ABI entry of a function is the first of its three: of 13, then before 11 and from 14.
+    // The adapted ABI entry of a function precedes its two others: of 13, then before 11 and from 14.
     let function = functions
         .lines()
         .find_map(|line| line.strip_prefix("GPUSTUB_FN(cudart, 1, cudaGraphAddDependencies, "))
@@ -219,7 +219,7 @@ fn adapted_functions_are_in_both_tables() {
 }
 
 #[test]
-fn no_library_is_an_array_too() {
+fn a_plan_without_libraries_renders_an_array() {
     let sources = render_text("schema = 1\n", "x86_64-unknown-linux-gnu");
     assert!(
         sources["gpustub_libraries.inc"].ends_with("libraries[1] = {\n    {.id = NULL},\n};\n")

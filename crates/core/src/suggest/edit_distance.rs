@@ -3,10 +3,10 @@
 /// Longer words are not typing mistakes, and the distance costs the product of the lengths.
 const LONGEST: usize = 80;
 
-/// Fewer letters are the beginning of too much.
+/// Shorter words are prefixes of too many names.
 const SHORTEST_BEGINNING: usize = 4;
 
-/// Compiled once, whatever the names come from.
+/// Compiled once for all types of `known`.
 pub(super) fn nearest_of<'a>(
     word: &str,
     known: &mut dyn Iterator<Item = &'a str>,
@@ -49,8 +49,8 @@ pub(super) fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > limit {
         return None;
     }
-    // Lists have thousands of names, nearly all of them far off: a count of the letters says so
-    // at a fraction of the cost. One edit changes it by two at most.
+    // Lists have thousands of names, nearly all of them far off: comparing the counts of letters
+    // rejects those at a fraction of the cost. One edit changes a count by two at most.
     let mut counts = [0_i32; 64];
     let slot = |c: char| c as usize % 64;
     a.iter().for_each(|&c| counts[slot(c)] += 1);

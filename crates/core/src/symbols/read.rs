@@ -1,4 +1,4 @@
-//! A list from text.
+//! Parses a symbol list.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ struct Reader<'t> {
     list: SymbolList,
     /// Symbols in the order of the file, with the locations of their names.
     symbols: Vec<(Symbol, Range<usize>)>,
-    /// Whether these stand in their order, each once.
+    /// Whether the symbols are sorted and unique.
     ascending: bool,
     diagnostics: Vec<Diagnostic>,
 }
@@ -62,8 +62,8 @@ pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
     reader.finish()
 }
 
-/// The lines, without white space around them, and without the byte-order mark that some editors
-/// put before the first.
+/// Lines, without white space around them, and without the byte-order mark that some editors put
+/// before the first.
 fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
     let after_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut offset = text.len() - after_mark.len();
@@ -104,7 +104,7 @@ impl<'t> Reader<'t> {
         self.diagnostics.last_mut().expect("just pushed")
     }
 
-    /// The first line; whether to go on.
+    /// Reads the first line; returns whether to continue.
     fn format(&mut self, line: Word<'t>) -> bool {
         let mut words = words(&line);
         let first = words.next().map_or("", |word| word.text);
@@ -329,7 +329,7 @@ impl<'t> Reader<'t> {
         (self.list, self.diagnostics)
     }
 
-    /// Sorts the symbols, and tells of those that stand twice.
+    /// Sorts the symbols, and reports duplicates.
     fn sort(&mut self) {
         self.symbols.sort_by(|(a, _), (b, _)| id(a).cmp(&id(b)));
         let repeated = self
@@ -355,7 +355,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a list has each of once, and is sorted by.
+/// Sort key of a symbol, unique in a list.
 fn id(symbol: &Symbol) -> (&str, Option<&str>) {
     (&symbol.name, symbol.version.as_deref())
 }

@@ -74,7 +74,7 @@ fn functions_are_each_named_once() {
 }
 
 #[test]
-fn normalising_makes_a_list_that_reads() {
+fn normalised_lists_parse() {
     let mut list = SymbolList {
         symbols: ["b", "a", "b"]
             .iter()
@@ -94,7 +94,7 @@ fn normalising_makes_a_list_that_reads() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn errors_have_the_location_of_the_mistake() {
     for (body, expected) in [
         (
             "f kind=func",
@@ -172,9 +172,9 @@ fn garbage_is_not_reported_line_by_line() {
     );
 }
 
-/// As Windows editors save it.
+/// Uses the encoding of Windows editors.
 #[test]
-fn a_byte_order_mark_and_crlf_are_taken() {
+fn a_byte_order_mark_and_crlf_are_accepted() {
     let text = "\u{feff}@gpustub-symbols 1\r\nb\r\na\r\na\r\n";
     let (list, diagnostics) = SymbolList::parse("x", text);
     assert_eq!(list.to_text(), "@gpustub-symbols 1\na\nb\n");

@@ -1,4 +1,4 @@
-//! A list put in order, and as text.
+//! Sorts a symbol list, and writes it as text.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use super::{Kind, Symbol, SymbolList};
 use crate::version::Version;
 
 impl SymbolList {
-    /// The list as text; `parse` of it gives the same list, provided that all names are such as
-    /// [`is_name`](super::is_name) accepts.
+    /// Text of the list; `parse` of it gives the same list, provided that
+    /// [`is_name`](super::is_name) accepts all names.
     pub fn to_text(&self) -> String {
         list(self)
     }
 
-    /// Sorts and removes duplicates, as [`SymbolList::symbols`] asks for: of several entries of
-    /// one name and version, a default version wins over a compat one, a function over data and a
+    /// Sorts and removes duplicates, as [`SymbolList::symbols`] requires: of several entries of one
+    /// name and version, a default version wins over a compat one, a function over data and a
     /// strong symbol over a weak one.
     pub fn normalise(&mut self) {
         fn id(s: &Symbol) -> (&str, Option<&str>) {
@@ -71,7 +71,7 @@ fn symbol(text: &mut String, symbol: &Symbol, last: Option<&Version>) {
     }
     for (i, (from, to)) in symbol.releases.iter().enumerate() {
         text.push_str(if i == 0 { " releases=" } else { "," });
-        // Open at the end, so that a new release with no news changes no line.
+        // Open at the end, so that a new release without changes changes no line.
         let _ = match (from, to) {
             (from, to) if Some(to) == last => write!(text, "{from}-"),
             (from, to) if from == to => write!(text, "{from}"),

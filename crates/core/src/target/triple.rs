@@ -1,4 +1,4 @@
-//! Targets by their triples.
+//! Parses target triples.
 
 use super::Target;
 
@@ -55,7 +55,7 @@ impl Target {
             arch: arch_of(arch).to_owned(),
             os: os.to_owned(),
             env: env.to_owned(),
-            // rustc's own musl targets link libc statically unless told otherwise.
+            // rustc's own musl targets link libc statically by default.
             crt_static: env == "musl" && vendor == "unknown",
         })
     }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_written_only_if_it_is_another() {
+    fn a_file_is_written_only_if_it_differs() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.a");
         for (text, written) in [
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_what_fails() {
+    fn a_failed_write_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.a");
         let fails = |out: &mut dyn Write| {

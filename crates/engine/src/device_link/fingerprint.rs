@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_fresh_until_its_command_or_a_file_is_another() {
+    fn an_output_is_fresh_until_its_command_or_a_file_changes() {
         let dir = tempfile::tempdir().unwrap();
         let [source, output] = ["a.cu", "a.o"].map(|name| dir.path().join(name));
         fs::write(&source, "1").unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_gone_or_begun_again_is_not_fresh() {
+    fn a_missing_or_restarted_output_is_not_fresh() {
         let dir = tempfile::tempdir().unwrap();
         let output = dir.path().join("a.o");
         fs::write(&output, "").unwrap();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_run_at_once_than_there_are_tokens() {
+    fn parallel_jobs_are_limited_by_tokens() {
         for tokens in [1, 3] {
             let folder = tempfile::tempdir().unwrap();
             let dir = folder.path();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_go_back() {
+    fn tokens_are_returned() {
         let client = Client::new(3).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let commands = (0..8).map(|index| counting(dir.path(), index)).collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error() {
+    fn a_missing_program_is_an_error() {
         let client = Client::new(1).unwrap();
         let missing = Command::new("/nonexistent/nvcc");
         let error = Tokens { client }.run(vec![missing]).unwrap_err();

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn another_first_line_is_refused() {
+    fn another_first_line_is_rejected() {
         for first in [
             "",
             "gpustub-device-link 1\n",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_and_values_are_refused_with_file_and_line() {
+    fn unknown_keys_and_values_are_rejected_with_file_and_line() {
         for (line, expected) in [
             (
                 "arch sm_9O",
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_in_a_value_is_refused() {
+    fn a_line_break_in_a_value_is_rejected() {
         let library = Library {
             defines: vec!["A=1\ncompile-option x".to_owned()],
             ..Library::default()

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_an_index_tells_nothing() {
+    fn a_file_without_an_index_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.a");
         for (bytes, why) in [

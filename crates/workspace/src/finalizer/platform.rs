@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_those_of_all_ways() {
+    fn conditions_are_the_union_of_all_paths() {
         for (ways, expected) in [
             (&[][..], Ok(None)),
             (&[&[][..]], Ok(None)),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_another_covers_is_none() {
+    fn a_path_covered_by_another_adds_no_condition() {
         assert_eq!(shortest(set(&[&["a"], &["a", "b"]])), set(&[&["a"]]));
         assert_eq!(shortest(set(&[&["a"], &[]])), set(&[&[]]));
         let many: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();

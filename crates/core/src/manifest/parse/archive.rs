@@ -17,7 +17,7 @@ const VIEWS_HELP: &str =
     "write views = { gfx900 = [\"gfx9\", \"common\"] }: layers, the first one wins";
 const PART: &str = "letters, digits and signs, without spaces, `/`, `\\`, `,`, `=` and quotes";
 
-/// All tables, sorted by name; those with an error are left out.
+/// Reads all tables, sorted by name; those with an error are left out.
 pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<Archive> {
     let mut archives: Vec<Archive> = Vec::new();
     let mut variables = ByName::new();
@@ -87,7 +87,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         let name = part.name();
         views.push(ArchiveView { name, layers: of });
     }
-    // After an error they may be meant where it is.
+    // After an error, the faulty name may have meant one of them.
     let unused = all.iter().filter(|_| decoder.errors() == start);
     for layer in unused.collect::<Vec<_>>() {
         if !used.contains_key(&layer.name.value) {
@@ -137,7 +137,7 @@ impl Part<'_> {
     }
 }
 
-/// The entries of a table in the order of the file: of views the first one means something.
+/// Entries of a table in the order of the file: the first view is the default one.
 fn parts<'a>(
     decoder: &mut Decoder<'_>,
     table: &Table<'a>,
@@ -193,7 +193,7 @@ fn unknown_layer(
     decoder.error_with_help(&UNKNOWN_LAYER, name.span.clone(), message, help);
 }
 
-/// The outer `None` is an error.
+/// Outer `None`: an error.
 fn default_view(
     decoder: &mut Decoder<'_>,
     value: &Value<'_>,

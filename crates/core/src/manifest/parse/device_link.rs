@@ -20,7 +20,7 @@ pub(super) const CUDARTS: [(&str, Cudart); 3] = [
     ("none", Cudart::None),
 ];
 
-/// What gpustub itself says to nvcc: the argument up to its value, and where it is said instead.
+/// Arguments that gpustub itself passes to nvcc: the argument up to its value, and the help for it.
 const OWN_FLAGS: [(&[&str], &str); 4] = [
     (
         &[
@@ -62,7 +62,7 @@ const OWN_FLAGS: [(&[&str], &str); 4] = [
 
 const PATH_HELP: &str = "sources and headers are a part of the package, such as \"cuda/*.cu\"";
 
-/// All tables, sorted by name; those with an error are left out.
+/// Reads all tables, sorted by name; those with an error are left out.
 pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<DeviceLink> {
     let mut links = Vec::new();
     for (name, value) in tables.entries() {
@@ -173,7 +173,7 @@ fn code(
     }
 }
 
-/// The outer `None` is an error.
+/// Outer `None`: an error.
 fn shared_files(
     decoder: &mut Decoder<'_>,
     shared: Option<Value<'_>>,
@@ -206,7 +206,7 @@ fn shared_files(
     }))
 }
 
-/// A file that others made: anywhere.
+/// A file that was built elsewhere: any path.
 fn file(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<String>> {
     let path = decoder.string(value)?;
     if is_path(&path.value) {
@@ -266,7 +266,7 @@ fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<Strin
     defines
 }
 
-/// Not checked for being different: `-Xcompiler` may stand before each of several.
+/// Arguments may repeat: `-Xcompiler` can precede each of several.
 fn compile_options(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<String>> {
     let Some(value) = table.get("compile-options") else {
         return Vec::new();
@@ -322,7 +322,7 @@ fn archs(
         let Some(arch) = Arch::parse(&text.value) else {
             let shown = shorten(&text.value);
             let message = format!("`{}` takes {}, not {shown:?}", list.name, Arch::TAKES);
-            // `80`, `8.0` and `sm80` say which one is meant.
+            // `80`, `8.0` and `sm80` identify the intended one.
             let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
             let meant = Arch::parse(&format!("sm_{digits}"));
             let diagnostic = decoder.error(&INVALID_VALUE, text.span, message);
@@ -346,10 +346,10 @@ define_id! {
     struct LibraryIndex;
 }
 
-/// A library on the path of the search for circles.
+/// A library on the path of the cycle search.
 struct Step {
     library: LibraryIndex,
-    /// Number of its `requires` that were followed.
+    /// Number of its `requires` followed so far.
     followed: usize,
 }
 
@@ -362,8 +362,8 @@ impl Step {
     }
 }
 
-/// Libraries of this file that require each other in a circle: one error for each circle, at the
-/// `requires` that closes it.
+/// Reports libraries of this file that require each other in a cycle: one error for each cycle, at
+/// the `requires` that closes it.
 fn cycles(decoder: &mut Decoder<'_>, links: &[DeviceLink]) {
     let index = |name: &str| {
         let found = links.binary_search_by(|link| link.name.value.as_str().cmp(name));

@@ -14,7 +14,7 @@ const TOOLKIT_PATH: &str = "gpustub-toolkit";
 
 pub(super) fn toolkit(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Toolkit> {
     let table = decoder.table(value, &fields::keys("toolkit"))?;
-    // A release is major and minor: build scripts compare both.
+    // A release has a major and a minor number: build scripts compare both.
     let release = |text: &str| Version::parse(text).filter(|_| text.contains('.'));
     let takes = "a release such as \"12.8\"";
     let path = table
