@@ -58,7 +58,7 @@ fn build_archives(_: &Settings, input: &Input, _: &mut Output) -> Result<(), Err
     require_feature("archive", &input.manifest.archive_names)
 }
 
-/// Refuses a declared table whose feature is disabled. Table and feature have the same name.
+/// Rejects a declared table whose feature is disabled. Table and feature have the same name.
 #[cfg(not(all(feature = "archive", feature = "device-link")))]
 fn require_feature(table: &str, declared: &[String]) -> Result<(), Error> {
     let Some(first) = declared.first() else {

@@ -1,7 +1,7 @@
-//! The environment: the one place of this crate that reads it.
+//! Environment variables: the only module of this crate that reads them.
 //!
-//! Every variable that is asked for is remembered, and becomes a `rerun-if-env-changed` line. An
-//! [`Env`] may also be made from given variables, so that nothing else needs the process's own.
+//! Every variable that is read is recorded, and becomes a `rerun-if-env-changed` line. An [`Env`]
+//! may also be made from given variables, so that other code does not need the process's own.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -13,15 +13,15 @@ use gpustub_core::target::Target;
 
 use crate::error::Error;
 
-/// Environment variables, and which of them were asked for.
+/// Environment variables, and the names of those that were read.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
-    /// `None`: the process's own.
+    /// `None`: the environment of the process.
     given: Option<ByName<OsString>>,
     asked: RefCell<ByName<()>>,
 }
 
-/// The environment with just these variables.
+/// Creates an environment with just these variables.
 impl<K: Into<String>, V: Into<OsString>> FromIterator<(K, V)> for Env {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
         let given = variables
@@ -41,14 +41,14 @@ impl Env {
         Self::default()
     }
 
-    /// A variable's value. The name is remembered.
+    /// Value of a variable. The name is recorded.
     pub fn get(&self, name: &str) -> Option<OsString> {
         self.rerun_if_env_changed(name);
         self.peek(name)
     }
 
-    /// A variable's value that is no reason to build again: the `PATH` that a tool was found in,
-    /// which is another in every editor and terminal.
+    /// Value of a variable whose change must not cause a rebuild: the `PATH` of a tool differs in
+    /// every editor and terminal.
     #[allow(
         clippy::disallowed_methods,
         reason = "the one place that may read the environment"
@@ -60,8 +60,8 @@ impl Env {
         }
     }
 
-    /// What direct dependencies published under `key`, by variable, sorted: `DEP_<LINKS>_<KEY>`.
-    /// Cargo runs the script again when one of them does, so that no line is needed.
+    /// Values that direct dependencies published under `key`, by variable, sorted: `DEP_<LINKS>_<KEY>`.
+    /// Cargo runs the script again when one of them changes, so that no line is needed.
     #[cfg(feature = "device-link")]
     #[allow(
         clippy::disallowed_methods,
@@ -87,7 +87,7 @@ impl Env {
         found
     }
 
-    /// Notes that the build depends on a variable that another library reads for us.
+    /// Records a variable that another library reads for this crate.
     pub fn rerun_if_env_changed(&self, name: &str) {
         self.asked.borrow_mut().insert(name, ());
     }
@@ -121,16 +121,16 @@ impl Env {
         })
     }
 
-    /// Whether the package that is built has this feature on. Cargo upper-cases the names and
-    /// writes `_` for `-` (cargo reference, "Environment variables").
+    /// Whether this feature of the package is enabled. Cargo upper-cases the names and writes `_`
+    /// for `-` (cargo reference, "Environment variables").
     pub(crate) fn has_feature(&self, feature: &str) -> bool {
         let name = feature.to_uppercase().replace('-', "_");
         self.get(&format!("CARGO_FEATURE_{name}")).is_some()
     }
 
-    /// A line for each variable that was asked for, sorted. Those that cargo itself sets need
-    /// none: a change of them is another build, and the line would compare the user's variable of
-    /// that name instead.
+    /// A line for each variable that was read, sorted. Variables that cargo itself sets need none:
+    /// a change of them is another build, and the line would compare the user's variable of that
+    /// name instead.
     pub(crate) fn rerun_lines(&self) -> Vec<Directive> {
         let by_cargo = |name: &str| {
             name.starts_with("CARGO_")

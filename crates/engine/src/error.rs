@@ -1,4 +1,4 @@
-//! Errors of a build: the text for a person, and the code and location for a program.
+//! Errors of a build: human-readable text, and a code and a location for programs.
 
 use std::fmt;
 #[cfg(feature = "device-link")]
@@ -9,7 +9,7 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Code, Diagnostic, IO_ERROR, Level, LineColumn, line_column};
 use gpustub_core::directives::Directive;
 
-/// Why a build failed. The text names the next step and may have several lines.
+/// Reason why a build failed. The text names the next step and may have several lines.
 #[derive(Clone)]
 pub struct Error {
     code: Option<&'static Code>,
@@ -91,8 +91,8 @@ impl Error {
         self
     }
 
-    /// Adds the output of a tool. A long text is cut to the part from its first error on: a
-    /// hundred warnings may precede it.
+    /// Adds the output of a tool. A long text is truncated to start near its first error: a hundred
+    /// warnings may precede it.
     pub(crate) fn output(mut self, output: &[u8]) -> Self {
         const LINES: usize = 40;
         // Compilers print the chain of includes before the error.
@@ -130,7 +130,7 @@ impl Error {
         }
     }
 
-    /// All errors among diagnostics. `texts` are the files that they point into.
+    /// All errors among diagnostics. `texts` are the files with their locations.
     pub(crate) fn from_diagnostics(found: &[Diagnostic], texts: &ByName<String>) -> Self {
         let mut all = Self {
             code: None,
@@ -174,7 +174,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As `Display`: a build script whose `main` returns the error prints readable text.
+/// Same as `Display`: a build script whose `main` returns the error prints readable text.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -8,7 +8,7 @@ use gpustub_core::sources::SourceSet;
 
 use crate::error::Error;
 
-/// Writes the sources into `dir`, which is created; files with the same bytes are left alone.
+/// Writes the sources into `dir`, creating it; files with the same bytes are not written.
 pub fn write_sources(dir: &Path, sources: &SourceSet) -> Result<(), Error> {
     for (path, text) in sources {
         write_if_changed(&dir.join(path), text.as_bytes())?;
@@ -16,7 +16,7 @@ pub fn write_sources(dir: &Path, sources: &SourceSet) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a file, its folders too, unless it holds these bytes already.
+/// Writes a file and creates its directories, unless it already has these bytes.
 pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
@@ -30,7 +30,7 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Makes `link` another name of the file `to`; a symbolic one, so that it follows a file that is
-/// written anew.
+/// written again.
 #[cfg(all(feature = "device-link", unix))]
 pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
     if fs::read_link(link).is_ok_and(|old| old == to) {
@@ -47,7 +47,7 @@ pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
     rename(&new, link)
 }
 
-/// As above, where symbolic links need rights that builds do not have.
+/// Copies the file instead, on systems where symbolic links need rights that builds do not have.
 #[cfg(all(feature = "device-link", not(unix)))]
 pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
     fs::copy(to, link).map_err(|e| Error::io("write", link, &e))?;
@@ -62,7 +62,7 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(WILDCARDS)
 }
 
-/// The folder above the first wildcard; empty for the package.
+/// Directory above the first wildcard; empty for the package.
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn fixed_part(pattern: &str) -> &str {
     let end = pattern.find(WILDCARDS).unwrap_or(pattern.len());
@@ -71,15 +71,15 @@ pub(crate) fn fixed_part(pattern: &str) -> &str {
         .map_or("", |(folder, _)| folder)
 }
 
-/// The files that a pattern matches below a folder, sorted: at least one. `refuse` tells what is wrong
-/// with the pattern.
+/// Files that a pattern matches below a directory, sorted: at least one. `refuse` creates the error
+/// for the pattern.
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn matching(
     root: &Path,
     pattern: &str,
     refuse: &dyn Fn(&str) -> Diagnostic,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
-    // `glob` takes text alone.
+    // `glob` accepts text only.
     let escaped = glob::Pattern::escape(&text(root)?);
     let whole = match Path::new(pattern).is_absolute() {
         true => pattern.to_owned(),
@@ -89,7 +89,7 @@ pub(crate) fn matching(
     let mut found = Vec::new();
     for path in paths {
         let path = path.map_err(|e| unread(e.path(), e.error()))?;
-        // A link to nothing is kept: whoever opens it can tell.
+        // A dangling link is kept: opening it reports the error.
         if fs::metadata(&path).map_or(true, |metadata| metadata.is_file()) {
             found.push(path);
         }
@@ -100,7 +100,7 @@ pub(crate) fn matching(
     }
 }
 
-/// What helps where a pattern does not match.
+/// Help for a pattern without a match.
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn pattern_help(root: &Path) -> String {
     let root = root.display();
@@ -113,8 +113,8 @@ pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
     Diagnostic::error(&IO_ERROR, message)
 }
 
-/// The folders in which a new file could match, for cargo to look at. Not the package itself,
-/// which may hold the target directory.
+/// Directories in which a new file could match, for cargo to watch. Not the package itself, which
+/// may contain the target directory.
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut folders: Vec<_> = patterns
@@ -127,7 +127,7 @@ pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String
     folders
 }
 
-/// A path as one line of UTF-8, which is all that cargo can be told.
+/// A path as one line of UTF-8, the only form that cargo accepts.
 pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
     match path.to_str().filter(|text| !text.contains('\n')) {
         Some(text) => Ok(text.to_owned()),
@@ -140,7 +140,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Box<Diagnostic>> {
     }
 }
 
-/// A name beside `path`, to be renamed to it when complete: nobody sees half a file.
+/// Temporary name next to `path`, renamed to it when complete: readers see no partial file.
 pub(crate) fn sibling(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -151,7 +151,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(|e| Error::io("write", to, &e))
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", path, &e)),
@@ -159,7 +159,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Removes what is in `dir` beside the files of these names.
+/// Removes the files in `dir` that do not have one of these names.
 pub(crate) fn remove_others(dir: &Path, keep: &[String]) -> Result<(), Error> {
     let failed = |e| Error::io("clear", dir, &e);
     for entry in fs::read_dir(dir).map_err(failed)? {

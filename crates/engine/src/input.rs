@@ -1,4 +1,4 @@
-//! What the user wrote, and what follows of it.
+//! Reads the user's files and plans the build.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
 use crate::error::{self, Error};
 use crate::settings::Settings;
 
-/// What a package has declared that has no `GpuStub.toml`, where it may have none.
+/// Manifest of a package without `GpuStub.toml`, if the file is optional.
 const EMPTY_MANIFEST: &str = "schema = 1\n";
 
-/// Without errors.
+/// Manifest and plan, without errors.
 pub(crate) struct Input {
     #[cfg(any(feature = "archive", feature = "device-link"))]
     pub(crate) path: PathBuf,
     pub(crate) manifest: Manifest,
-    /// The files that diagnostics point into: `GpuStub.toml`, and symbol lists.
+    /// Texts of the files that diagnostics refer to: `GpuStub.toml`, and symbol lists.
     #[cfg(any(feature = "archive", feature = "device-link"))]
     pub(crate) texts: ByName<String>,
     pub(crate) plan: Plan,
@@ -46,7 +46,7 @@ impl Input {
             }
             _ => Error::io("read", &path, &e),
         })?;
-        // To cargo a file that is not there is one that has changed.
+        // Cargo treats a missing file as changed.
         let watched = if path.exists() { &name } else { "Cargo.toml" };
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
@@ -72,7 +72,7 @@ impl Input {
             directives.push(Directive::RerunIfChanged(symbol_list_path(&name, symbols)));
             let list = match std::fs::read_to_string(&file) {
                 Ok(list) => list,
-                // The planner knows who asks for it.
+                // The planner reports a missing list that it needs.
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
@@ -117,7 +117,7 @@ pub(crate) fn manifest_file(settings: &Settings) -> Result<(PathBuf, String), Er
     Ok((path, "GpuStub.toml".to_owned()))
 }
 
-/// Whether the build has something to do without a `GpuStub.toml`.
+/// Whether a build without a `GpuStub.toml` is valid.
 fn may_lack_manifest(settings: &Settings) -> bool {
     #[cfg(feature = "device-link")]
     return settings.delivery.is_some();

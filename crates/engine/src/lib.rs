@@ -1,10 +1,10 @@
 //! Engine of `gpustub-build` and `cargo-gpustub`.
 //!
-//! Build scripts use the crate `gpustub-build`, whose interface is stable. This crate has none: any
-//! release may change it, and both users require the version that they were released with.
+//! Build scripts use the crate `gpustub-build`, whose interface is stable. This crate has no stable
+//! interface: any release may change it, and both users require the version that they were released with.
 //!
 //! [`build`] does the work of a build script. The modules offer the steps to the subcommand:
-//! [`toolchain`] compiles generated sources, [`device_link`] knows libraries of relocatable CUDA
+//! [`toolchain`] compiles generated sources, [`device_link`] handles libraries of relocatable CUDA
 //! code, [`archive`] writes super-archives.
 
 #[cfg(feature = "archive")]

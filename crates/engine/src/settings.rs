@@ -21,9 +21,9 @@ pub struct Settings {
     pub manifest_path: Option<PathBuf>,
     /// Output directory; `None`: `OUT_DIR`.
     pub out_dir: Option<PathBuf>,
-    /// C compiler; `None`: as `CC` says.
+    /// C compiler; `None`: the value of `CC`.
     pub compiler: Option<PathBuf>,
-    /// Archiver; `None`: as `AR` says.
+    /// Archiver; `None`: the value of `AR`.
     pub archiver: Option<PathBuf>,
     /// Device link of the package's dependencies; `None`: the package has no device link.
     #[cfg(feature = "device-link")]
@@ -41,7 +41,7 @@ impl Settings {
         })
     }
 
-    /// Directory of everything that is built, super-archives aside.
+    /// Directory of all outputs except super-archives.
     pub(crate) fn gpustub_dir(&self) -> Result<PathBuf, Error> {
         Ok(self.out_dir()?.join("gpustub"))
     }

@@ -1,4 +1,4 @@
-//! The stubs of a package: sources, the library of them, and the directives for cargo.
+//! Builds the stubs of a package: sources, library, and directives for cargo.
 
 use gpustub_core::diag::INVALID_VALUE;
 use gpustub_core::directives::Directive;
@@ -12,10 +12,10 @@ use crate::output::Output;
 use crate::settings::Settings;
 use crate::toolchain::Index;
 
-/// The whole of an archive without members: the format's magic (ar(5)).
+/// A complete archive without members: the format's magic (ar(5)).
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
-/// Writes, compiles and archives (or links) the stubs of a plan that has some.
+/// Writes, compiles and archives (or links) the stubs of a plan with at least one stub.
 pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Result<(), Error> {
     let dir = settings.gpustub_dir()?;
     let link = dir.join("link");
@@ -35,8 +35,8 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
 
     let name = link_name(&settings.env.cargo_text("CARGO_PKG_NAME")?);
     let (kind, file, stand_in) = match shared {
-        // A linker script. It is named .a because the loader, unlike linkers, would trip over
-        // a text file named libcuda.so when cargo puts this folder into LD_LIBRARY_PATH.
+        // A linker script. Its name ends with .a because the loader, unlike linkers, would fail on
+        // a text file named libcuda.so when cargo puts this directory into LD_LIBRARY_PATH.
         true => (
             "dylib",
             format!("lib{name}.so"),
@@ -54,7 +54,7 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
         files.push(stand_in_file);
     }
-    // A stand-in of a library that has no stubs any more would hide the real one.
+    // An old stand-in of a library without stubs would hide the real library.
     files::remove_others(&link, &files)?;
     let library = link.join(file);
     match shared {
@@ -67,8 +67,8 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         .directives
         .push(Directive::LinkLib(kind.to_owned(), name.clone()));
     if shared {
-        // bfd drops a library (--as-needed) when only a crate further down the command line
-        // uses it; this is the last word of the command line.
+        // bfd drops a library (--as-needed) when only a crate further down the command line uses
+        // it; these arguments end the command line.
         output
             .directives
             .push(Directive::LinkArg(format!("-l{name}")));
@@ -78,10 +78,10 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     Ok(())
 }
 
-/// The name after `-l` of a package's stubs. Other software finds libraries in a process by parts
-/// of their file names, such as `libcudart.`; none of them fits this one. The package is in it
-/// because rustc unpacks the archives that crates carry into one folder: of two with one name the
-/// second would replace the first, and the link would fail without saying why.
+/// Name for `-l` of a package's stubs. Other software finds libraries in a process by parts of
+/// their file names, such as `libcudart.`; none of them matches this one. The name contains the
+/// package because rustc unpacks the archives of crates into one directory: of two with one name
+/// the second would replace the first, and the link would fail without naming the cause.
 fn link_name(package: &str) -> String {
     format!("gpustub_{}", package.replace('-', "_"))
 }

@@ -1,6 +1,6 @@
 //! The C compiler and archiver: generated sources in, an archive or a shared library out.
 //!
-//! Usable outside of build scripts too:
+//! Usable outside of build scripts as well:
 //!
 //! ```no_run
 //! use gpustub_engine::toolchain::{Index, Toolchain};
@@ -15,9 +15,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The same sources and compiler give the same bytes in any folder and for any user: the compiler
-//! runs inside the folder with relative names, and the archiver leaves out times and owners. That
-//! is why `cc` only finds the tools here: its own object names hold a hash of the absolute path.
+//! The same sources and compiler give the same bytes in any directory and for any user: the
+//! compiler runs inside the directory with relative names, and the archiver omits times and owners.
+//! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,7 +32,7 @@ use gpustub_core::text::join;
 use crate::error::Error;
 use crate::files;
 
-/// A program with its first arguments and what is set in its environment.
+/// A program with its first arguments and environment variables.
 #[derive(Debug, Clone)]
 struct Tool {
     program: OsString,
@@ -52,16 +52,16 @@ pub struct Toolchain {
 /// Whether an archive gets an index of its symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {
-    /// For linkers that pick members by what is missing.
+    /// For linkers that select members by undefined symbols.
     Write,
-    /// For those that are told to take the whole archive, and for rustc, which writes its own: of
-    /// a large archive the index takes ten times as long as the rest.
+    /// For linkers that link the whole archive, and for rustc, which writes its own: the index of a
+    /// large archive takes ten times as long as the rest.
     Omit,
 }
 
-/// What must hold whatever `CFLAGS` say, because the code relies on it: position-independent code
-/// for any image, no exported names, sections that the linker can drop one by one, frames that
-/// can be unwound, and machine code rather than some compiler's intermediate form.
+/// Flags that override `CFLAGS`, because the code relies on them: position-independent code for any
+/// image, no exported names, sections that the linker can drop one by one, frames that can be
+/// unwound, and machine code rather than some compiler's intermediate form.
 pub const REQUIRED: &[&str] = &[
     "-std=gnu11",
     "-fPIC",
@@ -72,15 +72,15 @@ pub const REQUIRED: &[&str] = &[
     "-fno-lto",
 ];
 
-/// The objects of the archive, in its order, and their sources. The stubs come first: their first
-/// symbol is what a linker has to show when there are two archives.
+/// Objects of the archive, in its order, and their sources. The stubs come first: linkers name
+/// their first symbol when there are two archives.
 const OBJECTS: [(&str, &str); 2] = [
     ("gpustub_stubs.o", "stubs.S"),
     ("gpustub_runtime.o", "runtime.c"),
 ];
 
-/// The environment variables that decide which tools are found and with which flags, by the rules
-/// of the `cc` crate: for a target, cross or native, and for all.
+/// Environment variables that select the tools and their flags, by the rules of the `cc` crate: for
+/// a target, cross or native, and for all.
 pub fn variables(triple: &str, host: &str) -> Vec<String> {
     let others = [
         "CRATE_CC_NO_DEFAULTS",
@@ -92,7 +92,7 @@ pub fn variables(triple: &str, host: &str) -> Vec<String> {
     all
 }
 
-/// Those that decide of some tools alone.
+/// Variables that select only the given tools.
 pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<String> {
     let kind = if triple == host { "HOST" } else { "TARGET" };
     let names = |tool: &str| {
@@ -107,9 +107,9 @@ pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<St
     tools.iter().copied().flat_map(names).collect()
 }
 
-/// The option that marks objects as protected against diverted jumps, for compilers that know it.
-/// Linking one object without these markings switches the protection off for the whole program (see
-/// the notes at the end of each `asm/<arch>.S`).
+/// Option that protects objects against diverted jumps, for compilers that have it. Linking one
+/// object without these markings disables the protection of the whole program (see the notes at the
+/// end of each `asm/<arch>.S`).
 pub fn protection(target: &Target) -> Option<&'static str> {
     match target.arch.as_str() {
         "x86_64" => Some("-fcf-protection=full"),
@@ -119,8 +119,8 @@ pub fn protection(target: &Target) -> Option<&'static str> {
 }
 
 impl Toolchain {
-    /// Finds the tools for `target` as the `cc` crate does, or takes the given ones. `host` is the
-    /// triple of this machine; a file may be written to `scratch` for a moment.
+    /// Finds the tools for `target` as the `cc` crate does, or uses the given ones. `host` is the
+    /// triple of this machine; a temporary file may be written to `scratch`.
     pub fn find(
         target: &Target,
         host: &str,
@@ -160,7 +160,7 @@ impl Toolchain {
         index: Index,
     ) -> Result<(), Error> {
         let new = absolute(&files::sibling(library))?;
-        // D leaves out times and owners; archivers that refuse the letter know the variable.
+        // D omits times and owners; archivers without the letter support the variable.
         let (wished, fall_back) = match index {
             Index::Write => ("cqsD", "cqs"),
             Index::Omit => ("cqSD", "cqS"),
@@ -232,8 +232,8 @@ impl Toolchain {
     /// Compiles all sources in `dir`.
     fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
         for (object, source) in OBJECTS {
-            // What the oldest compilers do not know is left out when they fail: that costs
-            // nothing where it works, while asking first costs a compiler run each.
+            // Options unknown to the oldest compilers are left out after a failure: that costs
+            // nothing with other compilers, while querying first costs a compiler run each.
             let wished = self.compile(dir, defines, &self.wished(dir), object, source)?;
             let (command, output) = match wished.1.status.success() {
                 true => wished,
@@ -259,7 +259,7 @@ impl Toolchain {
         }
     }
 
-    /// Flags that are better to have.
+    /// Optional flags.
     fn wished(&self, dir: &Path) -> Vec<OsString> {
         let Some(protection) = protection(&self.target) else {
             return Vec::new();
@@ -329,7 +329,7 @@ impl Toolchain {
         .help("install binutils or llvm, or set AR")
     }
 
-    /// Adds what usually helps.
+    /// Adds help for common causes.
     fn explain(&self, error: Error, output: &Output) -> Error {
         let text = String::from_utf8_lossy(&output.stderr);
         let system_header = ["stddef.h", "stdint.h", "stdlib.h", "string.h", "dlfcn.h"]
@@ -348,8 +348,8 @@ impl Toolchain {
         }
     }
 
-    /// Refuses an object for another machine: the compiler would be the wrong one, and the
-    /// linker's message would not say so.
+    /// Rejects an object for another machine: the compiler would be the wrong one, and the linker's
+    /// message would not name that cause.
     fn check_machine(&self, object: &Path) -> Result<(), Error> {
         let bytes = fs::read(object).map_err(|e| Error::io("read", object, &e))?;
         // e_machine of the ELF header (gABI, "ELF Header"); both machines here are little-endian.
@@ -380,16 +380,16 @@ impl Toolchain {
     }
 }
 
-/// Knows which tools to take.
+/// Configures `cc` to select the tools.
 fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
     let mut build = cc::Build::new();
     build
         .target(&target.triple)
         .host(host)
         .out_dir(scratch)
-        // Calls that are bound pass through assembly only: of the C code, what counts is the
-        // time to compile it. Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with
-        // clang 14; binding, most of which is dlsym, executes 8 % more instructions.
+        // Bound calls pass through assembly only, so the compile time of the C code matters most.
+        // Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with clang 14; binding, most of
+        // which is dlsym, executes 8 % more instructions.
         .opt_level(0)
         .debug(false)
         .warnings(false)
@@ -412,13 +412,13 @@ fn no_tool(target: &Target, error: &cc::Error) -> Error {
     ))
 }
 
-/// A C++ compiler, to link shared libraries of C++ code with.
+/// A C++ compiler that links shared libraries of C++ code.
 #[cfg(feature = "device-link")]
 pub(crate) struct Linker(Tool);
 
 #[cfg(feature = "device-link")]
 impl Linker {
-    /// The one that the `cc` crate takes (`CXX`).
+    /// Finds the compiler of the `cc` crate (`CXX`).
     pub(crate) fn find(target: &Target, host: &str, scratch: &Path) -> Result<Self, Error> {
         let mut build = finder(target, host, scratch);
         let found = build.cpp(true).try_get_compiler();
@@ -443,8 +443,8 @@ impl Linker {
 }
 
 impl Tool {
-    /// The program of a command. A relative path is made absolute, because the tool will run in
-    /// another folder; a bare name is looked up in PATH and stays.
+    /// Program of a command. A relative path is made absolute, because the tool runs in another
+    /// directory; a bare name is found in PATH and stays.
     fn new(command: &Command) -> Result<Self, Error> {
         let path = Path::new(command.get_program());
         let bare = path.components().count() == 1;
@@ -476,7 +476,7 @@ impl Tool {
     }
 }
 
-/// What a tool was asked and what it said.
+/// Error of a tool: its command and its output.
 fn failed(what: &str, command: &Command, output: &Output) -> Error {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();

@@ -1,5 +1,5 @@
-//! The compiler and archiver, with small sources and with stand-ins that record what they are
-//! asked.
+//! Tests of the compiler and archiver, with small sources and with stand-ins that record their
+//! arguments.
 #![cfg(unix)]
 
 mod tools;
@@ -13,7 +13,7 @@ use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
 use tools::{host, of_file};
 
-/// An empty folder of this test's own.
+/// An empty directory for one test.
 fn folder(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("toolchain")
@@ -49,7 +49,7 @@ fn find(dir: &Path, compiler: Option<&Path>, archiver: Option<&Path>) -> Toolcha
     Toolchain::find(&target, &triple, dir, compiler, archiver).unwrap()
 }
 
-/// A shell script that appends its arguments to `log`, then does `then`.
+/// A shell script that appends its arguments to `log`, then runs `then`.
 fn shim(dir: &Path, name: &str, then: &str) -> PathBuf {
     let path = dir.join(name);
     let log = dir.join(format!("{name}.log"));
@@ -62,7 +62,7 @@ fn shim(dir: &Path, name: &str, then: &str) -> PathBuf {
     path
 }
 
-/// The recorded calls that contain a word.
+/// Recorded calls that contain a word.
 fn calls(dir: &Path, name: &str, word: &str) -> Vec<String> {
     let log = fs::read_to_string(dir.join(format!("{name}.log"))).unwrap();
     log.lines()
@@ -88,7 +88,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         names.contains(" T inner") && names.contains(" T stub"),
         "{names}"
     );
-    // Again over the old one: nothing is appended, nothing is left beside it.
+    // Repeated over the old archive: no member is appended, no file is left next to it.
     find(&dir, None, None)
         .static_library(&dir, &library, Index::Write)
         .unwrap();
@@ -105,7 +105,7 @@ fn output_is_identical_in_two_directories_with_debug_information() {
         let archives = ["one", "another/deeper"].map(|name| {
             let dir = folder(&format!("same{flags}/{name}"));
             sources(&dir);
-            // CFLAGS are the process's own: the flag travels as part of the compiler instead.
+            // CFLAGS belong to the whole process: the flag is passed as part of the compiler instead.
             let cc = shim(&dir, "cc", &format!("exec cc {flags} \"$@\""));
             let library = dir.join("libx.a");
             find(&dir, Some(&cc), None)
@@ -154,7 +154,7 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
             assert!(call.split(' ').any(|w| w == flag), "{flag} in {call}");
         }
     }
-    // One run to learn the compiler's family, and no other questions.
+    // A run to detect the compiler's family, and no other queries.
     let log = fs::read_to_string(dir.join("cc.log")).unwrap();
     let questions = log.lines().filter(|l| !l.contains(" -c ")).count();
     assert!(questions <= 3, "{log}");

@@ -1,16 +1,16 @@
-//! From files to layers.
+//! Reads the input files of layers.
 
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{Diagnostic, IO_ERROR, MALFORMED_LIBRARY, MISSING_BUILD_FEATURE};
 use gpustub_superarchive::{Error, Layer, Problem, Source};
 
-/// A layer, and the archives, folders and object files that it is made of.
+/// A layer, and the archives, directories and object files with its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerPaths {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// In the order in which they are searched.
+    /// Paths in the order in which they are searched.
     pub paths: Vec<PathBuf>,
 }
 
@@ -35,12 +35,12 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// The archives, folders and object files.
+    /// Paths of the archives, directories and object files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(PathBuf::as_path)
     }
 
-    /// The layers: members of archives, and other files as they are.
+    /// The layers: members of archives, and other files unchanged.
     pub fn layers(&self) -> Result<Vec<Layer<'_>>, Box<Diagnostic>> {
         let mut layers = Vec::new();
         for (name, sources) in &self.layers {
@@ -58,7 +58,7 @@ impl Inputs {
     }
 }
 
-/// The diagnostic for an input that cannot be read.
+/// Diagnostic for an unreadable input.
 fn diagnostic(error: &Error) -> Box<Diagnostic> {
     let code = match error.problem() {
         Problem::Unreadable(_) => &IO_ERROR,

@@ -1,20 +1,20 @@
-//! Files that are written in one step, and only if they are others than before.
+//! Replaces a file atomically, and only if its contents change.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-/// Writes a file, unless it holds these bytes already; says whether it did. Nobody sees half a file.
+/// Writes a file atomically, unless it already has these bytes; returns whether it did.
 ///
 /// # Errors
 ///
-/// Those of the system, and if there is something else than a file already.
+/// System errors, and `AlreadyExists` if the path exists and is not a file.
 pub fn replace(
     path: &Path,
     content: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<bool> {
     let path = match fs::metadata(path) {
-        // A link stays a link: the file that it leads to is replaced.
+        // A symbolic link stays: the file that it points to is replaced.
         Ok(old) if old.is_file() => path.canonicalize()?,
         Ok(_) => {
             let message = "already exists and is not a file";
@@ -39,13 +39,13 @@ pub fn replace(
         fs::rename(new, &path)
     });
     if written.is_err() {
-        // It may never have come to be.
+        // The file may not exist.
         let _ = fs::remove_file(new);
     }
     written.map(|()| true)
 }
 
-/// Takes what is in a file, and fails at what is not.
+/// Compares written bytes with a file, and fails at the first difference.
 struct Same(BufReader<File>);
 
 impl Write for Same {

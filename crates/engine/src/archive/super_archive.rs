@@ -19,17 +19,17 @@ use super::inputs::{Inputs, LayerPaths};
 use super::replace::replace;
 use crate::files;
 
-/// What a declared super-archive is made from.
+/// Inputs of a declared super-archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// The paths of each layer.
+    /// Paths of each layer.
     pub layers: Vec<LayerPaths>,
-    /// Files and folders that cargo is told to look at, as `GpuStub.toml` names them.
+    /// Files and directories for cargo to watch, as `GpuStub.toml` names them.
     pub watched: Vec<String>,
 }
 
-/// Finds what the layers name. `file` is how messages call `GpuStub.toml`, `package` its folder; `out`
-/// is `OUT_DIR`, which is known in build scripts.
+/// Finds the files of the layers. `file` is the name of `GpuStub.toml` in messages, `package` its
+/// directory; `out` is `OUT_DIR`, which is known in build scripts.
 pub fn find(
     archive: &Archive,
     file: &str,
@@ -62,7 +62,7 @@ pub fn find(
             };
             match expand(root, below, &refuse) {
                 Ok(some) => {
-                    // Cargo would find what the script itself writes newer than its own start.
+                    // Not OUT_DIR: cargo would find files of the script newer than its start.
                     if root == package {
                         found.watched.extend(watched(root, below, &some));
                     }
@@ -84,7 +84,7 @@ pub fn find(
     }
 }
 
-/// The files that a pattern matches, sorted; a plain path is itself, which may be a folder.
+/// Files that a pattern matches, sorted; a plain path matches itself, also if it is a directory.
 fn expand(
     root: &Path,
     pattern: &str,
@@ -100,19 +100,19 @@ fn expand(
     files::matching(root, pattern, refuse)
 }
 
-/// The files, as `GpuStub.toml` names them, and the folder in which a new one could match.
+/// The files, as `GpuStub.toml` names them, and the directory in which a new one could match.
 fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
     let mut all = files::watched([pattern].into_iter());
     let named = paths
         .iter()
         .map(|path| path.strip_prefix(root).unwrap_or(path));
-    // Of a name that is no text cargo cannot be told.
+    // Cargo accepts names that are text only.
     all.extend(named.filter_map(|path| path.to_str().map(str::to_owned)));
     all.retain(|path| !path.contains('\n'));
     all
 }
 
-/// What is to be written of a declared super-archive.
+/// Contents of a declared super-archive, as the writer's request.
 pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     let views = archive.views.iter().map(|view| View {
         name: view.name.value.clone(),
@@ -129,7 +129,7 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     }
 }
 
-/// What is told of modules of bitcode that have no canonical form, once for each layer and reason.
+/// Reports bitcode modules without a canonical form, once for each layer and reason.
 pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {
     // The first member of each layer and reason, and the number of members.
     let mut found: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
@@ -156,9 +156,9 @@ pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<
     warnings.collect()
 }
 
-/// Reasons for which a super-archive cannot be written, each with the view that it is about.
+/// Reasons for which a super-archive cannot be written, each with the view that it concerns.
 pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<ViewId>, Diagnostic)> {
-    /// Of one view at most so many are told.
+    /// Maximum number of reports for one view.
     const SHOWN: usize = 10;
     match error {
         WriteError::Conflicts(view, conflicts) => {
@@ -220,11 +220,11 @@ fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Dia
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
 }
 
-/// What has to be told once a declared super-archive is written.
+/// Messages about a written super-archive.
 pub(crate) struct Built {
-    /// To cargo.
+    /// Directives for cargo.
     pub directives: Vec<Directive>,
-    /// To people.
+    /// Human-readable warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn build(
     })
 }
 
-/// Writes a super-archive without views: for documentation, which needs the file and nothing in it.
+/// Writes a super-archive without views: documentation needs the file only.
 pub(crate) fn build_empty(path: &Path) -> std::io::Result<()> {
     let request = Request::default();
     if let Ok(plan) = Plan::new(&request) {

@@ -74,7 +74,7 @@ pub(crate) fn build_empty_declared(settings: &Settings, output: &mut Output) -> 
     Ok(())
 }
 
-/// Lets the package's code find a super-archive.
+/// Publishes the path of a super-archive to the package's code.
 fn publish(variable: String, file: PathBuf, output: &mut Output) -> Result<(), Error> {
     output
         .directives

@@ -1,7 +1,7 @@
-//! RDC libraries: sources → objects → an archive that holds nothing else.
+//! RDC libraries: sources → objects → an archive of the objects only.
 //!
-//! No device link goes into the archive. nvlink skips, without a word, all of an archive that holds
-//! one already (rdc, N6), and a process can register an object's kernels only once.
+//! The archive contains no device link. nvlink silently skips a whole archive that contains one
+//! (rdc, N6), and a process can register an object's kernels only once.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,7 +39,7 @@ fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Outp
 pub(super) struct Unit<'a> {
     library: &'a DeviceLink,
     command: Command,
-    /// Relative to the package; one that the build script has written, absolute.
+    /// Relative to the package; absolute for a file that the build script wrote.
     pub(super) source: PathBuf,
     pub(super) object: PathBuf,
     dependencies: PathBuf,
@@ -73,7 +73,7 @@ pub(super) fn units<'a>(
         if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
             return Err(unfit(&source, bad));
         }
-        // Two folders may have files of one name, and `a/b-c.cu` is none of `a-b/c.cu`.
+        // Two directories may have files of one name, and `a/b-c.cu` must differ from `a-b/c.cu`.
         let short = source
             .strip_prefix(build.context.out_dir())
             .unwrap_or(&source);
@@ -103,7 +103,7 @@ pub(super) fn units<'a>(
             for dir in &used.include_dirs {
                 command.arg("-I").arg(dir);
             }
-            // A comma ends a value of nvcc, unless a backslash stands before it.
+            // A comma ends a value of nvcc, unless a backslash precedes it.
             let defines = used.defines.iter().map(|define| define.replace(',', "\\,"));
             command.args(defines.map(|define| format!("-D{define}")));
             command.args(&used.compile_options);
@@ -121,8 +121,8 @@ pub(super) fn units<'a>(
     Ok(units)
 }
 
-/// What nvcc, which runs its steps in a shell, does not pass on as it is: in names of sources, and in
-/// folders after `-I`, which is a list (13.5).
+/// Characters that nvcc, which runs its steps in a shell, does not pass unchanged: in names of
+/// sources, and in directories after `-I`, which is a list (13.5).
 const IN_NAMES: &str = "$`";
 const IN_LISTS: &str = ",\"'`";
 
@@ -134,17 +134,17 @@ fn unfit(path: &Path, bad: char) -> Error {
     Error::new(&IO_ERROR, text).help("rename the file or directory, or build in another directory")
 }
 
-/// What compiling came to.
+/// Result of compiling.
 #[derive(Default)]
 pub(super) struct Compiled {
-    /// The files that the units were made from, sorted.
+    /// Files that the units were made from, sorted.
     pub(super) read: Vec<PathBuf>,
-    /// What nvcc said of those that it compiled now: warnings.
+    /// Warnings of nvcc for the units compiled in this run.
     pub(super) said: Vec<String>,
 }
 
-/// Compiles what is not fresh. What could be compiled is kept when another source has an error, so
-/// that it alone is compiled again.
+/// Compiles the units that are not fresh. If one source has an error, the objects of the others are
+/// kept, so that only that source is compiled again.
 pub(super) fn run(
     build: &BuildContext,
     units: Vec<Unit>,
@@ -198,8 +198,8 @@ pub(super) fn run(
     Ok(Compiled { read, said })
 }
 
-/// Puts the objects into `archive`, unless it holds just these already: its time is what the
-/// packages that link it look at.
+/// Puts the objects into `archive`, unless it already has just these: packages that link it compare
+/// its modification time.
 pub(super) fn archive(
     tools: &Toolchain,
     archive: &Path,
@@ -218,7 +218,7 @@ pub(super) fn archive(
     fingerprint::record_known(archive, &line, objects, &before)
 }
 
-/// nvcc knows no `s` and `z`.
+/// nvcc has no levels `s` and `z`.
 fn optimisation(level: &str) -> &'static [&'static str] {
     match level {
         "0" => &["-O0"],
@@ -228,7 +228,7 @@ fn optimisation(level: &str) -> &'static [&'static str] {
     }
 }
 
-/// The word after `-gencode` that compiles for one architecture.
+/// Argument of `-gencode` that compiles for one architecture.
 pub(super) fn gencode(arch: Arch) -> String {
     format!("arch={},code={arch}", arch.as_kind(ArchKind::Virtual))
 }

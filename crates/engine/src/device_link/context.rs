@@ -22,9 +22,9 @@ pub(super) struct Context<'a> {
     pub(super) disabled: &'a [Disabled<'a>],
     /// The package's stubs of the CUDA runtime.
     pub(super) stubs: Stubs,
-    /// Finds the C compiler and the archiver.
+    /// Function that finds the C compiler and the archiver.
     pub(super) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
-    /// Finds the linker of C++ code.
+    /// Function that finds the linker of C++ code.
     pub(super) linker: &'a dyn Fn() -> Result<Linker, Error>,
 }
 
@@ -41,7 +41,7 @@ impl Context<'_> {
     }
 }
 
-/// The compile steps of a package: its libraries and the compiler that is found.
+/// The compile steps of a package: its libraries and its compiler.
 pub(super) struct BuildContext<'a> {
     /// Commands run in the package's directory, so that messages name files relative to it.
     pub(super) context: &'a Context<'a>,

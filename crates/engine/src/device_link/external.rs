@@ -1,8 +1,8 @@
-//! What an archive that others have built has code for.
+//! Device code in archives that were built elsewhere.
 //!
-//! nvlink (13.5) does not say that an object in an archive lacks an architecture: the kernels are
-//! registered, and cannot be launched. The toolkit's cuobjdump says what each object has, where it is
-//! installed; that its list names no LTO code is no matter, as links with such code are left alone.
+//! nvlink (13.5) does not report that an object in an archive lacks an architecture: the kernels
+//! are registered, and cannot be launched. The toolkit's cuobjdump, if installed, lists the code of
+//! each object. Its list omits LTO code, so device links with such code are not checked.
 
 use std::process::Command;
 
@@ -15,9 +15,9 @@ use super::metadata::Library;
 use super::nvcc::Nvcc;
 use crate::error::Error;
 
-/// Refuses archives without code that the link is for.
+/// Rejects archives without code for the architectures of the link.
 pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result<(), Error> {
-    // Those that gpustub makes have sources.
+    // Archives made by gpustub have sources.
     let external = members.iter().filter(|member| member.sources.is_empty());
     for member in external.filter(|_| !link.lto) {
         let output = Command::new(nvcc.root.join("bin/cuobjdump"))
@@ -50,7 +50,7 @@ pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result
     Ok(())
 }
 
-/// The objects that cuobjdump lists, and what each has code for.
+/// Parses the output of cuobjdump: objects with the architectures of their code.
 ///
 /// ```text
 /// member libvec.a:vec.o:
@@ -70,7 +70,7 @@ fn listed(text: &str) -> Vec<(&str, Vec<Arch>)> {
     objects
 }
 
-/// PTX is called by the `sm_` of its number, too.
+/// PTX is listed under the `sm_` of its number, like machine code.
 fn arch(line: &str) -> Option<Arch> {
     let (of, name) = line.split_once(" file ")?;
     let mut parts = name.trim_end().rsplit('.').skip(1);

@@ -1,4 +1,4 @@
-//! The device link of a program: over every RDC library in it, once. It is made here, or it is that
+//! The device link of a program: over every RDC library in it, once. Either made here, or the one
 //! of a shared library.
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::toolchain::Index;
 pub enum Delivery {
     /// As link arguments of the package's own programs, tests, examples and C libraries.
     LinkArgs,
-    /// In this package's library, for whichever program uses it.
+    /// Part of this package's library, for every program that uses it.
     Crate,
 }
 
@@ -32,15 +32,15 @@ pub enum Delivery {
 #[derive(Default)]
 struct Parts {
     object: PathBuf,
-    /// Archives of objects, for the link object, which needs members that nothing before it did.
+    /// Archives of objects, for the link object: no earlier object refers to their members.
     archives: Vec<PathBuf>,
-    /// Shared libraries, by their names after `-l`, and the folder that has them.
+    /// Shared libraries, by their names for `-l`, and their directory.
     shared: Vec<String>,
     lib: PathBuf,
     runtime: Runtime,
 }
 
-/// Links the device code of `closure`, dependents first, and says how programs take it in.
+/// Links the device code of `closure`, dependents first, and returns directives for programs.
 pub(super) fn link(
     context: &Context,
     closure: &[Library],
@@ -67,7 +67,7 @@ pub(super) fn link(
         _ => return Ok(()),
     };
     let members: Vec<&Library> = members.into_iter().map(|at| &closure[at.index()]).collect();
-    // Not those that this run has just made: they are newer than its start, which cargo compares with.
+    // Without this run's archives: they are newer than its start, which cargo compares with.
     let made = |member: &&&Library| member.archive.starts_with(context.out);
     for member in members.iter().filter(|member| !made(member)) {
         directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
@@ -80,7 +80,7 @@ pub(super) fn link(
             let object = dir.join("device_link.o");
             let nvcc = toolkit(context)?;
             directives.extend(nvcc.watched()?);
-            // Said already where the package's own sources were compiled.
+            // Warnings that compiling the package's own sources has printed are not repeated.
             let new = nvcc.warnings().filter(|said| !directives.contains(said));
             let new: Vec<_> = new.collect();
             directives.extend(new);
@@ -99,7 +99,7 @@ pub(super) fn link(
     }
 }
 
-/// Refuses two libraries of one name, which the rules could not tell apart.
+/// Rejects two libraries of one name, which the rules could not distinguish.
 fn distinct(closure: &[Library]) -> Result<(), Error> {
     for (at, library) in closure.iter().enumerate() {
         let mut before = closure[..at].iter();
@@ -158,17 +158,17 @@ fn parts(
             }
             LinkItem::Final(at) => parts.shared.push(shared(at, true)?),
             LinkItem::Middle(at) => parts.shared.push(shared(at, false)?),
-            // All are of one kind, or the plan has an error.
+            // All images have one kind of runtime, or the plan has an error.
             LinkItem::Cudart(kind) if kind != Cudart::None && !stubbed => {
                 let found = toolkit(context);
                 let found = found.and_then(|nvcc| runtime::find(context, &nvcc, kind, dir));
                 parts.runtime = match link.role {
-                    // A final brings its own; but bfd wants to see it, if that can be.
+                    // A final brings its own runtime, which bfd searches at link time: optional here.
                     Role::UseFinal(_) => found.unwrap_or_default(),
                     _ => found?,
                 };
             }
-            // Cargo links what a crate provides only where some code names the crate.
+            // Cargo links the libraries of a crate only if some code names the crate.
             LinkItem::Cudart(_) => {
                 let stubs = closure.iter().find_map(|library| match &library.stubs {
                     Stubs::Shared(path) => Some(path),
@@ -220,7 +220,7 @@ fn in_crate(
 fn as_arguments(parts: Parts, directives: &mut Vec<Directive>) -> Result<(), Error> {
     let mut dirs = parts.runtime.dirs;
     if !parts.shared.is_empty() {
-        // For cargo, too, which tells the loader.
+        // Also read by cargo, which sets the loader's search path.
         directives.push(Directive::LinkSearch(files::text(&parts.lib)?));
         dirs.push(parts.lib);
     }
@@ -234,7 +234,7 @@ fn as_arguments(parts: Parts, directives: &mut Vec<Directive>) -> Result<(), Err
     }
     let shared = parts.shared.iter().map(String::as_str);
     let names = shared.chain(parts.runtime.libraries.iter().map(|(_, name)| *name));
-    // These arguments are the last of the command line, behind rustc's own C libraries.
+    // These arguments end the command line, after rustc's own C libraries.
     for name in names.chain(["stdc++", "c", "gcc_s"]) {
         arg(format!("-l{name}"));
     }
@@ -270,8 +270,8 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
     Ok(object)
 }
 
-/// Refuses a device link in a program whose shared libraries would not hear of it: what registers
-/// kernels with one runtime is nothing to another, and stubs keep it until they are called.
+/// Rejects a device link that the shared libraries of the program would not see: kernels registered
+/// with one runtime are unknown to another, and stubs store registrations until the first call.
 fn reachable(
     context: &Context,
     closure: &[Library],

@@ -1,4 +1,4 @@
-//! Whether a tool has to run again.
+//! Decides whether a tool has to run again.
 //!
 //! Each output has a fingerprint file beside it: the command that made the output, and every file
 //! that the command read with its time and size. The tool runs again when one of these differs. Cargo
@@ -22,7 +22,7 @@ pub(super) fn command_line(command: &Command) -> String {
     join(&words, " ")
 }
 
-/// Input files of `output`, if the same command and the same files would produce it again.
+/// Returns the input files of `output`, if the same command and the same files would produce it again.
 pub(super) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
     if !output.exists() {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn invalidate(output: &Path) -> Result<(), Error> {
     files::remove(&file_for(output))
 }
 
-/// A time by the clock of the file system that outputs lie on.
+/// A time by the clock of the outputs' file system.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Started(u128);
 
@@ -109,7 +109,7 @@ impl Started {
     }
 }
 
-/// End of the file names of fingerprints.
+/// Suffix of the file names of fingerprints.
 pub(super) const SUFFIX: &str = ".fingerprint";
 
 fn file_for(output: &Path) -> PathBuf {
@@ -124,7 +124,7 @@ fn modified(path: &Path) -> Option<u128> {
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_nanos())
 }
 
-/// A line that changes with the file. A path with a line break, or that is not UTF-8, has no state.
+/// A line that changes with the file. A path with a line break, or one that is not UTF-8, has no state.
 pub(super) fn state(path: &Path) -> Option<String> {
     let size = fs::metadata(path).ok()?.len();
     let text = path.to_str().filter(|text| !text.contains('\n'))?;
@@ -232,7 +232,7 @@ mod tests {
         let inputs = [object.clone()];
         fs::write(&object, "1").unwrap();
         fs::write(&output, "").unwrap();
-        // Both were made in one tick of the clock; which one, does not matter.
+        // Both were made in one tick of the clock, in either order.
         let before = Inputs::read(&inputs);
         record_known(&output, "ar", &inputs, &before).unwrap();
         assert!(fresh(&output, "ar").is_some());

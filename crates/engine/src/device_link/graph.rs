@@ -5,14 +5,14 @@ use gpustub_core::manifest::LibraryType;
 
 use super::metadata::Library;
 
-/// A node for each library, in their order.
+/// Creates a node for each library, in their order.
 pub(super) fn from_libraries(libraries: &[Library]) -> Graph {
     Graph {
         nodes: libraries.iter().map(node).collect(),
     }
 }
 
-/// The same graph and, as its last node, a program that links every library that was built.
+/// Creates the same graph and, as its last node, a program that links every library that was built.
 pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
     let mut graph = from_libraries(libraries);
     // No library's name has a space in it.
@@ -25,7 +25,7 @@ pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
 }
 
 fn node(library: &Library) -> Node {
-    // A library that is left out, because there is no nvcc, has nothing to link.
+    // A library that is left out, for lack of nvcc, has no code to link.
     let kind = if library.built && !library.archive.as_os_str().is_empty() {
         Kind::Rdc
     } else {

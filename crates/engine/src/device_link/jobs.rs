@@ -1,4 +1,4 @@
-//! Runs tools side by side, within the tokens of cargo's jobserver.
+//! Runs tools in parallel, within the tokens of cargo's jobserver.
 //!
 //! A build script owns one token without asking; every tool beyond the first needs one more (GNU
 //! make's manual, "POSIX Jobserver Interaction", which cargo follows).
@@ -10,13 +10,13 @@ use std::thread;
 
 use jobserver::{Acquired, Client};
 
-/// Where the right to run one more tool comes from.
+/// Source of tokens, each of which permits one more tool.
 pub(crate) struct Tokens {
     client: Client,
 }
 
 impl Tokens {
-    /// Those of cargo; where nobody hands out any, `jobs` at a time.
+    /// Tokens of cargo; without a jobserver, `jobs` at a time.
     pub(crate) fn new(jobs: usize) -> io::Result<Self> {
         // SAFETY: cargo opens the descriptors that its variables name before it starts a build
         // script, and nothing here has closed or reused one.
@@ -28,8 +28,8 @@ impl Tokens {
         Ok(Self { client })
     }
 
-    /// Runs the commands, and returns what each printed, in their order. After the first that
-    /// fails no other is started: those are `None`.
+    /// Runs the commands, and returns their outputs, in their order. After the first failure no
+    /// other command is started: its output is `None`.
     pub(crate) fn run(self, commands: Vec<Command>) -> io::Result<Vec<Option<Output>>> {
         enum Event {
             Token(io::Result<Acquired>),
@@ -39,7 +39,7 @@ impl Tokens {
         let (sender, events) = mpsc::channel();
         let tokens = sender.clone();
         let helper = self.client.into_helper_thread(move |token| {
-            // Nobody listens any more once all is done: the token goes back.
+            // Fails after the last job, when the receiver is gone: the token is returned.
             let _ = tokens.send(Event::Token(token));
         })?;
         for _ in 1..total {
@@ -68,7 +68,7 @@ impl Tokens {
                 }
                 match events.recv() {
                     Ok(Event::Token(Ok(token))) => held.push(token),
-                    // What runs goes on; what waits does so for the tokens that there are.
+                    // Running jobs continue; waiting ones share the tokens that are held.
                     Ok(Event::Token(Err(_))) | Err(_) => {}
                     Ok(Event::Done(index, output)) => {
                         running -= 1;
@@ -81,7 +81,7 @@ impl Tokens {
                             }
                             Err(error) => failed = Some(Err(error)),
                         }
-                        // Others may use what nothing here will.
+                        // Releases tokens that no job here can use.
                         let useful = match failed {
                             None => running + waiting.len(),
                             Some(_) => running,
@@ -105,7 +105,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A command that notes how many of its kind run while it does.
+    /// A command that records the number of its kind that run at the same time.
     fn counting(dir: &Path, index: usize) -> Command {
         let mut command = Command::new("sh");
         command.current_dir(dir).arg("-c").arg(format!(

@@ -45,7 +45,7 @@ pub(super) fn build_all(
         require(context, library, &own, &foreign)?;
     }
 
-    // Those that must be compiled, if there is what compiles them.
+    // Libraries that must be compiled, if there is a compiler.
     let compiled = |library: &&&DeviceLink| matches!(library.code, DeviceCode::Sources(_));
     let wanted: Vec<_> = declared.iter().filter(compiled).collect();
     if !wanted.is_empty() {
@@ -98,11 +98,11 @@ pub(super) fn build_all(
         for (kind, name) in link_names {
             directives.push(Directive::LinkLib(kind.to_owned(), name));
         }
-        // nvcc's host code is C++. Linkers that take what is needed so far have to meet it behind.
+        // nvcc's host code is C++. Linkers that resolve from left to right need libstdc++ after it.
         directives.push(Directive::LinkLib("dylib".to_owned(), "stdc++".to_owned()));
     }
 
-    // Dependents know the closure from their direct dependencies alone.
+    // Dependents learn the closure from their direct dependencies only.
     let mut all = own;
     all.reverse();
     for library in foreign {
@@ -194,8 +194,8 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
     })
 }
 
-/// Refuses folders of headers that are not there: it would be told to who includes one, in another
-/// package. What the build script writes may come later.
+/// Rejects missing header directories here: otherwise the error would appear in another package
+/// that includes a header. Directories of the build script may be created later.
 fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
     for dir in &library.include_dirs {
         if is_generated(&dir.value) || context.package.join(&dir.value).is_dir() {
@@ -215,7 +215,7 @@ fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a library that requires one which nobody in sight declares.
+/// Rejects a library that requires one which no visible package declares.
 fn require(
     context: &Context,
     library: &DeviceLink,
@@ -307,7 +307,7 @@ fn build(
     directives.extend(said.map(Directive::Warning));
     let committed = |path: &PathBuf| !path.starts_with(context.out_dir());
     for path in compiled.read.into_iter().filter(committed) {
-        // Files of the package are named as in GpuStub.toml, so that the folder can be moved.
+        // Files of the package are named as in GpuStub.toml, so that the directory can be moved.
         let path = path.strip_prefix(context.package).unwrap_or(&path);
         directives.push(Directive::RerunIfChanged(files::text(path)?));
     }
@@ -332,7 +332,7 @@ fn build(
     if shared.is_empty() {
         return Ok(());
     }
-    // What is required has less below it than what requires it.
+    // A required library has fewer libraries below it than a library that requires it.
     shared.sort_by_key(|(library, _)| inherited(&library.name.value, own, foreign).len());
     let mut all = own.to_vec();
     all.extend(foreign.iter().cloned());
@@ -355,7 +355,7 @@ fn build(
     Ok(())
 }
 
-/// The name after `-l` of a library's archive. One that others have built gets a link in `lib`.
+/// Name for `-l` of a library's archive. An archive built elsewhere gets a link in `lib`.
 fn link_name(library: &Library, lib: &Path) -> Result<String, Error> {
     let package = library.package.split(' ').next().unwrap_or_default();
     let name = unique(package, &library.name);
@@ -366,7 +366,7 @@ fn link_name(library: &Library, lib: &Path) -> Result<String, Error> {
     Ok(name)
 }
 
-/// rustc unpacks the archives of all crates into one folder by their names, so no two may share one.
+/// rustc unpacks the archives of all crates into one directory by their names, so no two may share one.
 fn unique(package: &str, library: &str) -> String {
     format!("gpustub_rdc_{package}_{library}").replace('-', "_")
 }

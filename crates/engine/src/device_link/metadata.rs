@@ -12,9 +12,9 @@
 //! …
 //! ```
 //!
-//! Writer and reader may be two versions of this crate, where a build graph has both. Every value
-//! is typed at both ends, and a value that this version does not know is an error: a dropped
-//! `arch` would leave a kernel out that the program launches.
+//! Writer and reader may be two versions of this crate, if a build graph has both. Every value is
+//! typed at both ends, and a value that this version does not know is an error: a dropped `arch`
+//! would omit a kernel that the program launches.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Finds nvcc, and a host compiler that it takes.
+//! Finds nvcc and a host compiler that it accepts.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,28 +16,28 @@ use crate::env::Env;
 use crate::error::Error;
 use crate::files;
 
-/// A CUDA compiler, and what its files say of it.
+/// A CUDA compiler with the properties of its toolkit.
 #[derive(Debug, Clone)]
 pub(crate) struct Nvcc {
-    /// The program, or what wraps it, with its first words (`sccache nvcc`).
+    /// Program, or its wrapper, with its first words (`sccache nvcc`).
     words: Vec<OsString>,
-    /// Whether NVCC says so.
+    /// Whether NVCC names it.
     is_named: bool,
-    /// The toolkit's folder: the one with `bin/nvcc`.
+    /// Toolkit directory: the one with `bin/nvcc`.
     pub(crate) root: PathBuf,
-    /// `--compiler-bindir`, where the compiler that nvcc would take is no good.
+    /// `--compiler-bindir`, if nvcc's default compiler is unsuitable.
     host_compiler: Option<PathBuf>,
-    /// Which caches compiles, for those alone.
+    /// Compiler cache, for compile commands only.
     wrapper: Option<OsString>,
-    /// The programs, whatever links they stand behind.
+    /// The programs, with symbolic links resolved.
     programs: Vec<PathBuf>,
-    /// What else the result of a command follows from: in a stamp beside it.
+    /// Other inputs of a command's result, for its fingerprint.
     surroundings: String,
-    /// The variables that name a toolkit without a compiler, which another one stands in for.
+    /// Variables that name a toolkit without a compiler, which another toolkit replaces.
     passed: Vec<String>,
 }
 
-/// What nvcc and the host compiler read by themselves (nvcc's manual, "NVCC Environment Variables";
+/// Variables that nvcc and the host compiler read (nvcc's manual, "NVCC Environment Variables";
 /// GCC's, "Environment Variables Affecting GCC").
 const READ_BY_COMPILERS: [&str; 5] = [
     "NVCC_PREPEND_FLAGS",
@@ -47,15 +47,15 @@ const READ_BY_COMPILERS: [&str; 5] = [
     "CPLUS_INCLUDE_PATH",
 ];
 
-/// Where a toolkit stands that nobody names (CUDA Installation Guide for Linux; Arch packages).
+/// Default directories of toolkits (CUDA Installation Guide for Linux; Arch packages).
 const USUAL: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
 
-/// Where in Python's `site-packages` wheels of one major put a whole toolkit.
+/// Directories in Python's `site-packages` where wheels of one major install a whole toolkit.
 const WHEEL_ROOTS: &[&str] = &["nvidia/cu14", "nvidia/cu13"];
 
 impl Nvcc {
-    /// The nvcc that NVCC, CUDA_HOME, CUDA_PATH, PATH, the usual folders or the active Python
-    /// environment have, in this order. `triple` is what it compiles for, `host` this machine.
+    /// Finds nvcc by NVCC, CUDA_HOME, CUDA_PATH, PATH, the usual directories or the active Python
+    /// environment, in this order. `triple` is the target, `host` this machine.
     pub(crate) fn find(env: &Env, triple: &str, host: &str) -> Result<Self, Error> {
         let Candidates {
             words,
@@ -97,13 +97,13 @@ impl Nvcc {
         Ok(nvcc)
     }
 
-    /// What stamps keep of a command: it, and what else makes its result. A toolkit may be replaced
-    /// by another in the same place, and a host compiler be upgraded.
+    /// Text that fingerprints store of a command: the command and the other inputs of its result. A
+    /// toolkit may be replaced by another in the same directory, and a host compiler be upgraded.
     pub(crate) fn key(&self, command: &Command) -> String {
         fingerprint::command_line(command) + &self.surroundings
     }
 
-    /// A warning for each variable that was set in vain.
+    /// A warning for each variable that was set without effect.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = Directive> {
         let instead = self.words.last().map(PathBuf::from).unwrap_or_default();
         let text = move |why| format!("{why}: {} is used", instead.display());
@@ -112,7 +112,7 @@ impl Nvcc {
             .map(move |why| Directive::Warning(text(why)))
     }
 
-    /// One of its commands that did not start.
+    /// Error for a command that did not start.
     pub(crate) fn cannot_run(&self, command: &Command, error: &io::Error) -> Error {
         let program = command.get_program();
         let failed = Error::io("run", Path::new(program), error);
@@ -125,7 +125,7 @@ impl Nvcc {
         }
     }
 
-    /// The programs, for cargo to look at.
+    /// Directives that make cargo watch the programs.
     pub(crate) fn watched(&self) -> Result<Vec<Directive>, Error> {
         let programs = self.programs.iter();
         programs
@@ -138,7 +138,7 @@ impl Nvcc {
         self.command(self.wrapper.iter().chain(&self.words))
     }
 
-    /// A command that links device code. Caches do not know such commands.
+    /// A command that links device code. Caches do not support such commands.
     pub(crate) fn link(&self) -> Command {
         self.command(self.words.iter())
     }
@@ -152,7 +152,7 @@ impl Nvcc {
         command
     }
 
-    /// What it can compile for; empty if it does not say.
+    /// Architectures that it can compile for; empty if unknown.
     pub(crate) fn archs(&self) -> Vec<Arch> {
         let listed = ["--list-gpu-code", "--list-gpu-arch"].map(|option| {
             let output = self.link().arg(option).output().ok();
@@ -165,7 +165,7 @@ impl Nvcc {
             .collect()
     }
 
-    /// The folders that hold this toolkit's libraries for `arch`, those that exist.
+    /// Existing directories with this toolkit's libraries for `arch`.
     pub(crate) fn library_dirs(&self, arch: &str) -> Vec<PathBuf> {
         let target = match arch {
             "aarch64" => "targets/sbsa-linux/lib".to_owned(),
@@ -175,8 +175,8 @@ impl Nvcc {
         dirs.into_iter().filter(|dir| dir.is_dir()).collect()
     }
 
-    /// nvcc takes the `gcc` of PATH. One that is too new for the toolkit's headers is refused by
-    /// them with an #error for each source; another one often stands beside it under its version.
+    /// nvcc uses the `gcc` of PATH. The toolkit's headers reject a too new one with an #error for
+    /// each source; an older one is often installed under a name with its version.
     fn choose_host_compiler(
         &self,
         env: &Env,
@@ -201,7 +201,7 @@ impl Nvcc {
         };
         let asked = named.clone().unwrap_or_else(|| "gcc".into());
         let Some(version) = gcc_major(&asked) else {
-            // Not GCC, or not there: nvcc says so.
+            // Not GCC, or missing: nvcc reports the error.
             return Ok(named);
         };
         if version <= most {
@@ -232,7 +232,7 @@ impl Nvcc {
         )))
     }
 
-    /// The C++ compiler that the user names, or that a target needs which is not this machine.
+    /// The C++ compiler that the user names, or the cross compiler of another target.
     fn named_compiler(&self, env: &Env, triple: &str, host: &str) -> Option<PathBuf> {
         let underscores = triple.replace(['-', '.'], "_");
         let names = [
@@ -242,14 +242,14 @@ impl Nvcc {
         ];
         let named = names.iter().find_map(|name| env.get(name));
         match named {
-            // Several words are a wrapper, which nvcc cannot be given.
+            // Several words are a wrapper, which nvcc does not accept.
             Some(named) if !named.to_string_lossy().contains(' ') => Some(named.into()),
             _ if triple != host => Some(format!("{}-g++", triple.replace("-unknown", "")).into()),
             _ => None,
         }
     }
 
-    /// The newest GCC that the toolkit's headers take (`crt/host_config.h`).
+    /// Newest GCC that the toolkit's headers accept (`crt/host_config.h`).
     fn most_gcc(&self) -> Option<u32> {
         let header = "include/crt/host_config.h";
         let text = fs::read_to_string(self.root.join(header)).ok()?;
@@ -261,12 +261,12 @@ impl Nvcc {
     }
 }
 
-/// Where an nvcc was looked for.
+/// Result of the search for nvcc.
 struct Candidates {
-    /// The words of the first that is there.
+    /// Words of the first candidate that exists.
     words: Option<Vec<OsString>>,
     tried: Vec<String>,
-    /// The variables that were set in vain, with what is wrong.
+    /// Variables that were set without effect, with the reason.
     passed: Vec<String>,
 }
 
@@ -274,7 +274,7 @@ fn candidates(env: &Env) -> Candidates {
     let mut tried = vec!["NVCC".to_owned()];
     let mut passed = Vec::new();
     if let Some(named) = env.get("NVCC").filter(|named| !named.is_empty()) {
-        // As with CC: the last word is the compiler, those before it wrap it.
+        // Parsed like CC: the last word is the compiler, those before it wrap it.
         let text = named.to_string_lossy().into_owned();
         let words = match Path::new(&named).exists() || !text.contains(' ') {
             true => vec![named],
@@ -323,7 +323,7 @@ fn candidates(env: &Env) -> Candidates {
     }
 }
 
-/// The file that a program's name stands for; NVCC_CCBIN may be the folder of a `gcc`.
+/// Resolves a program's name; NVCC_CCBIN may be the directory of a `gcc`.
 fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         let file = fs::canonicalize(program).ok()?;
@@ -337,7 +337,7 @@ fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
     fs::canonicalize(files.find(|file| file.is_file())?).ok()
 }
 
-/// `bin` of the toolkits that wheels put into the active Python environment.
+/// `bin` directories of the toolkits that wheels put into the active Python environment.
 fn python_dirs(env: &Env) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
@@ -365,7 +365,7 @@ fn python_dirs(env: &Env) -> Vec<PathBuf> {
     found
 }
 
-/// The toolkit's folder of an nvcc: it is often a link elsewhere (`/usr/bin/nvcc`).
+/// Toolkit directory of an nvcc, which is often a link elsewhere (`/usr/bin/nvcc`).
 fn root_of(program: &Path) -> Option<PathBuf> {
     let plain = program.parent()?.parent().map(Path::to_path_buf);
     let real = fs::canonicalize(program).ok();
@@ -376,14 +376,14 @@ fn root_of(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// sccache, if rustc is run through it. Other wrappers of rustc know no nvcc.
+/// sccache, if rustc is run through it. Other wrappers of rustc do not support nvcc.
 fn wrapper(env: &Env) -> Option<OsString> {
     let wrapper = env.get("RUSTC_WRAPPER")?;
     let stem = Path::new(&wrapper).file_stem()?;
     (stem == "sccache").then_some(wrapper)
 }
 
-/// The major of a GCC; `None` if it is something else, or does not run.
+/// The major of a GCC; `None` for other compilers, or if it does not run.
 fn gcc_major(program: &Path) -> Option<u32> {
     let output = Command::new(program)
         .args(["-dM", "-E", "-x", "c", "/dev/null"])

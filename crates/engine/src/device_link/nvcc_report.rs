@@ -1,4 +1,4 @@
-//! What nvcc and nvlink said, for a person: the cause first, then the next step, the command last.
+//! Human-readable errors of nvcc and nvlink: the cause first, then the next step, the command last.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use super::metadata::Library;
 use super::nvcc::Nvcc;
 use crate::error::{Error, SourceText};
 
-/// Both streams: nvcc writes errors to either.
+/// Joins both streams: nvcc writes errors to either.
 pub(super) fn printed(output: &Output) -> String {
     let mut bytes = output.stdout.clone();
     bytes.extend(&output.stderr);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A command as a shell takes it.
+/// Quotes a command for a shell.
 pub(super) fn shell(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let quoted = words.map(|word| {
@@ -40,7 +40,7 @@ pub(super) struct CompileError<'a> {
     pub(super) manifest: SourceText<'a>,
     pub(super) library: &'a DeviceLink,
     pub(super) source: &'a Path,
-    /// All libraries in sight, and those whose headers the source could include.
+    /// All visible libraries, and those whose headers the source could include.
     pub(super) all: &'a [&'a Library],
     pub(super) inherited: &'a [&'a Library],
 }
@@ -81,7 +81,7 @@ impl CompileError<'_> {
         error.command(command)
     }
 
-    /// Who has a header that a source of the library does not reach.
+    /// Names the library that has a header which the source cannot include.
     fn header(&self, header: &str) -> String {
         let name = &self.library.name.value;
         let has = |library: &&&Library| {
@@ -103,7 +103,7 @@ impl CompileError<'_> {
     }
 }
 
-/// A device link that failed. `dir` keeps what was printed.
+/// A failed device link. `dir` keeps the output.
 pub(super) fn link_error(
     nvcc: &Nvcc,
     members: &[&Library],
@@ -135,10 +135,10 @@ pub(super) fn link_error(
     error.command(&shell(command))
 }
 
-/// What nvcc calls for a launch in device code (13.5, 11.8).
+/// Functions that nvcc calls for a launch in device code (13.5, 11.8).
 const DEVICE_RUNTIME: [&str; 3] = ["__cudaCDP", "cudaGetParameterBuffer", "cudaLaunchDevice"];
 
-/// `archive:object` of nvlink is the source that the object was made from.
+/// Replaces `archive:object` of nvlink by the object's source.
 fn with_sources(mut text: String, members: &[&Library]) -> String {
     for member in members {
         for object in &member.sources {
@@ -149,9 +149,9 @@ fn with_sources(mut text: String, members: &[&Library]) -> String {
     text
 }
 
-/// The text with functions as people write them, if a program is there that knows.
+/// Demangles the functions in the text, if a demangler is installed.
 fn demangled(nvcc: &Nvcc, dir: &Path, text: &str) -> String {
-    // A file as its input: a pipe that nobody reads would make us wait.
+    // Passed as a file: an unread pipe would block.
     let log = dir.join("printed");
     if fs::write(&log, text).is_err() {
         return text.to_owned();
@@ -170,7 +170,7 @@ fn demangled(nvcc: &Nvcc, dir: &Path, text: &str) -> String {
     text.to_owned()
 }
 
-/// The header that a compiler did not find: the words of GCC, of clang and of NVIDIA's front end.
+/// The missing header, from the messages of GCC, of clang and of NVIDIA's front end.
 fn missing_header(text: &str) -> Option<&str> {
     text.lines().find_map(|line| {
         if let Some(start) = line.strip_suffix(": No such file or directory") {
@@ -184,13 +184,13 @@ fn missing_header(text: &str) -> Option<&str> {
     })
 }
 
-/// The architecture that nvcc refuses.
+/// The architecture that nvcc rejects.
 fn unsupported(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("Unsupported gpu architecture '")?;
     Some(rest.split_once('\'')?.0)
 }
 
-/// What a toolkit can compile for: a next step.
+/// Help that lists the architectures of a toolkit.
 fn known(nvcc: &Nvcc) -> String {
     let mut archs = nvcc.archs();
     archs.sort();

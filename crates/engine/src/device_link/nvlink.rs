@@ -14,7 +14,7 @@ use super::symbol_index::Unfit;
 use super::{compile, external, nvcc_report, symbol_index};
 use crate::error::Error;
 
-/// Runs nvcc, unless the object is what it would make. Returns what it warned of.
+/// Runs nvcc, unless the object is up to date. Returns its warnings.
 pub(super) fn link(
     nvcc: &Nvcc,
     link: &Planned,
@@ -34,10 +34,10 @@ pub(super) fn link(
     let mut command = nvcc.link();
     command.current_dir(dir);
     command.args(["-dlink", "-Xcompiler", "-fPIC"]);
-    // nvlink would take its library for kernels that launch kernels in, when a function is missing
-    // that no kernel in use calls; and the program has no such library.
+    // nvlink would add its library for kernels that launch kernels, if a function is undefined that
+    // no used kernel calls; and the program does not contain that library.
     command.args(["-cudadevrt", "none"]);
-    // For the list of what is registered.
+    // Keeps the list of registered objects.
     command.arg("--keep").arg("--keep-dir").arg(&keep);
     for arch in &link.archs {
         let real = arch.as_kind(ArchKind::Real);
@@ -58,8 +58,8 @@ pub(super) fn link(
         .output()
         .map_err(|e| nvcc.cannot_run(&command, &e))?;
     let printed = nvcc_report::printed(&output);
-    // Code that is missing for an architecture is a mere warning, and a kernel that cannot be launched.
-    // Not -Werror: recursion and calls by pointer are warned of, too, as their stacks have no bound.
+    // Code missing for an architecture is a mere warning, and a kernel that cannot be launched. Not
+    // -Werror: recursion and calls by pointer are warnings as well: their stacks have no bound.
     if !output.status.success() || printed.contains(NO_ARCH) {
         return Err(nvcc_report::link_error(
             nvcc, members, dir, &command, &output,
@@ -93,11 +93,11 @@ pub(super) fn link(
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// nvlink: `SM Arch ('sm_90') not found in 'waves.o'`. Of objects in archives 13.5 does not say it:
-/// there the plan compares what each library declares, and `external` what others have built.
+/// nvlink: `SM Arch ('sm_90') not found in 'waves.o'`. Not printed by 13.5 for objects in archives:
+/// the plan compares the declared architectures, and `external` checks other archives.
 const NO_ARCH: &str = "SM Arch ('";
 
-/// The ids of a library's objects.
+/// Ids of a library's objects.
 pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
     let path = &member.archive;
     let found = symbol_index::modules(path).map_err(|e| Error::io("read", path, &e))?;

@@ -10,7 +10,7 @@ use super::nvcc::Nvcc;
 use crate::error::Error;
 use crate::files;
 
-/// What the CUDA runtime of the toolkit needs on a command line.
+/// Linker arguments for the CUDA runtime of the toolkit.
 #[derive(Debug, Default)]
 pub(super) struct Runtime {
     pub(super) dirs: Vec<PathBuf>,
@@ -54,7 +54,7 @@ pub(super) fn find(
             libraries,
         });
     }
-    // Wheels have the name that programs need, not the one that linkers look for.
+    // Wheels have the name that programs load, not the one that linkers search for.
     let versioned = dirs.iter().find_map(|dir| {
         let mut names: Vec<_> = std::fs::read_dir(dir)
             .ok()?
@@ -73,7 +73,7 @@ pub(super) fn find(
     let names = dir.join("runtime");
     std::fs::create_dir_all(&names).map_err(|e| Error::io("create the directory", &names, &e))?;
     files::link(&versioned, &names.join("libcudart.so"))?;
-    // Cargo puts this folder into LD_LIBRARY_PATH for `cargo run` and `cargo test`.
+    // Cargo puts this directory into LD_LIBRARY_PATH for `cargo run` and `cargo test`.
     if let Some(name) = versioned.file_name() {
         files::link(&versioned, &names.join(name))?;
     }

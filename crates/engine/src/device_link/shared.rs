@@ -1,10 +1,10 @@
-//! `type = "shared"`: a library in two files, so that others can link it as they link any library.
+//! `type = "shared"`: a library in two files, so that others can link it like any library.
 //!
 //! `lib<name>.so`, the *middle*, has the objects and is incomplete: the functions that register
-//! them are defined by whatever device-links them, and that can be done once in a process.
-//! `lib<name>_final.so`, the *final*, does it for programs of which this library is the top: its
-//! device link is over the library and all that it requires. Both find their neighbours by
-//! `$ORIGIN`, so that their folder can be copied to where it is needed.
+//! them are defined by a device link, which a process can contain only once. `lib<name>_final.so`,
+//! the *final*, contains the device link for programs of which this library is the top: over the
+//! library and all that it requires. Both find their neighbours by `$ORIGIN`, so that their
+//! directory can be copied.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use super::{nvlink, runtime};
 use crate::error::Error;
 use crate::files;
 
-/// What every C++ program is linked with anyway.
+/// Libraries that every C++ program is linked with.
 const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];
 
-/// Refuses what cannot be a shared library.
+/// Rejects libraries that cannot be shared.
 pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     let name = &library.name.value;
     if library.library_type != LibraryType::Shared {
@@ -48,7 +48,7 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a library is linked with.
+/// Linker arguments of a library.
 #[derive(Default)]
 struct Line {
     args: Vec<OsString>,
@@ -76,13 +76,13 @@ pub(super) struct SharedBuild<'a> {
     pub(super) nvcc: &'a Nvcc,
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
-    /// All libraries in sight. Those that this package builds are archived.
+    /// All visible libraries. Those that this package builds are archived.
     pub(super) all: &'a [Library],
 }
 
 impl SharedBuild<'_> {
-    /// Makes middle and final of a library, unless they are as they would be made. What it requires
-    /// has been made.
+    /// Builds middle and final of a library, unless they are up to date. Its required libraries
+    /// must have been built.
     pub(super) fn build(
         &self,
         planned: &Planned,
@@ -158,7 +158,7 @@ impl SharedBuild<'_> {
         Ok(line)
     }
 
-    /// The runtime that the library's own code calls: it is no part of any program.
+    /// Runtime that the library's own code calls: no part of any program.
     fn runtime(
         &self,
         planned: &Planned,
@@ -180,7 +180,7 @@ impl SharedBuild<'_> {
             Stubs::None => {
                 let found = runtime::find(self.context, self.nvcc, kind, self.dir)?;
                 for dir in found.dirs {
-                    // For cargo, which tells the loader of it.
+                    // Also read by cargo, which sets the loader's search path.
                     directives.push(Directive::LinkSearch(files::text(&dir)?));
                     line.args.extend(["-L".into(), dir.into()]);
                 }
@@ -210,7 +210,7 @@ impl SharedBuild<'_> {
         let mut command = linker.command(self.dir);
         command.args(["-shared", "-fPIC"]).arg(soname);
         command.args(["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"]);
-        // Nothing may call the host code of a library whose device code is called.
+        // The library must be loaded for its device code even if no code calls its host functions.
         command.arg("-Wl,--no-as-needed");
         command.arg("-o").arg(&new).args(&line.args);
         let text = fingerprint::command_line(&command);
@@ -268,8 +268,7 @@ pub(super) fn link_into(library: &Library, dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The name after `-l` of a middle or final in `dir`: one whose file is called otherwise gets a
-/// second name.
+/// Name for `-l` of a middle or final in `dir`: a file with another name gets a second name.
 pub(super) fn link_name(file: &Path, wanted: &str, dir: &Path) -> Result<String, Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     if let Some(name) = name.strip_prefix("lib").and_then(|n| n.strip_suffix(".so")) {

@@ -1,4 +1,4 @@
-//! The `.cu` files of a library, by the patterns that it names them with.
+//! Finds the `.cu` files of a library by its patterns.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) fn is_generated(path: &str) -> bool {
     in_out_dir(path).is_some()
 }
 
-/// The files that the patterns match, sorted, each once: relative to the package, or absolute in
+/// Files that the patterns match, sorted, each once: relative to the package, or absolute in
 /// `OUT_DIR`.
 pub(super) fn all(
     context: &Context,
@@ -36,8 +36,8 @@ pub(super) fn all(
     Ok(found)
 }
 
-/// The files that one pattern of a library matches, relative to the package, or absolute in
-/// `OUT_DIR`: at least one, but of what the build script writes none before it runs.
+/// Files that one pattern of a library matches, relative to the package, or absolute in `OUT_DIR`:
+/// at least one, except for a pattern in `OUT_DIR` before the build script runs.
 pub fn matching(
     directories: Directories<'_>,
     library: &str,
@@ -56,7 +56,7 @@ pub fn matching(
     let paths = files::matching(base, rest, &refuse)?.into_iter();
     paths
         .map(|path| {
-            // nvcc says of whatever is in its way that there is no such file.
+            // Opened because nvcc reports every failure to open a file as "no such file".
             File::open(&path).map_err(|e| files::unread(&path, &e))?;
             Ok(match path.strip_prefix(base) {
                 Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
@@ -66,7 +66,7 @@ pub fn matching(
         .collect()
 }
 
-/// `glob` leaves names out, without a word, that are not UTF-8.
+/// Rejects names that are not UTF-8, which `glob` silently skips.
 fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Ok(());
@@ -77,8 +77,8 @@ fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
     paths.try_for_each(|path| files::text(&path).map(|_| ()))
 }
 
-/// The folders in which a new file could match, for cargo to look at; not what the script writes after
-/// its start, which cargo compares with.
+/// Directories in which a new file could match, for cargo to watch; without those that the script
+/// writes after its start, which cargo compares with.
 pub(super) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
     files::watched(patterns.filter(|pattern| !is_generated(pattern)))
 }

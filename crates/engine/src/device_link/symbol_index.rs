@@ -1,4 +1,4 @@
-//! What the symbol index of an archive of RDC objects tells.
+//! Reads the symbol index of an archive of RDC objects.
 //!
 //! nvcc gives each object a global `__fatbinwrap<id>`, and each device link a global
 //! `__cudaRegisterLinkedBinary<id>` for every object in it (the toolkit's `crt/link.stub`).
@@ -7,28 +7,28 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Names of objects, and of those that a device link in the archive is over.
+/// Ids of the objects, and of those that a device link in the archive is over.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Modules {
-    /// One id an object, sorted.
+    /// One id per object, sorted.
     pub(crate) objects: Vec<String>,
     /// Not empty: nvlink would skip the whole archive.
     pub(crate) linked: Vec<String>,
 }
 
-/// Why a file tells nothing of its objects.
+/// Reason why a file has no readable index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
     NoArchive,
-    /// It names its objects only.
+    /// Contains the names of its objects only.
     Thin,
     NoIndex,
 }
 
-/// An index of a library this large would have millions of symbols.
+/// Limit above any real library: an index this large would have millions of symbols.
 const MOST: u64 = 64 << 20;
 
-/// Reads the index in the way of GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
+/// Reads the index as written by GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
 /// table"; `/SYM64/` has offsets of eight bytes).
 pub(crate) fn modules(archive: &Path) -> io::Result<Result<Modules, Unfit>> {
     let mut file = File::open(archive)?;
@@ -61,7 +61,7 @@ pub(crate) fn modules(archive: &Path) -> io::Result<Result<Modules, Unfit>> {
     Ok(names(&index, wide).map(index_symbols).ok_or(Unfit::NoIndex))
 }
 
-/// The names behind the count and that many offsets.
+/// Names that follow the count and as many offsets.
 fn names(index: &[u8], wide: usize) -> Option<impl Iterator<Item = &str>> {
     let count = index
         .get(..wide)?
@@ -87,7 +87,7 @@ fn index_symbols<'a>(names: impl Iterator<Item = &'a str>) -> Modules {
     modules
 }
 
-/// The objects that a device link registers, from the source that nvlink writes for it
+/// Ids of the objects that a device link registers, from the source that nvlink writes for it
 /// (`--register-link-binaries`), sorted.
 pub(crate) fn registered(source: &str) -> Vec<String> {
     let id = |line: &str| {

@@ -20,7 +20,7 @@ pub(crate) fn build_declared(
     output: &mut Output,
 ) -> Result<(), Error> {
     let manifest = &input.manifest;
-    // rustc has to know the names also of libraries that are left out.
+    // rustc must know the cfg values of all libraries, including those that are left out.
     for name in &manifest.device_link_names {
         let cfg = format!("cfg(gpustub_device_link, values({name:?}))");
         output.directives.push(Directive::CheckCfg(cfg));
