@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a build failed. The text names the next step and may have several lines.
+/// Reason why a build failed. The text names the next step and may have several lines.
 #[derive(Clone)]
 pub struct Error {
     kind: gpustub_engine::Error,
@@ -20,7 +20,7 @@ impl Error {
         self.kind.code().map(|code| code.id)
     }
 
-    /// File of the first problem, as the text of the error names it.
+    /// File of the first problem, as named in the text of the error.
     pub fn file(&self) -> Option<&str> {
         self.kind.location().map(|location| location.file.as_str())
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As `Display`: a build script whose `main` returns the error prints readable text.
+/// Same as `Display`: a build script whose `main` returns the error prints readable text.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)

@@ -80,7 +80,7 @@ pub fn build_finalizer() {
     Build::new().finalizer_crate().build();
 }
 
-/// Settings of a build, for the rare case that the defaults do not fit.
+/// Settings of a build, for cases in which the defaults do not fit.
 #[derive(Debug, Clone, Default)]
 pub struct Build {
     settings: Settings,
@@ -111,13 +111,13 @@ impl Build {
         self
     }
 
-    /// Sets the C compiler, whatever `CC` says.
+    /// Sets the C compiler, overriding `CC`.
     pub fn compiler(mut self, program: impl Into<PathBuf>) -> Self {
         self.settings.compiler = Some(program.into());
         self
     }
 
-    /// Sets the archiver, whatever `AR` says.
+    /// Sets the archiver, overriding `AR`.
     pub fn archiver(mut self, program: impl Into<PathBuf>) -> Self {
         self.settings.archiver = Some(program.into());
         self
@@ -169,8 +169,8 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// Problems of `GpuStub.toml`, of the tools and of the file system. [`Error::code`] tells them
-    /// apart.
+    /// Problems of `GpuStub.toml`, of the tools and of the file system. [`Error::code`]
+    /// distinguishes them.
     pub fn try_build(self) -> Result<Output, Error> {
         gpustub_engine::build(&self.settings).map_err(Error::new)
     }

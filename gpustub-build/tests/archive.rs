@@ -1,4 +1,4 @@
-//! Super-archives of build scripts.
+//! Super-archives in build scripts.
 #![cfg(unix)]
 
 #[path = "tools/package.rs"]
@@ -58,7 +58,7 @@ fn lines(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn an_archive_is_written_once_and_cargo_told() {
+fn an_archive_is_written_once_with_directives_for_cargo() {
     let package = package("whole", TABLE);
     let output = package.output();
     let file = package.dir.join("out/my-builtins.a");
@@ -118,12 +118,12 @@ fn an_archive_is_written_once_and_cargo_told() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_its_line() {
+fn errors_have_the_line_of_their_cause() {
     let package = package("wrong", &TABLE.replace("gfx9/*.o", "gfx8/*.o"));
     let error = package.error();
-    let told = "GpuStub.toml:4:20: error[empty-layer]: layer `gfx9` of archive.my-builtins: `clc/gfx8/*.o` \
+    let expected = "GpuStub.toml:4:20: error[empty-layer]: layer `gfx9` of archive.my-builtins: `clc/gfx8/*.o` \
                 matches no file";
-    assert!(error.starts_with(told), "{error}");
+    assert!(error.starts_with(expected), "{error}");
 
     fs::write(package.dir.join("GpuStub.toml"), TABLE).unwrap();
     let gone = package.dir.join("clc/gfx9/gone.o");
@@ -138,9 +138,9 @@ fn what_is_wrong_is_told_at_its_line() {
     ];
     object(&package.dir.join("extra.o"), &both);
     let error = package.error();
-    let told = "GpuStub.toml:5:11: error[layer-conflict]: view `gfx900`: `extra.o` of layer `common` is needed \
+    let expected = "GpuStub.toml:5:11: error[layer-conflict]: view `gfx900`: `extra.o` of layer `common` is needed \
                 for `sin1`, and defines `cos1`, which `cos.o` of layer `gfx9` overrides";
-    assert!(error.starts_with(told), "{error}");
+    assert!(error.starts_with(expected), "{error}");
 
     fs::write(package.dir.join("extra.o"), b"\x7fELF and no more").unwrap();
     let error = package.error();
@@ -149,9 +149,9 @@ fn what_is_wrong_is_told_at_its_line() {
     assert!(!package.dir.join("out/my-builtins.a").exists());
 }
 
-/// Nothing else is looked at instead.
+/// Patterns are not applied to another directory instead.
 #[test]
-fn in_a_folder_whose_name_is_no_text_patterns_are_refused() {
+fn patterns_in_a_directory_that_is_not_utf8_are_rejected() {
     let package = package("text", TABLE);
     let folder = package.dir.join(OsStr::from_bytes(b"a\xff"));
     fs::create_dir(&folder).unwrap();
@@ -174,7 +174,7 @@ fn in_a_folder_whose_name_is_no_text_patterns_are_refused() {
 }
 
 #[test]
-fn a_build_script_may_ask_for_some() {
+fn a_build_script_may_select_archives() {
     let table = "schema = 1
 [archive.one]
 layers = { a = [\"extra.o\"] }
@@ -206,7 +206,7 @@ required-features = [\"gpu\"]
     );
 }
 
-/// One function from two files, which modules of bitcode name.
+/// One function from two files, whose bitcode modules contain the file names.
 #[test]
 fn canonical_bitcode_is_one_member() {
     let table = "schema = 1
@@ -248,7 +248,7 @@ default-view = false
     assert_eq!(members("canonical-bitcode = true\n"), 1);
 }
 
-/// There the objects of `$OUT_DIR` may never have been made.
+/// Objects of `$OUT_DIR` may be missing in documentation builds.
 #[test]
 fn documentation_is_built_with_an_archive_without_views() {
     let mut package = package("docs", TABLE);

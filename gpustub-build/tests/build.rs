@@ -1,4 +1,4 @@
-//! Whole builds, in an environment of our own, with the machine's C compiler.
+//! Whole builds, in an isolated environment, with the machine's C compiler.
 #![cfg(unix)]
 
 #[path = "tools/package.rs"]
@@ -35,7 +35,7 @@ fn lines(output: &Output) -> Vec<String> {
     output.directives.iter().map(ToString::to_string).collect()
 }
 
-/// The last fields of nm's lines.
+/// Last fields of nm's lines.
 fn names(nm: &str) -> Vec<&str> {
     nm.lines()
         .filter_map(|l| l.split_whitespace().last())
@@ -43,7 +43,7 @@ fn names(nm: &str) -> Vec<&str> {
 }
 
 #[test]
-fn static_stubs_are_an_archive_behind_empty_ones() {
+fn static_stubs_are_an_archive_with_empty_stand_ins() {
     let package = Package::new(
         "static",
         "schema = 1\n[stub.cuda]\n[stub.nvrtc]\n[stub.opencl]\n",
@@ -73,7 +73,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
             "{expected} in {lines:#?}"
         );
     }
-    // What cargo sets itself is not the user's variable of that name.
+    // Variables that cargo sets differ from the user's variables of the same name.
     assert!(
         !lines.iter().any(|l| l.ends_with("env-changed=TARGET")),
         "{lines:#?}"
@@ -100,7 +100,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
         assert!(defined.contains(&name), "{name}");
     }
     assert!(!defined.contains(&"cudaFree"));
-    // All that can be linked against is hidden in the image that contains it.
+    // Global definitions are hidden in the image that contains them.
     let symbols = of_file("readelf", &["-sW"], &archive);
     let global = symbols
         .lines()
@@ -110,7 +110,7 @@ fn static_stubs_are_an_archive_behind_empty_ones() {
 }
 
 #[test]
-fn shared_stubs_are_a_library_behind_linker_scripts() {
+fn shared_stubs_are_a_library_with_linker_scripts() {
     let package = Package::new("shared", "schema = 1\n[stub.nvrtc]\ntype = \"shared\"\n");
     let output = package.output();
     let lines = lines(&output);
@@ -134,7 +134,7 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
     let listed: Vec<&str> = listed.functions().map(|s| s.name.as_str()).collect();
     assert_eq!(names(&nm), listed);
 
-    // A C program that knows only the library's usual name links through the script.
+    // A C program that names only the library's usual name links through the script.
     let program = package.dir.join("program");
     fs::write(
         package.dir.join("main.c"),
@@ -160,14 +160,14 @@ fn shared_stubs_are_a_library_behind_linker_scripts() {
 }
 
 #[test]
-fn static_and_shared_in_one_package_are_refused() {
+fn static_and_shared_in_one_package_are_rejected() {
     let manifest = "schema = 1\n[stub.cuda]\n[stub.nvrtc]\ntype = \"shared\"\n";
     let error = Package::new("mixed", manifest).error();
     assert!(error.contains("the same `type`"), "{error}");
 }
 
 #[test]
-fn the_same_bytes_in_two_folders() {
+fn output_is_identical_in_two_directories() {
     let archives = ["same/a", "same/b/c"].map(|name| {
         let package = Package::new(name, "schema = 1\n[stub.nvrtc]\n");
         fs::read(package.output().stub_library.unwrap()).unwrap()
@@ -176,7 +176,7 @@ fn the_same_bytes_in_two_folders() {
 }
 
 #[test]
-fn a_library_that_is_no_longer_declared_leaves_nothing_behind() {
+fn files_of_a_library_that_is_no_longer_declared_are_removed() {
     let package = Package::new("stale", "schema = 1\n[stub.nvrtc]\n[stub.opencl]\n");
     package.output();
     fs::write(
@@ -239,7 +239,7 @@ fn stubs_that_another_package_provides_are_not_built() {
 }
 
 #[test]
-fn a_library_of_ones_own_reads_its_symbol_list() {
+fn a_user_defined_library_reads_its_symbol_list() {
     let manifest = "schema = 1\n[stub.acme]\nload-names = { linux = [\"libacme.so.3\"] }\n\
                     symbols = \"symbols/acme.symbols\"\nfallback = { status = 999 }\n";
     let package = Package::new("own", manifest);
@@ -268,7 +268,7 @@ fn a_library_of_ones_own_reads_its_symbol_list() {
 }
 
 #[test]
-fn documentation_builds_compile_nothing_and_read_nothing() {
+fn documentation_builds_read_and_compile_no_file() {
     let mut package = Package::new("docs", "this is not TOML");
     package.set("DOCS_RS", "1");
     let output = package.output();
@@ -278,7 +278,7 @@ fn documentation_builds_compile_nothing_and_read_nothing() {
 }
 
 #[test]
-fn mistakes_in_the_manifest_are_shown_with_their_place() {
+fn errors_in_the_manifest_have_their_location() {
     let error = Package::new("typo", "schema = 1\n\n[stub.nvrtc]\nmajor = [\"12\"]\n").error();
     assert!(
         error.starts_with("GpuStub.toml:4:1: error[unknown-key]: "),
@@ -316,7 +316,7 @@ fn mistakes_in_the_manifest_are_shown_with_their_place() {
 }
 
 #[test]
-fn targets_without_stubs_are_refused_with_the_list() {
+fn targets_without_stubs_are_rejected_with_the_supported_ones() {
     let mut package = Package::new("target", "schema = 1\n[stub.nvrtc]\n");
     package.set("TARGET", "sparc64-unknown-linux-gnu");
     package.set("CARGO_CFG_TARGET_ARCH", "sparc64");
@@ -328,7 +328,7 @@ fn targets_without_stubs_are_refused_with_the_list() {
 }
 
 #[test]
-fn folders_that_cannot_be_used_are_named() {
+fn unusable_directories_are_named() {
     let mut package = Package::new("folder", "schema = 1\n[stub.nvrtc]\n");
     let file = package.dir.join("file");
     fs::write(&file, "").unwrap();
@@ -356,7 +356,7 @@ fn folders_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn outside_of_a_build_script_it_says_so() {
+fn a_build_outside_of_a_build_script_is_an_error() {
     let error = Build::new()
         .env(Env::from_iter([("X", "y")]))
         .try_build()

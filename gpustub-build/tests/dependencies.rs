@@ -1,4 +1,4 @@
-//! What a user of this crate has to compile.
+//! Limits of the crates that a user of this crate has to compile.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -40,7 +40,7 @@ fn at_most(most: usize, features: &[&str]) {
         String::from_utf8_lossy(&output.stderr)
     );
     let tree = String::from_utf8(output.stdout).unwrap();
-    // Crates of this workspace are shown with their folder: `gpustub-core v0.1.0 (/…)`.
+    // Crates of this workspace are shown with their directory: `gpustub-core v0.1.0 (/…)`.
     let (own, foreign): (BTreeSet<_>, BTreeSet<_>) = tree
         .lines()
         .map(|line| line.trim_end_matches(" (*)"))

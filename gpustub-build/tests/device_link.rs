@@ -1,4 +1,4 @@
-//! RDC libraries whose input is wrong or unusual, with a compiler that only says how it was called.
+//! RDC libraries whose input is wrong or unusual, with a compiler that only records its command line.
 #![cfg(all(unix, feature = "device-link"))]
 
 #[path = "tools/package.rs"]
@@ -11,17 +11,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use package::Package;
-use toolkit::{MANIFEST, executable, expect, log, package, told};
+use toolkit::{MANIFEST, directives, executable, expect, log, package};
 use tools::{of_file, output};
 
-/// Whether a toolkit stands where it is found whatever the environment says. Then none is missing.
+/// Whether a toolkit is installed in a default directory, so that no environment hides it.
 fn is_installed() -> bool {
     ["/usr/local/cuda", "/opt/cuda"]
         .iter()
         .any(|root| Path::new(root).join("bin/nvcc").exists())
 }
 
-/// The same package where there is no compiler.
+/// Creates the same package without a compiler.
 fn without_nvcc(name: &str, manifest: &str) -> Package {
     let mut package = package(name, manifest);
     package.set("CUDA_HOME", "");
@@ -30,7 +30,7 @@ fn without_nvcc(name: &str, manifest: &str) -> Package {
 }
 
 #[test]
-fn without_nvcc_the_error_says_what_was_tried_and_what_to_install() {
+fn a_missing_nvcc_error_lists_candidates_and_packages() {
     let package = without_nvcc("no-nvcc", MANIFEST);
     if is_installed() {
         let found = format!("{:?}", package.build().try_build());
@@ -51,13 +51,13 @@ fn without_nvcc_the_error_says_what_was_tried_and_what_to_install() {
 }
 
 #[test]
-fn a_library_may_be_left_out() {
+fn an_optional_library_is_left_out_without_nvcc() {
     let manifest = format!("{MANIFEST}optional = true\n");
     if is_installed() {
-        return without_nvcc_the_error_says_what_was_tried_and_what_to_install();
+        return a_missing_nvcc_error_lists_candidates_and_packages();
     }
-    let told = told(&without_nvcc("optional", &manifest));
-    let warned = told
+    let directives = directives(&without_nvcc("optional", &manifest));
+    let warned = directives
         .iter()
         .find(|line| line.starts_with("cargo::warning="))
         .unwrap();
@@ -68,30 +68,33 @@ fn a_library_may_be_left_out() {
             "no CUDA compiler (nvcc) is found",
         ],
     );
-    let has = |start: &str| told.iter().any(|line| line.starts_with(start));
+    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
     assert!(
         has("cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))"),
-        "{told:#?}"
+        "{directives:#?}"
     );
-    assert!(!has("cargo::rustc-cfg=gpustub_device_link"), "{told:#?}");
-    assert!(!has("cargo::rustc-link-lib"), "{told:#?}");
-    // One that is installed later is seen.
-    assert!(has("cargo::rerun-if-env-changed=PATH"), "{told:#?}");
+    assert!(
+        !has("cargo::rustc-cfg=gpustub_device_link"),
+        "{directives:#?}"
+    );
+    assert!(!has("cargo::rustc-link-lib"), "{directives:#?}");
+    // A compiler installed later is detected.
+    assert!(has("cargo::rerun-if-env-changed=PATH"), "{directives:#?}");
 }
 
 #[test]
-fn a_library_of_a_feature_that_is_off_is_known_to_rustc() {
+fn rustc_knows_the_cfg_of_a_disabled_library() {
     let manifest = format!("{MANIFEST}required-features = [\"gpu\"]\n");
-    let told = told(&package("off", &manifest));
-    let has = |start: &str| told.iter().any(|line| line.starts_with(start));
+    let directives = directives(&package("off", &manifest));
+    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
     assert!(
         has("cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))"),
-        "{told:#?}"
+        "{directives:#?}"
     );
-    assert!(!has("cargo::rustc-cfg"), "{told:#?}");
+    assert!(!has("cargo::rustc-cfg"), "{directives:#?}");
 }
 
-/// A script in nvcc's place: what it prints is what is asked, and no source makes all versions of nvcc
+/// A script replaces nvcc: the test concerns its output, and no source makes all versions of nvcc
 /// print the same.
 #[test]
 fn warnings_of_nvcc_are_passed_on() {
@@ -104,11 +107,11 @@ fn warnings_of_nvcc_are_passed_on() {
     );
     executable(&package.dir.join("toolkit/bin/nvcc"), &script);
     let line = format!("cargo::warning={warning}");
-    assert!(told(&package).contains(&line));
+    assert!(directives(&package).contains(&line));
 }
 
 #[test]
-fn a_compiler_that_is_named_has_to_be_there() {
+fn a_missing_named_compiler_is_an_error() {
     let mut package = package("named", MANIFEST);
     package.set("NVCC", "/nowhere/nvcc");
     expect(
@@ -122,7 +125,7 @@ fn a_compiler_that_is_named_has_to_be_there() {
 }
 
 #[test]
-fn a_variable_that_names_no_toolkit_is_told() {
+fn a_variable_without_a_toolkit_is_reported() {
     let mut package = without_nvcc("in-vain", MANIFEST);
     package.set("CUDA_HOME", "/nowhere");
     let why = "/nowhere/bin has no nvcc";
@@ -135,27 +138,27 @@ fn a_variable_that_names_no_toolkit_is_told() {
     package.set("CUDA_HOME", "/nowhere");
     let toolkit = package.dir.join("toolkit");
     package.set("CUDA_PATH", &toolkit);
-    let told = told(&package);
+    let directives = directives(&package);
     let warning = format!(
         "cargo::warning=CUDA_HOME is set, and {why}: {}/bin/nvcc is used",
         toolkit.display()
     );
     assert_eq!(
-        told.iter().filter(|line| **line == warning).count(),
+        directives.iter().filter(|line| **line == warning).count(),
         1,
-        "{told:#?}"
+        "{directives:#?}"
     );
 
-    // What is not needed may be wrong.
+    // Unused variables may be wrong.
     package.set("CUDA_HOME", &toolkit);
     package.set("CUDA_PATH", "/nowhere");
-    let told = toolkit::told(&package);
+    let directives = toolkit::directives(&package);
     let warned = |line: &String| line.starts_with("cargo::warning");
-    assert!(!told.iter().any(warned), "{told:#?}");
+    assert!(!directives.iter().any(warned), "{directives:#?}");
 }
 
 #[test]
-fn folders_of_headers_have_to_be_there() {
+fn missing_header_directories_are_errors() {
     let manifest =
         format!("{MANIFEST}include-dirs = [\"include\", \"incl\", \"$OUT_DIR/later\"]\n");
     let package = package("folders", &manifest);
@@ -171,9 +174,9 @@ fn folders_of_headers_have_to_be_there() {
     package.output();
 }
 
-/// They are no reason to run the script again: it writes them after its start.
+/// Generated files must not cause the script to run again: it writes them after its start.
 #[test]
-fn what_the_build_script_writes_is_compiled() {
+fn sources_of_the_build_script_are_compiled() {
     let manifest = MANIFEST.replace("\"cuda/*.cu\"", "\"cuda/*.cu\", \"$OUT_DIR/cuda/*.cu\"");
     let package = package(
         "generated",
@@ -189,7 +192,7 @@ fn what_the_build_script_writes_is_compiled() {
     );
     fs::create_dir_all(out.join("cuda")).unwrap();
     fs::write(out.join("cuda/waves.cu"), "").unwrap();
-    let told = told(&package);
+    let directives = directives(&package);
     let dir = out.display();
     expect(
         &log(&package),
@@ -203,7 +206,7 @@ fn what_the_build_script_writes_is_compiled() {
             ),
         ],
     );
-    let rerun: Vec<_> = told
+    let rerun: Vec<_> = directives
         .iter()
         .filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="))
         .filter(|path| path.contains("cuda") || path.contains("OUT_DIR"))
@@ -212,7 +215,7 @@ fn what_the_build_script_writes_is_compiled() {
 }
 
 #[test]
-fn of_what_is_required_and_off_the_feature_is_named() {
+fn the_feature_of_a_disabled_required_library_is_named() {
     let off = "[device-link.geometry]\ninclude-dirs = [\"cuda\"]\nrequired-features = [\"gpu\"]\n";
     let says = "help: the library requires the cargo feature `gpu` of its package, which is off";
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
@@ -223,10 +226,10 @@ fn of_what_is_required_and_off_the_feature_is_named() {
 
     let mut other = package("off-there", &format!("schema = 1\n{off}"));
     other.set("CARGO_MANIFEST_LINKS", "shapes");
-    let told = told(&other);
+    let directives = directives(&other);
     let start = "cargo::metadata=GPUSTUB_DISABLED_DEVICE_LINK=";
-    let value = told.iter().find_map(|line| line.strip_prefix(start));
-    assert_eq!(value, Some("geometry=gpu"), "{told:#?}");
+    let value = directives.iter().find_map(|line| line.strip_prefix(start));
+    assert_eq!(value, Some("geometry=gpu"), "{directives:#?}");
     let mut package = package("off-user", &manifest);
     package.set("DEP_SHAPES_GPUSTUB_DISABLED_DEVICE_LINK", value.unwrap());
     expect(&package.error(), &[says]);
@@ -267,19 +270,19 @@ fn a_host_compiler_that_is_too_new_is_named_before_nvcc_runs() {
     );
     assert_eq!(log(&package), "");
 
-    // Who says so tries it all the same.
+    // The user can override the check.
     package.set("NVCC_APPEND_FLAGS", "-allow-unsupported-compiler");
     package.output();
     assert!(!log(&package).contains("-ccbin"), "{}", log(&package));
 }
 
 #[test]
-fn an_older_host_compiler_beside_it_is_taken() {
+fn an_older_installed_host_compiler_is_used() {
     let mut package = package("older", MANIFEST);
     let major: u32 = output("gcc", ["-dumpversion"]).trim().parse().unwrap();
     let limit = format!("#if __GNUC__ > {}\n#endif\n", major);
     fs::write(package.dir.join("toolkit/include/crt/host_config.h"), limit).unwrap();
-    // The default is one too new: a script that says so.
+    // The default compiler is too new: a script that reports such a version.
     let newer = package.dir.join("newer");
     executable(
         &newer,
@@ -292,7 +295,7 @@ fn an_older_host_compiler_beside_it_is_taken() {
 
 /// An external archive in every state that nvlink cannot use, and in the one that it can.
 #[test]
-fn archives_of_others_are_looked_at() {
+fn external_archives_are_checked() {
     let manifest = "schema = 1\n[device-link.waves]\nprebuilt = \"libwaves.a\"\narchs = [\"sm_80\"]\ncudart = \"none\"\n";
     let package = package("archive", manifest);
     let dir = &package.dir;
@@ -332,10 +335,10 @@ fn archives_of_others_are_looked_at() {
     expect(&finalized(), &["libwaves.a is not an archive"]);
 }
 
-/// sccache knows nvcc's compile steps. What counts is how it is called: before the compiler, and for
-/// compile steps alone. So a script that writes down its name will do.
+/// sccache supports nvcc's compile steps. The test concerns its command line: before the compiler,
+/// and for compile steps only. A script that records its name is sufficient.
 #[test]
-fn compiles_go_through_the_cache_that_cargo_uses() {
+fn compiles_use_the_cache_of_cargo() {
     let mut package = package("cache", MANIFEST);
     let log_file = package.dir.join("log");
     let script = format!(
@@ -360,14 +363,14 @@ fn compiles_go_through_the_cache_that_cargo_uses() {
     let members = of_file("ar", &["t"], &out.join("libgpustub_rdc_my_package_waves.a"));
     assert_eq!(members, "cuda-waves.cu.o\n", "objects and nothing else");
 
-    // Another wrapper of rustc knows no nvcc.
+    // Other wrappers of rustc do not support nvcc.
     fs::remove_file(&log_file).unwrap();
     fs::remove_dir_all(package.dir.join("out")).unwrap();
     package.set("RUSTC_WRAPPER", &other);
     package.output();
     assert!(!log(&package).contains("wrapped"), "{}", log(&package));
 
-    // As with CC, one may stand before the compiler.
+    // As with CC, a wrapper may precede the compiler.
     fs::remove_dir_all(package.dir.join("out")).unwrap();
     package.set("NVCC", format!("{} {}", other.display(), nvcc.display()));
     package.output();

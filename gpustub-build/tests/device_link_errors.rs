@@ -1,5 +1,5 @@
-//! What is said of CUDA code that cannot be built, with compilers that only print what nvcc, nvlink
-//! and their kind print (13.5, GCC 12).
+//! Errors of CUDA code that cannot be built, with compilers that only print the messages of nvcc,
+//! nvlink and the host compiler (13.5, GCC 12).
 #![cfg(all(unix, feature = "device-link"))]
 
 #[path = "tools/package.rs"]
@@ -16,9 +16,9 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use package::Package;
-use toolkit::{MANIFEST, executable, expect, log, package, told};
+use toolkit::{MANIFEST, directives, executable, expect, log, package};
 
-/// A package whose compiler prints this and fails. It answers what it can compile for.
+/// A package whose compiler prints this and fails. The compiler lists its architectures.
 fn failing(name: &str, manifest: &str, says: &str) -> Package {
     let package = package(name, manifest);
     let script = format!(
@@ -63,19 +63,19 @@ fn the_cause_comes_first_and_the_command_last() {
 }
 
 #[test]
-fn of_a_header_the_library_is_named_that_has_it() {
+fn a_missing_header_error_names_its_library() {
     let says = "cuda/waves.cu:1:10: fatal error: geo/area.cuh: No such file or directory";
     let mut package = failing("header", MANIFEST, says);
     let general = "help: `include-dirs = [\"…\"]` in [device-link.waves] (GpuStub.toml:2:14) names the directories";
     expect(&package.error(), &[says, general]);
 
     let dir = package.dir.clone();
-    let told = format!(
+    let metadata = format!(
         "gpustub-device-link 2\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
          package shapes 0.2.0\nbuilt true\ninclude-dir {}\n",
         dir.join("geometry").display()
     );
-    fs::write(dir.join("libraries"), told).unwrap();
+    fs::write(dir.join("libraries"), metadata).unwrap();
     package.set("DEP_SHAPES_GPUSTUB_DEVICE_LINK", dir.join("libraries"));
     expect(&package.error(), &[general]);
 
@@ -89,14 +89,14 @@ fn of_a_header_the_library_is_named_that_has_it() {
         ],
     );
 
-    // One that is required has been looked at.
+    // The header of a required library has been searched.
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     fs::write(dir.join("GpuStub.toml"), manifest).unwrap();
     expect(&package.error(), &[general]);
 }
 
 #[test]
-fn an_architecture_that_the_toolkit_does_not_know_has_a_place() {
+fn an_unsupported_architecture_has_a_location() {
     let manifest = MANIFEST.replace("[\"sm_80\"]", "[\"sm_80\", \"sm_999\"]");
     let says = "nvcc fatal   : Unsupported gpu architecture 'compute_999'";
     let package = failing("arch", &manifest, says);
@@ -110,7 +110,7 @@ fn an_architecture_that_the_toolkit_does_not_know_has_a_place() {
     let error = package.error();
     assert!(error.starts_with(&first), "{error}");
 
-    // Toolkits before 11.3 cannot be asked.
+    // Toolkits before 11.3 do not list their architectures.
     executable(
         &toolkit.join("bin/nvcc"),
         &format!("#!/bin/sh\necho \"{says}\"\nexit 1\n"),
@@ -119,7 +119,7 @@ fn an_architecture_that_the_toolkit_does_not_know_has_a_place() {
 }
 
 #[test]
-fn what_is_required_and_not_there_has_a_place() {
+fn a_missing_required_library_has_a_location() {
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     let error = package("requires", &manifest).error();
     let start =
@@ -128,7 +128,7 @@ fn what_is_required_and_not_there_has_a_place() {
 }
 
 #[test]
-fn of_the_sources_files_alone_are_compiled() {
+fn only_files_are_compiled() {
     let package = package("files", MANIFEST);
     let cuda = package.dir.join("cuda");
     fs::create_dir(cuda.join("folder.cu")).unwrap();
@@ -153,7 +153,7 @@ fn of_the_sources_files_alone_are_compiled() {
 }
 
 #[test]
-fn names_that_nvcc_would_not_pass_on_are_refused() {
+fn names_that_nvcc_alters_are_rejected() {
     let package = package("names", &format!("{MANIFEST}include-dirs = [\"in\"]\n"));
     for folder in ["in", "a,b"] {
         fs::create_dir(package.dir.join(folder)).unwrap();
@@ -172,7 +172,7 @@ fn names_that_nvcc_would_not_pass_on_are_refused() {
     }
     assert_eq!(log(&package), "");
 
-    // All else nvcc can be given.
+    // All other names can be passed to nvcc.
     for name in ["a b.cu", "a,b.cu", "a'b.cu"] {
         fs::write(cuda.join(name), "").unwrap();
     }
@@ -184,7 +184,7 @@ fn names_that_nvcc_would_not_pass_on_are_refused() {
     expect(&package.error(), &["a,b: `,` is in it", "help: rename"]);
 }
 
-/// Prints as nvlink does, of the archives that it is given, and ends with `CODE`.
+/// Prints messages of nvlink about the given archives, and exits with `CODE`.
 const LINKER: &str = r#"#!/bin/sh
 case $1 in --list*) exit 1 ;; esac
 while [ $# -gt 0 ]; do
@@ -201,13 +201,13 @@ echo 'DEFINE_REGISTER_FUNC(_1)' >"$keep/device_link.reg.c"
 exit CODE
 "#;
 
-/// A package that has been compiled, and whose device link says this.
+/// A package that has been compiled, and whose device link prints this.
 fn linking(name: &str, says: &str, code: u8) -> Package {
     let package = package(name, &format!("{MANIFEST}cudart = \"none\"\n"));
     package.output();
     let script = LINKER.replace("SAYS", says);
     let script = script.replace("CODE", &code.to_string());
-    // Beside the compiler, whose objects stay fresh.
+    // Next to the compiler, whose objects stay fresh.
     let nvcc = package.dir.join("toolkit/bin/nvcc");
     let compiler = fs::read_to_string(&nvcc).unwrap();
     executable(&package.dir.join("toolkit/bin/compiler"), &compiler);
@@ -225,7 +225,7 @@ fn link_error(package: &Package) -> String {
 }
 
 #[test]
-fn functions_and_objects_are_named_as_people_wrote_them() {
+fn functions_are_demangled_and_objects_named_by_source() {
     let says = "error   : Undefined reference to '_ZN3geo4areaEi' in 'ARCHIVE:cuda-waves.cu.o'";
     let package = linking("undefined", says, 255);
     let filter = package.dir.join("toolkit/bin/cu++filt");
@@ -245,7 +245,7 @@ fn functions_and_objects_are_named_as_people_wrote_them() {
     let last = error.lines().last().unwrap();
     expect(last, &["  command: ", " -dlink ", "my_package_waves.a -o "]);
 
-    // One that fails, or gives something else, is no help and does no harm.
+    // A demangler that fails, or prints other text, is ignored.
     for script in ["exit 1", "echo; echo; echo no"] {
         executable(&filter, &format!("#!/bin/sh\n{script}\n"));
         let error = link_error(&package);
@@ -254,14 +254,14 @@ fn functions_and_objects_are_named_as_people_wrote_them() {
 }
 
 #[test]
-fn a_function_that_is_defined_twice_has_a_next_step() {
+fn a_duplicate_definition_has_a_help() {
     let says = "error   : Multiple definition of 'dup' in 'ARCHIVE:cuda-waves.cu.o', first defined in 'x.a:x.o'";
     let error = link_error(&linking("twice", says, 1));
     expect(&error, &["in 'x.a:x.o'", "help: make it `inline`"]);
 }
 
 #[test]
-fn kernels_that_launch_kernels_are_refused_in_words() {
+fn kernels_that_launch_kernels_are_rejected_with_a_help() {
     let says =
         "error   : Undefined reference to '__cudaCDP2LaunchDeviceV2' in 'ARCHIVE:cuda-waves.cu.o'";
     let error = link_error(&linking("launch", says, 255));
@@ -272,7 +272,7 @@ fn kernels_that_launch_kernels_are_refused_in_words() {
 }
 
 #[test]
-fn code_that_is_missing_for_an_architecture_is_an_error() {
+fn missing_code_for_an_architecture_is_an_error() {
     let says = "warning : SM Arch ('sm_90') not found in 'ARCHIVE:cuda-waves.cu.o'";
     let error = link_error(&linking("no-arch", says, 0));
     expect(
@@ -281,9 +281,9 @@ fn code_that_is_missing_for_an_architecture_is_an_error() {
     );
 }
 
-/// Of archives nvlink says nothing; cuobjdump tells, where the toolkit has it.
+/// nvlink does not report this for archives; cuobjdump does, if the toolkit has it.
 #[test]
-fn an_archive_of_others_without_an_architecture_is_an_error() {
+fn an_external_archive_without_an_architecture_is_an_error() {
     let manifest = "schema = 1\n[device-link.waves]\nprebuilt = \"libwaves.a\"\narchs = [\"sm_80\", \
                     \"sm_90\"]\ncudart = \"none\"\n";
     let package = package("other-archs", manifest);
@@ -297,7 +297,7 @@ fn an_archive_of_others_without_an_architecture_is_an_error() {
     executable(&dir.join("toolkit/bin/nvcc"), &linker);
     let list = |archs: &str| {
         let script = format!(
-            "#!/bin/sh\necho looked >>'{}'\necho \"member $3:a.o:\"\n\
+            "#!/bin/sh\necho cuobjdump >>'{}'\necho \"member $3:a.o:\"\n\
              for arch in {archs}; do echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
              echo \"member $3:host.o:\"\n",
             path("log")
@@ -320,7 +320,7 @@ fn an_archive_of_others_without_an_architecture_is_an_error() {
     build();
     assert_eq!(log(&package), before, "the archive is as it was");
 
-    // Without the tool, and where it knows no more.
+    // Without the tool, and with a tool that lists nothing.
     for listed in [None, Some("")] {
         let _ = fs::remove_dir_all(dir.join("out"));
         fs::remove_file(dir.join("toolkit/bin/cuobjdump")).unwrap();
@@ -331,36 +331,36 @@ fn an_archive_of_others_without_an_architecture_is_an_error() {
     }
 }
 
-/// As nvlink says of recursion and of calls by pointer, which are no mistakes.
+/// Uses nvlink's warnings about recursion and calls by pointer, which are no mistakes.
 #[test]
 fn other_warnings_of_the_device_link_are_passed_on() {
     let says = "warning : Stack size for entry function 'k' cannot be statically determined";
     let package = linking("stack", says, 0);
     let output = package.build().finalize().try_build().unwrap();
-    let told: Vec<_> = output.directives.iter().map(ToString::to_string).collect();
+    let directives: Vec<_> = output.directives.iter().map(ToString::to_string).collect();
     let line = format!("cargo::warning=nvlink {says}");
-    assert!(told.contains(&line), "{told:#?}");
+    assert!(directives.contains(&line), "{directives:#?}");
     let link = package.dir.join("out/gpustub/device-link/link");
     let object = link.join("device_link.o").display().to_string();
     assert!(
-        told.contains(&format!("cargo::rustc-link-arg={object}")),
-        "{told:#?}"
+        directives.contains(&format!("cargo::rustc-link-arg={object}")),
+        "{directives:#?}"
     );
 }
 
-/// Of a build that compiles and links.
+/// Checks a build that compiles and links, then one that only links.
 #[test]
-fn a_toolkit_that_stands_in_is_told_once() {
+fn a_substitute_toolkit_is_reported_once() {
     let mut package = linking("stands-in", "", 0);
     package.set("CUDA_PATH", package.dir.join("toolkit"));
     package.set("CUDA_HOME", "/nowhere");
-    let told = |package: &Package| {
+    let warnings = |package: &Package| {
         let output = package.build().finalize().try_build().unwrap();
-        let told = output.directives.iter().map(ToString::to_string);
+        let directives = output.directives.iter().map(ToString::to_string);
         let start = "cargo::warning=CUDA_HOME is set, and /nowhere/bin has no nvcc: ";
-        told.filter(|line| line.starts_with(start)).count()
+        directives.filter(|line| line.starts_with(start)).count()
     };
-    assert_eq!(told(&package), 1);
+    assert_eq!(warnings(&package), 1);
 
     // And of one that links alone.
     let dir = package.dir.clone();
@@ -368,18 +368,18 @@ fn a_toolkit_that_stands_in_is_told_once() {
     fs::copy(libraries, dir.join("libraries")).unwrap();
     package.set("DEP_WAVES_GPUSTUB_DEVICE_LINK", dir.join("libraries"));
     fs::write(dir.join("GpuStub.toml"), "schema = 1\n").unwrap();
-    assert_eq!(told(&package), 1);
+    assert_eq!(warnings(&package), 1);
 }
 
-/// How often a build calls nvcc.
+/// Number of nvcc calls of a build.
 fn compiled(package: &Package) -> usize {
     let before = log(package).lines().count();
-    told(package);
+    directives(package);
     log(package).lines().count() - before
 }
 
 #[test]
-fn what_compilers_read_by_themselves_makes_objects_anew() {
+fn variables_and_programs_of_compilers_cause_a_rebuild() {
     let mut package = package("surroundings", MANIFEST);
     let dir = package.dir.clone();
     let old = fs::File::options()
@@ -400,7 +400,7 @@ fn what_compilers_read_by_themselves_makes_objects_anew() {
         assert_eq!([compiled(&package), compiled(&package)], [1, 0], "{name}");
     }
 
-    // Another compiler in the same place: of the host, and of CUDA behind a link.
+    // Replaces the compilers: the host's, and CUDA's behind a link.
     executable(&host, "#!/bin/sh\necho '#define __clang__ 15'\n");
     assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
     let nvcc = dir.join("toolkit/bin/nvcc");
@@ -410,23 +410,23 @@ fn what_compilers_read_by_themselves_makes_objects_anew() {
     symlink(dir.join("newer"), &nvcc).unwrap();
     assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
 
-    // Cargo has to run the script for it.
-    let told = told(&package);
+    // Cargo has to run the script when they change.
+    let directives = directives(&package);
     for file in [dir.join("newer"), host] {
         let file = fs::canonicalize(file).unwrap();
         let line = format!("cargo::rerun-if-changed={}", file.display());
-        assert!(told.contains(&line), "{line} in {told:#?}");
+        assert!(directives.contains(&line), "{line} in {directives:#?}");
     }
 
-    // A folder may be named, in which anything may be written.
+    // The variable may name a directory, whose files are watched.
     executable(&dir.join("hosts/gcc"), "#!/bin/sh\n");
     package.set("NVCC_CCBIN", dir.join("hosts"));
     let line = format!("cargo::rerun-if-changed={}/hosts/gcc", dir.display());
-    assert!(toolkit::told(&package).contains(&line));
+    assert!(toolkit::directives(&package).contains(&line));
 }
 
 #[test]
-fn sources_whose_names_look_alike_have_their_own_objects() {
+fn sources_with_similar_names_have_their_own_objects() {
     let manifest = MANIFEST.replace("cuda/*.cu", "**/*.cu");
     let package = package("alike", &manifest);
     for name in ["a/b-c.cu", "a-b/c.cu"] {
@@ -436,24 +436,25 @@ fn sources_whose_names_look_alike_have_their_own_objects() {
     }
     package.output();
     expect(&log(&package), &["/a-b-c.cu.o\n", "/a-b-c.cu.2.o\n"]);
-    let told = fs::read_to_string(package.dir.join("out/gpustub/device-link/libraries")).unwrap();
+    let metadata =
+        fs::read_to_string(package.dir.join("out/gpustub/device-link/libraries")).unwrap();
     let dir = package.dir.display();
     let [one, other] = ["a-b/c.cu", "a/b-c.cu"].map(|source| format!("\t{dir}/{source}\n"));
-    expect(&told, &[&one, &other]);
+    expect(&metadata, &[&one, &other]);
 }
 
-/// A comma would end the value.
+/// An unescaped comma would end the value.
 #[test]
-fn values_of_macros_may_have_commas() {
+fn values_of_macros_may_contain_commas() {
     let manifest = format!("{MANIFEST}defines = {{ LIST = \"1,2\" }}\n");
     let package = package("commas", &manifest);
     package.output();
     expect(&log(&package), &[" -DLIST=1\\,2 "]);
 }
 
-/// The first of two waits for the second, which has two tokens then, and fails.
+/// The first of two compilations waits for the second, which has two tokens then, and fails.
 #[test]
-fn what_could_be_compiled_is_kept() {
+fn compiled_objects_are_kept_after_a_failure() {
     let mut package = package("kept", MANIFEST);
     package.set("NUM_JOBS", "2");
     let dir = package.dir.clone();
@@ -467,17 +468,17 @@ fn what_could_be_compiled_is_kept() {
     }
     let nvcc = dir.join("toolkit/bin/nvcc");
     let good = fs::read_to_string(&nvcc).unwrap();
-    let gate = format!(
+    let wait = format!(
         "case \"$*\" in *cuda/a.cu*)\n\
-         [ -e '{0}/mended' ] || {{ until [ -e '{0}/begun' ]; do sleep 0.01; done; echo error; exit 1; }} ;;\n\
+         [ -e '{0}/fixed' ] || {{ until [ -e '{0}/begun' ]; do sleep 0.01; done; echo error; exit 1; }} ;;\n\
          *) : >'{0}/begun' ;;\n\
          esac\n",
         dir.display()
     );
-    executable(&nvcc, &good.replacen('\n', &format!("\n{gate}"), 1));
+    executable(&nvcc, &good.replacen('\n', &format!("\n{wait}"), 1));
     expect(&package.error(), &["nvcc cannot compile cuda/a.cu"]);
     assert_eq!(log(&package).lines().count(), 1, "{}", log(&package));
-    fs::write(dir.join("mended"), "").unwrap();
+    fs::write(dir.join("fixed"), "").unwrap();
     package.output();
     let log = log(&package);
     assert_eq!(log.lines().count(), 2, "{log}");

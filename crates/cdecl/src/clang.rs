@@ -1,4 +1,4 @@
-//! Compilers, asked for text.
+//! Runs compilers and reads their output.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -6,39 +6,39 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The most that a compiler may write, in bytes: the headers of a GPU library give a few millions.
+/// Maximum output of a compiler, in bytes: the headers of a GPU library give a few millions.
 pub const LIMIT: u64 = 1 << 28;
 
-/// The most of a compiler's complaints that is kept, in bytes.
+/// Maximum part of a compiler's error output that is kept, in bytes.
 const COMPLAINTS: u64 = 1 << 16;
 
-/// Why headers cannot be read.
+/// Reason why headers cannot be read.
 #[derive(Debug)]
 pub enum Error {
     /// The compiler cannot be run.
     Missing {
-        /// As it was called.
+        /// Program name or path.
         program: String,
-        /// What the system says.
+        /// System error.
         cause: io::Error,
     },
-    /// The compiler refused.
+    /// The compiler reported an error.
     Refused {
-        /// As it was called.
+        /// Program name or path.
         program: String,
-        /// Its words, with file and line where it names them.
+        /// Error output, with file and line if the compiler names them.
         message: String,
     },
     /// The compiler wrote more than [`LIMIT`].
     TooMuch {
-        /// As it was called.
+        /// Program name or path.
         program: String,
     },
-    /// What the compiler wrote is not understood: why.
+    /// The compiler's output cannot be parsed, for this reason.
     Output(String),
     /// One name has two meanings in one version of the headers: the name and how they differ.
     TwoMeanings(String),
-    /// The headers declare none of the functions that are looked for.
+    /// The headers declare none of the requested functions.
     Nothing,
 }
 
@@ -59,11 +59,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a command writes when it is given `input`.
+/// Output of a command for the input `input`.
 ///
 /// # Errors
 ///
-/// If it cannot be run, fails, or writes more than [`LIMIT`].
+/// Fails if the command cannot be run, fails, or writes more than [`LIMIT`].
 pub fn output(command: &mut Command, input: &str) -> Result<String, Error> {
     limited(command, input, LIMIT)
 }
@@ -84,10 +84,10 @@ fn limited(command: &mut Command, input: &str, limit: u64) -> Result<String, Err
     let (Some(mut stdin), Some(stdout), Some(mut stderr)) = pipes else {
         return Err(missing(io::Error::other("no pipes")));
     };
-    // All at once: a compiler may write before it has read all.
+    // Concurrently: a compiler may write before it has read all input.
     let (mut text, mut complaints) = (Vec::new(), Vec::new());
     let read = std::thread::scope(|scope| {
-        // One that stops early says why by itself.
+        // Ignores errors: a compiler that stops early reports the reason itself.
         scope.spawn(move || stdin.write_all(input.as_bytes()));
         let complaints = &mut complaints;
         scope.spawn(move || {
@@ -97,7 +97,7 @@ fn limited(command: &mut Command, input: &str, limit: u64) -> Result<String, Err
         let mut stdout = stdout.take(limit + 1);
         let read = stdout.read_to_end(&mut text);
         if text.len() as u64 > limit {
-            // Then the other two end as well.
+            // Ends the other two threads as well.
             let _ = child.kill();
         }
         read
@@ -117,7 +117,7 @@ fn limited(command: &mut Command, input: &str, limit: u64) -> Result<String, Err
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// clang, and what it is told about all headers of one version.
+/// clang with its arguments for all headers of one version.
 #[derive(Debug, Clone)]
 pub struct Clang {
     program: OsString,
@@ -125,7 +125,7 @@ pub struct Clang {
 }
 
 impl Clang {
-    /// The program of this name or path.
+    /// Creates a compiler from its name or path.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -133,18 +133,18 @@ impl Clang {
         }
     }
 
-    /// The same, with one more folder of headers; those that were named before are searched first.
+    /// Adds a header directory; those that were added before are searched first.
     pub fn folder(self, folder: impl AsRef<Path>) -> Self {
         self.argument("-I").argument(folder.as_ref())
     }
 
-    /// The same, with one more argument.
+    /// Adds an argument.
     pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    /// What it makes of a source in C.
+    /// Output of clang for a C source.
     pub(crate) fn ask(
         &self,
         question: &[&str],
@@ -152,7 +152,7 @@ impl Clang {
         source: &str,
     ) -> Result<String, Error> {
         let mut command = Command::new(&self.program);
-        // A crash would leave a report in the folder for temporary files.
+        // Prevents a crash report in the directory for temporary files.
         command.args(["-x", "c", "-w", "-fno-crash-diagnostics"]);
         command.args(question).args(&self.arguments);
         command.args(defines.iter().map(|define| argument(define)));
@@ -160,7 +160,7 @@ impl Clang {
     }
 }
 
-/// `NAME` or `NAME VALUE` as clang takes them.
+/// Formats `NAME` or `NAME VALUE` for clang.
 fn argument(define: &str) -> String {
     format!("-D{}", define.replacen(' ', "=", 1))
 }

@@ -1,35 +1,35 @@
-//! Whether a function as one version declares it can be called as another declares it.
+//! Checks whether a function as one version declares it can be called as another declares it.
 //!
-//! The rule: no memory is written beyond, and no argument misread by, what the types of the
-//! caller's header hold. So these are differences: another count, class or size of arguments;
-//! behind a pointer, at any depth, a struct of another size, a field that moved, went away or took
-//! what was padding (which a caller leaves as it is); an enumerator that has another number. These
-//! are none: other names of types, qualifiers, signs; an integer for a pointer of the same size; a
-//! field renamed in place; a new field in bytes that the older header names as reserved, or in a
-//! union of the same size, which callers set to zero; new enumerators, and those that count others.
+//! The rule: no memory is written beyond, and no argument misread by, the types of the caller's
+//! header. So these are differences: another count, class or size of arguments; behind a pointer,
+//! at any depth, a struct of another size, a field that moved, was removed or took up padding
+//! (which a caller leaves as it is); an enumerator that has another number. These are none: other
+//! names of types, qualifiers, signs; an integer for a pointer of the same size; a field renamed in
+//! place; a new field in bytes that the older header names as reserved, or in a union of the same
+//! size, which callers set to zero; new enumerators, and enumerators that count others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::fields::{DEPTH, Held, is_handle, leaves};
 use crate::types::{Declared, Type, TypeId, Types};
 
-/// Whether a caller of the older can call the newer.
+/// Checks that a caller of the older declaration can call the newer one.
 ///
 /// # Errors
 ///
-/// The first thing that differs: `4 -> 5 arguments`, `argument 1: cudaDeviceProp: 728 -> 1032 bytes`.
-/// Arguments are counted from 0; offsets and sizes are in bytes. What is too large or too deep to be
-/// compared counts as different.
+/// The first difference: `4 -> 5 arguments`, `argument 1: cudaDeviceProp: 728 -> 1032 bytes`.
+/// Arguments are counted from 0; offsets and sizes are in bytes. Types that are too large or too
+/// deep to be compared count as different.
 pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
     same_parts((&older.types, &parts(older)), (&newer.types, &parts(newer)))
 }
 
-/// Whether a call of the older can be made as one of the newer that has a null pointer as this
-/// argument more, counted from 0, and all of at most `most` arguments in integer registers.
+/// Checks that a call of the older declaration equals a call of the newer one with one more
+/// argument, null, at this index from 0, and all of at most `most` arguments in integer registers.
 ///
 /// # Errors
 ///
-/// Why not.
+/// The reason.
 pub fn takes_null(
     older: &Declared,
     newer: &Declared,
@@ -52,7 +52,7 @@ pub fn takes_null(
     same_parts((&older.types, &parts(older)), (&newer.types, &with))
 }
 
-/// The result and the arguments.
+/// Types of the result and the arguments.
 fn parts(declared: &Declared) -> Vec<TypeId> {
     match declared.types.get(declared.function) {
         Type::Function(parts) => parts.clone(),
@@ -214,7 +214,7 @@ impl Pair<'_> {
     }
 }
 
-/// Whether the enumerator is no value but tells how many there are.
+/// Whether the enumerator only counts the others.
 pub fn counts_others(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let ends = [
@@ -229,15 +229,15 @@ pub fn counts_others(name: &str) -> bool {
     ends.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether it is the name that moved, while both numbers go on to mean what they meant, the old one
-/// under the name with `_V1`: callers pass numbers, so none is misread.
+/// Whether only the name moved, while both numbers keep their meaning, the old one under the name
+/// with `_V1`: callers pass numbers, so none is misread.
 fn keeps_number(old: &BTreeMap<String, i128>, new: &BTreeMap<String, i128>, name: &str) -> bool {
     let number = new.get(name);
     new.get(&format!("{name}_V1")) == old.get(name)
         && (old.get(&format!("{name}_V2")) == number || !old.values().any(|n| Some(n) == number))
 }
 
-/// The size of what goes into an integer register.
+/// Size of a value that fits into an integer register.
 fn in_register(of: &Type) -> Option<u64> {
     match of {
         Type::Integer(size) | Type::Enum { size, .. } => Some(*size),
@@ -263,13 +263,13 @@ mod tests {
     use super::*;
     use crate::{Clang, functions};
 
-    /// The function of a header in one line.
+    /// Function declared by a header in one line.
     fn declared(text: &str) -> Declared {
         let mut found = functions(&Clang::new("clang"), text, &[], &|_| true).unwrap();
         found.remove(0).1
     }
 
-    /// What the two differ in.
+    /// Difference between two declarations.
     fn difference(older: &str, newer: &str) -> Option<String> {
         same(&declared(older), &declared(newer)).err()
     }
@@ -431,7 +431,7 @@ mod tests {
             "argument 0: s299: more than 256 structs in each other"
         );
 
-        // A field of 2^33 bits is one range, not that many.
+        // A field of 2^33 bits must be stored as one range.
         let large = "struct s { char a[1 << 30]; }; int gpuA(struct s *);";
         assert_eq!(difference(large, large), None);
     }

@@ -1,33 +1,33 @@
-//! The fields of structs and unions, with those of what is in them.
+//! Fields of structs and unions, including nested ones.
 
 use crate::types::{Member, Type, TypeId, Types};
 
-/// How deep types are followed, through pointers and into structs. Those of GPU libraries are less
-/// than 20 deep; what is deeper is said to differ.
+/// Maximum depth to which types are followed, through pointers and into structs. Those of GPU
+/// libraries are less than 20 deep; deeper ones count as different.
 pub(crate) const DEPTH: usize = 256;
 
-/// How many fields a struct may have, with those of the structs in it. GPU libraries have hundreds.
+/// Maximum number of fields of a struct, including nested structs. GPU libraries have hundreds.
 const FIELDS: usize = 1 << 16;
 
 /// A field that is no record itself.
 pub struct Leaf {
-    /// With the names of the structs and unions around it, but for anonymous ones.
+    /// Path with the names of the structs and unions around it, except anonymous ones.
     pub path: String,
-    /// In bits, from the start of the outermost struct.
+    /// Offset in bits, from the start of the outermost struct.
     pub offset: u64,
-    /// In bits.
+    /// Size in bits.
     pub size: u64,
-    /// Its type.
+    /// Type.
     pub of: TypeId,
 }
 
 impl Leaf {
-    /// Where it lies, and how large it is, in bits.
+    /// Offset and size, in bits.
     pub fn place(&self) -> (u64, u64) {
         (self.offset, self.size)
     }
 
-    /// Its first bit, and the one after its last.
+    /// First bit, and the bit after the last.
     fn range(&self) -> (u64, u64) {
         (self.offset, self.offset.saturating_add(self.size))
     }
@@ -49,11 +49,11 @@ impl Leaf {
     }
 }
 
-/// The fields of a struct or union and of those in it, in their order.
+/// Fields of a struct or union and of nested ones, in their order.
 ///
 /// # Errors
 ///
-/// If they are too many, or too deep in each other, to be listed.
+/// Too many fields, or too many levels, to be listed.
 pub fn leaves(types: &Types, record: &Type) -> Result<Vec<Leaf>, String> {
     let mut fields = Fields {
         types,
@@ -67,7 +67,7 @@ pub fn leaves(types: &Types, record: &Type) -> Result<Vec<Leaf>, String> {
 struct Fields<'a> {
     types: &'a Types,
     found: Vec<Leaf>,
-    /// How many more there may be.
+    /// Number of fields that may still be added.
     left: usize,
 }
 
@@ -84,7 +84,7 @@ impl Fields<'_> {
             return Err(format!("more than {DEPTH} structs in each other"));
         }
         for member in members {
-            // Structs without fields count as well: a few, of which each holds two, are many.
+            // Structs without fields count as well: nested in pairs, their number grows exponentially.
             self.left = (self.left.checked_sub(1)).ok_or(format!("more than {FIELDS} fields"))?;
             let path = match (path, member.name.as_str()) {
                 ("", name) | (name, "") => name.to_owned(),
@@ -108,13 +108,13 @@ impl Fields<'_> {
     }
 }
 
-/// Structs that HIP's headers show, though only the library makes them: programs pass pointers, or in
+/// Structs in HIP's headers that only the library creates: programs pass pointers, or in
 /// hipArrayMapInfo a copy.
 pub fn is_handle(of: &Type) -> bool {
     matches!(of, Type::Record { name, .. } if ["hipArray", "hipMipmappedArray"].contains(&name.as_str()))
 }
 
-/// The bits that fields hold, and padding does not: ranges that do not touch, ascending.
+/// Bits of fields, without padding: ranges that do not touch, ascending.
 pub(crate) struct Held(Vec<(u64, u64)>);
 
 impl Held {

@@ -1,4 +1,4 @@
-//! What headers declare, by the names that a program compiled with them asks the linker for.
+//! Reads the declarations of headers, by the symbol names that a program compiled with them refers to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -7,34 +7,34 @@ use crate::clang::{Clang, Error};
 use crate::compare::same;
 use crate::types::{Declared, Types};
 
-/// The headers of one library, and how they are read.
+/// Headers of one library, and the ways to read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
-    /// Lists of headers, each read by itself, for headers that do not go together. Those that a
+    /// Lists of headers, each read separately, for headers that exclude each other. Headers that a
     /// version does not have are left out.
     pub include: Vec<Vec<String>>,
     /// Headers of other packages without which one of these is left out.
     pub needs: BTreeMap<String, Vec<String>>,
-    /// Lists of macros, `NAME` or `NAME VALUE`, under each of which they are read.
+    /// Lists of macros, `NAME` or `NAME VALUE`; the headers are read with each list.
     pub defines: Vec<Vec<String>>,
 }
 
-/// What the headers of one version say.
+/// Declarations in the headers of one version.
 #[derive(Debug, Default)]
 pub struct Version {
-    /// The functions, and among them those that only some of the macros show.
+    /// All functions, including those that are declared with some of the macros only.
     pub functions: BTreeMap<String, Declared>,
-    /// Names of sources, and the functions that they mean by way of macros.
+    /// Names in sources, and the functions that macros replace them by.
     pub meant: BTreeMap<String, BTreeSet<String>>,
-    /// The same where the first of all lists of macros is given: what plain sources mean.
+    /// The same for the first list of macros: the meaning in plain sources.
     pub plain: BTreeMap<String, String>,
 }
 
-/// Names the variables whose types are asked for.
+/// Prefix of the variables whose types are queried.
 const QUESTION: &str = "gpustub_type_of_";
 
 impl Headers {
-    /// Headers that go together, under no macros.
+    /// Headers that are read together, without macros.
     pub fn including<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self {
             include: vec![names.into_iter().map(Into::into).collect()],
@@ -43,11 +43,11 @@ impl Headers {
         }
     }
 
-    /// Reads them, where `clang` finds them: the declared functions whose names are `wanted`.
+    /// Reads the headers that `clang` finds: the declared functions whose names are `wanted`.
     ///
     /// # Errors
     ///
-    /// If clang refuses, none is declared, or one name is declared as two functions.
+    /// clang fails, no function is declared, or one name is declared as two functions.
     pub fn read(&self, clang: &Clang, wanted: &dyn Fn(&str) -> bool) -> Result<Version, Error> {
         let mut version = Version::default();
         for list in &self.include {
@@ -69,7 +69,7 @@ impl Headers {
         Ok(version)
     }
 
-    /// Includes what there is of a list.
+    /// Includes the headers of a list that exist.
     fn source(&self, list: &[String]) -> String {
         let mut source = String::new();
         for header in list {
@@ -82,7 +82,7 @@ impl Headers {
     }
 }
 
-/// Adds the functions of a source, and returns which macros stand for one.
+/// Adds the functions of a source, and returns the macros that expand to a function.
 fn read(
     clang: &Clang,
     source: &str,
@@ -91,7 +91,7 @@ fn read(
     version: &mut Version,
 ) -> Result<Vec<(String, String)>, Error> {
     for (name, declared) in functions(clang, source, defines, wanted)? {
-        // One name has one meaning, whatever the macros.
+        // One name has one meaning, with any macros.
         if let Some(other) = version.functions.get(&name) {
             same(other, &declared)
                 .map_err(|e| Error::TwoMeanings(format!("{name} differs with {defines:?}: {e}")))?;
@@ -113,12 +113,11 @@ fn read(
     Ok(answers.map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
 }
 
-/// The functions that a source in C declares, and leaves to others to define, by name: those that are
-/// `wanted`.
+/// Functions that a C source declares without a definition, by name: those that are `wanted`.
 ///
 /// # Errors
 ///
-/// If clang refuses the source, or what it says is not understood.
+/// clang rejects the source, or its output cannot be parsed.
 pub fn functions(
     clang: &Clang,
     source: &str,
@@ -128,13 +127,13 @@ pub fn functions(
     let tree = clang.ask(&["-fsyntax-only", "-Xclang", "-ast-dump"], defines, source)?;
     let mut question = source.to_owned();
     for name in named(&tree).into_iter().filter(|name| wanted(name)) {
-        // The names are those after the macros, and must not pass through them again.
+        // The names are those after the macros, and must not be expanded again.
         question += &format!("\n#undef {name}\n__typeof__({name}) *{QUESTION}{name} = &{name};\n");
     }
     let as_text = ["-g", "-fstandalone-debug", "-S", "-emit-llvm", "-o", "-"];
     let module = clang.ask(&as_text, defines, &question)?;
     let types = Rc::new(Types::read(&module).map_err(Error::Output)?);
-    // Inline functions are not declared but defined in the module.
+    // The module defines inline functions instead of declaring them.
     let names = module.lines().filter(|line| line.starts_with("declare "));
     let names = names.filter_map(|line| line.split_once('@')?.1.split('(').next());
     let functions = names.filter_map(|name| {
@@ -145,7 +144,7 @@ pub fn functions(
     Ok(functions.collect())
 }
 
-/// The functions of a syntax tree that others can see:
+/// Functions of a syntax tree with external linkage:
 ///
 /// ```text
 /// |-FunctionDecl 0x1e0df338 <line:3:1, col:28> col:5 acmeOpen 'int (void **)' extern
@@ -161,7 +160,7 @@ fn named(tree: &str) -> BTreeSet<&str> {
     names.collect()
 }
 
-/// The macros without arguments among definitions.
+/// Macros without arguments among definitions.
 fn macros(definitions: &str) -> impl Iterator<Item = &str> {
     let definitions = definitions.lines();
     let names = definitions.filter_map(|line| line.strip_prefix("#define ")?.split(' ').next());

@@ -1,4 +1,4 @@
-//! The headers of the libraries that gpustub knows: `libraries.toml`.
+//! Headers of the libraries that gpustub knows: `libraries.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ impl Headers {
         Self::all().get(library)
     }
 
-    /// Those of all, by library. hiprand's are not among them: they are C++.
+    /// Headers of all libraries, by library. Without hiprand, whose headers are C++.
     pub fn all() -> &'static BTreeMap<String, Self> {
         static ALL: LazyLock<BTreeMap<String, Headers>> = LazyLock::new(|| {
-            // The tests hold that it can be read.
+            // Always valid: the tests read it.
             parse(include_str!("../libraries.toml")).unwrap_or_default()
         });
         &ALL

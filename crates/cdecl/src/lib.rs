@@ -1,10 +1,10 @@
-//! What C headers declare, and in what two versions of them differ.
+//! Reads the declarations of C headers, and compares two versions of them.
 //!
-//! [`Headers::read`] asks clang which functions a library's headers declare, by the names that a
-//! program compiled with them asks the linker for, and [`same`] whether a function as one version
-//! declares it can be called as another declares it. clang only parses and lays out types: nothing
-//! of a header is run, and no file is written. Whatever the headers hold, they give a value or an
-//! [`Error`]: no panic, and no more memory than a multiple of [`LIMIT`].
+//! [`Headers::read`] runs clang to find the functions that a library's headers declare, by the
+//! symbol names that a program compiled with them refers to, and [`same`] checks whether a function
+//! as one version declares it can be called as another declares it. clang only parses and lays out
+//! types: no code of a header is run, and no file is written. Any contents of the headers give a
+//! value or an [`Error`]: no panic, and no more memory than a multiple of [`LIMIT`].
 //!
 //! ```no_run
 //! use gpustub_cdecl::{Clang, Headers, same};

@@ -1,7 +1,7 @@
-//! Types of C, read from the debug information that clang writes as text (`-g -S -emit-llvm`).
+//! C types, read from the debug information that clang writes as text (`-g -S -emit-llvm`).
 //!
-//! Debug information has what decides a call and nothing else: every typedef, struct, union, enum
-//! and bit-field as the compiler laid it out, anonymous ones too, each as one line:
+//! Debug information contains just the properties that decide a call: every typedef, struct, union,
+//! enum and bit-field as the compiler laid it out, including anonymous ones, each as one line:
 //!
 //! ```text
 //! !7 = distinct !DICompositeType(tag: DW_TAG_structure_type, name: "int2", size: 64, elements: !8)
@@ -9,12 +9,12 @@
 //! !9 = !DIDerivedType(tag: DW_TAG_member, name: "x", scope: !7, baseType: !2, size: 32)
 //! ```
 //!
-//! What is not so is an error, or a type that is not known: `void`.
+//! Other lines are errors; types that are not known become `void`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Names one type in its [`Types`].
+/// Index of a type in its [`Types`].
 pub type TypeId = u32;
 
 /// `void`, which has no node.
@@ -23,7 +23,7 @@ pub const VOID: TypeId = u32::MAX;
 /// A declared function.
 #[derive(Debug, Clone)]
 pub struct Declared {
-    /// Types that the function is made of.
+    /// Types that the function refers to.
     pub types: Rc<Types>,
     /// Type of the function.
     pub function: TypeId,
@@ -32,39 +32,39 @@ pub struct Declared {
 /// A type without typedefs and qualifiers. Sizes are in bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Type {
-    /// Nothing, or what is not known.
+    /// No value, or an unknown type.
     Void,
     /// With or without sign; a character or truth value.
     Integer(u64),
     /// A floating-point number.
     Float(u64),
-    /// To this.
+    /// Pointer to this type.
     Pointer(TypeId),
-    /// What it returns, then the arguments. `VOID` as the last of several: `...`.
+    /// Type of the result, then of the arguments. `VOID` as the last of several: `...`.
     Function(Vec<TypeId>),
     /// As many elements as fit.
     Array {
-        /// Of these.
+        /// Type of an element.
         element: TypeId,
-        /// Of all together.
+        /// Size of all elements together.
         size: u64,
     },
     /// A struct or union.
     Record {
-        /// Empty for an anonymous one.
+        /// Empty for an anonymous type.
         name: String,
-        /// With its padding.
+        /// Size with padding.
         size: u64,
-        /// None of an opaque one.
+        /// `None` for an opaque type.
         members: Option<Vec<Member>>,
     },
     /// An enumeration.
     Enum {
-        /// Empty for an anonymous one.
+        /// Empty for an anonymous type.
         name: String,
-        /// Of the integer that holds it.
+        /// Size of the integer type.
         size: u64,
-        /// Its enumerators.
+        /// Enumerators.
         values: BTreeMap<String, i128>,
     },
 }
@@ -74,23 +74,23 @@ pub enum Type {
 pub struct Member {
     /// Empty for an anonymous struct or union.
     pub name: String,
-    /// In bits, from the start of the struct.
+    /// Offset in bits, from the start of the struct.
     pub offset: u64,
-    /// In bits.
+    /// Size in bits.
     pub size: u64,
-    /// Whether it is one.
+    /// Whether it is a bit-field.
     pub is_bit_field: bool,
-    /// Its type.
+    /// Type.
     pub of: TypeId,
 }
 
-/// The types of one compilation.
+/// Types of one compilation.
 #[derive(Debug, Default)]
 pub struct Types {
     nodes: HashMap<TypeId, Node>,
-    /// Those that say `const`.
+    /// Types qualified with `const`.
     constants: HashSet<TypeId>,
-    /// Variables of pointer type: what they point to.
+    /// Variables of pointer type, with the types that they point to.
     pub pointees: BTreeMap<String, TypeId>,
 }
 
@@ -102,7 +102,7 @@ enum Node {
 }
 
 impl Types {
-    /// A type, without typedefs and qualifiers.
+    /// Looks up a type, without typedefs and qualifiers.
     pub fn get(&self, id: TypeId) -> &Type {
         match self.aliases(id).last().and_then(|id| self.nodes.get(&id)) {
             Some(Node::Type(found)) => found,
@@ -110,26 +110,26 @@ impl Types {
         }
     }
 
-    /// Whether it may only be read.
+    /// Whether the type is `const`.
     pub fn is_constant(&self, id: TypeId) -> bool {
         self.aliases(id).any(|id| self.constants.contains(&id))
     }
 
-    /// The type itself and what it is another name of, one after the other.
+    /// The type, then in turn the type that each typedef or qualifier refers to.
     fn aliases(&self, id: TypeId) -> impl Iterator<Item = TypeId> {
         let next = |id: &TypeId| match self.nodes.get(id) {
             Some(Node::Alias(of)) => Some(*of),
             _ => None,
         };
-        // No longer than all there are: a name of itself would go on for ever.
+        // At most one step per node: a typedef of itself would never end.
         std::iter::successors(Some(id), next).take(self.nodes.len() + 1)
     }
 
-    /// Reads the module that clang wrote.
+    /// Reads a module written by clang.
     ///
     /// # Errors
     ///
-    /// The line that is not understood, and why.
+    /// The line that cannot be parsed, and the reason.
     pub fn read(module: &str) -> Result<Self, String> {
         let lines = Lines::new(module);
         let mut types = Types::default();
@@ -156,7 +156,7 @@ impl Types {
 
 /// A line of metadata, `!7 = distinct !DIKind(key: value, ...)` or `!7 = !{!8, null}`.
 struct Line<'a> {
-    /// `DIKind`, or nothing for a list.
+    /// `DIKind`, or empty for a list.
     kind: &'a str,
     values: Vec<&'a str>,
 }
@@ -178,7 +178,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// `VOID` where there is none.
+    /// `VOID` if the key is missing.
     fn reference(&self, key: &str) -> Result<TypeId, String> {
         self.value(key).map_or(Ok(VOID), reference)
     }
@@ -201,7 +201,7 @@ impl<'a> Lines<'a> {
         Self(module.lines().filter_map(parse).collect())
     }
 
-    /// The nodes of a list.
+    /// Nodes of a list.
     fn list(&self, id: TypeId) -> Result<&[&'a str], String> {
         match self.0.get(&id) {
             Some(line) if line.kind.is_empty() => Ok(&line.values),

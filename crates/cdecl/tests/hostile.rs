@@ -1,4 +1,4 @@
-//! Whatever stands where clang's answer is expected: types or an error, never a panic or endless work.
+//! Arbitrary text in place of clang's output: types or an error, never a panic or endless work.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ fn line() -> impl Strategy<Value = String> {
     })
 }
 
-/// Reads it, and compares every function pointer that it knows with every other.
+/// Reads a module, and compares each of its function pointers with every other.
 fn check(module: &str) -> usize {
     let Ok(types) = Types::read(module) else {
         return 0;

@@ -64,13 +64,13 @@ pub fn wrong_header(
     header: HeaderVersion,
     found: &[(Only, Vec<&str>)],
 ) -> Diagnostic {
-    let told = found.iter().map(|(only, names)| {
+    let listed = found.iter().map(|(only, names)| {
         let names = listing(names);
         format!("{names}: only those of {only} do")
     });
-    let told: Vec<String> = told.collect();
-    let told = told.join("; nor ");
-    let message = format!("headers of `{library}` {header} do not have {told}");
+    let listed: Vec<String> = listed.collect();
+    let listed = listed.join("; nor ");
+    let message = format!("headers of `{library}` {header} do not have {listed}");
     Diagnostic::warning(&HEADER_VERSION_MISMATCH, message)
         .help("say in `header-version` which version the program is compiled against, all of it")
 }

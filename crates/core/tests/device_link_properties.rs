@@ -221,7 +221,7 @@ proptest! {
             led_to.extend(node.opens.iter().map(|open| open.to.as_str()));
         }
         let mut sound = true;
-        let mut told = String::new();
+        let mut processes = String::new();
         for at in graph.ids() {
             let node = &graph[at];
             let alone = (closed(node) || node.form == NodeForm::Plugin)
@@ -231,7 +231,7 @@ proptest! {
                 process.load(&plan, &graph, at, false);
                 if !process.is_sound(&graph) {
                     sound = false;
-                    told += &format!("{}: {process:?}\n", node.name);
+                    processes += &format!("{}: {process:?}\n", node.name);
                 }
             }
         }
@@ -239,7 +239,7 @@ proptest! {
         let is_checked_alone = graph.nodes.iter().any(|node| {
             (node.form == NodeForm::Plugin || closed(node)) && led_to.contains(node.name.as_str())
         });
-        let shown = format!("{}{}{diagnostics:?}\n{told}", graph.to_text(), plan.to_text());
+        let shown = format!("{}{}{diagnostics:?}\n{processes}", graph.to_text(), plan.to_text());
         prop_assert!(sound || has_errors(&diagnostics), "{shown}");
         prop_assert!(is_checked_alone || sound != has_errors(&diagnostics), "{shown}");
     }

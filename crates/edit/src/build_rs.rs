@@ -1,22 +1,22 @@
-//! The line in `build.rs`.
+//! Edits the line in `build.rs`.
 
 use serde_json::json;
 
 use super::{Edit, line_break, rust};
 use crate::templates;
 
-/// A build script for a package that has none. `name`: the helper as this package calls it.
+/// Text of a new build script. `name`: name of the helper in this package.
 pub fn new(name: &str, call: &str) -> String {
     templates::render("build.rs", &json!({ "helper": name, "call": call }))
 }
 
-/// The function for a package with stubs.
+/// Function for a package with stubs.
 pub const BUILD: &str = "build";
 
-/// The function for one that has RDC libraries: its own programs and tests are linked with them.
+/// Function for a package with RDC libraries: its own programs and tests are linked with them.
 pub const FINALIZE: &str = "finalize";
 
-/// The line that a build script needs.
+/// Line that a build script needs.
 pub fn line(name: &str, call: &str) -> String {
     templates::render("build-line", &json!({ "helper": name, "call": call }))
         .trim_end()
@@ -29,7 +29,7 @@ pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
         return Edit::Impossible("the file is not valid Rust");
     };
     if file.mentions_crate(name) {
-        // A package that had stubs only, and has got RDC libraries.
+        // A package with stubs only, to which RDC libraries were added.
         let old = line(name, BUILD);
         return match call == FINALIZE && text.matches(&old).count() == 1 {
             true => Edit::Changed(text.replace(&old, &line(name, call))),
@@ -67,7 +67,7 @@ fn splice(text: &str, range: std::ops::Range<usize>, new: &str) -> String {
     format!("{}{new}{}", &text[..range.start], &text[range.end..])
 }
 
-/// The white space at the start of the line that holds `at`.
+/// White space at the start of the line that contains `at`.
 fn indentation(text: &str, at: usize) -> String {
     let line = &text[text[..at].rfind('\n').map_or(0, |i| i + 1)..];
     line.chars()
@@ -75,7 +75,7 @@ fn indentation(text: &str, at: usize) -> String {
         .collect()
 }
 
-/// The indentation of the first line after this one that is not empty.
+/// Indentation of the first line after this one that is not empty.
 fn first_indentation(body: &str) -> Option<String> {
     let line = body.lines().skip(1).find(|line| !line.trim().is_empty())?;
     Some(
@@ -197,7 +197,7 @@ mod tests {
         );
     }
 
-    /// Every combination of these parts: one more line, nothing lost, the second time nothing.
+    /// Every combination of these parts: the first edit adds one line, the second changes no line.
     #[test]
     fn is_idempotent_over_generated_scripts() {
         let heads = [

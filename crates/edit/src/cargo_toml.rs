@@ -1,22 +1,22 @@
-//! What `sync` adds to a `Cargo.toml`, its formatting kept.
+//! Edits of `sync` in a `Cargo.toml`, preserving its formatting.
 
 use super::{as_before, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
-/// The package that build scripts use.
+/// Package that build scripts use.
 pub const HELPER: &str = "gpustub-build";
 
-/// Its feature that writes super-archives.
+/// Feature that writes super-archives.
 pub const ARCHIVE_FEATURE: &str = "archive";
 
-/// The version requirement that this program writes: its own series.
+/// Version requirement that this program writes: its own series.
 pub const REQUIREMENT: &str = concat!(
     env!("CARGO_PKG_VERSION_MAJOR"),
     ".",
     env!("CARGO_PKG_VERSION_MINOR")
 );
 
-/// The tables of dependencies that `sync` writes.
+/// Tables of dependencies that `sync` writes.
 const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// Whether the workspace's root manifest declares the helper in `[workspace.dependencies]`.
@@ -37,7 +37,7 @@ pub fn build_is_off(manifest: &str) -> Result<bool, toml_edit::TomlError> {
     Ok(build.and_then(Item::as_bool) == Some(false))
 }
 
-/// The packages of a `Cargo.lock` that depend on the helper; none, if it cannot be read.
+/// Packages of a `Cargo.lock` that depend on the helper; empty if the file cannot be read.
 pub fn users_of_helper(lock: &str) -> Vec<String> {
     let document: DocumentMut = lock.parse().unwrap_or_default();
     let packages = document.get("package").and_then(Item::as_array_of_tables);
@@ -45,7 +45,7 @@ pub fn users_of_helper(lock: &str) -> Vec<String> {
     let uses = |package: &&Table| {
         let needs = package.get("dependencies").and_then(Item::as_array);
         let mut names = needs.into_iter().flatten().filter_map(Value::as_str);
-        // With the version behind it, if there are several.
+        // Followed by its version, if there are several.
         names.any(|name| name.split(' ').next() == Some(HELPER))
     };
     let names = packages.filter(uses).map(|package| package.get("name"));
@@ -59,7 +59,7 @@ pub fn add_helper(manifest: &str, value: Value) -> Result<String, toml_edit::Tom
     add_dependency(manifest, "build-dependencies", HELPER, value)
 }
 
-/// Adds a feature to the build-dependency, which the package calls `name`, unless it is there.
+/// Adds a feature to the build-dependency, which the package calls `name`, unless present.
 pub fn add_helper_feature(
     manifest: &str,
     name: &str,
@@ -89,8 +89,8 @@ pub fn add_helper_feature(
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Gives the package a `links` key, by which dependents' build scripts hear of it, unless it has
-/// one.
+/// Adds a `links` key to the package, which passes metadata to dependents' build scripts, unless
+/// present.
 pub fn add_links(manifest: &str, name: &str) -> Result<String, toml_edit::TomlError> {
     let mut document: DocumentMut = manifest.parse()?;
     let package = document
@@ -104,8 +104,8 @@ pub fn add_links(manifest: &str, name: &str) -> Result<String, toml_edit::TomlEr
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Lets features of the package turn on those of the same name of its dependency `name`, and no
-/// others: each with what the package's feature does, should it have no line in `[features]`.
+/// Makes features of the package enable those of the same name of its dependency `name`, and no
+/// others. A feature without a line in `[features]` gets one with its previous effects.
 pub fn pass_features<'a>(
     manifest: &str,
     name: &str,
@@ -151,8 +151,7 @@ pub fn pass_features<'a>(
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Makes `name` a dependency of the kind `kind` and of no other, with this path and this version
-/// or none.
+/// Makes `name` a dependency of the kind `kind` only, with this path and this version or none.
 pub fn set_dependency(
     manifest: &str,
     kind: &str,
@@ -194,7 +193,7 @@ pub fn set_dependency(
     add_dependency(&text, kind, name, Value::InlineTable(value.clone()))
 }
 
-/// Removes a dependency of any kind, and what the features pass to it.
+/// Removes a dependency of any kind, and the features passed to it.
 pub fn remove_dependency(manifest: &str, name: &str) -> Result<String, toml_edit::TomlError> {
     let text = pass_features(manifest, name, std::iter::empty())?;
     let mut document: DocumentMut = text.parse()?;
@@ -210,7 +209,7 @@ pub fn remove_dependency(manifest: &str, name: &str) -> Result<String, toml_edit
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Calls a dependency by another name, in the features, too. Where it is there by both, the former goes.
+/// Renames a dependency, also in the features. If both names exist, the old dependency is removed.
 pub fn rename_dependency(
     manifest: &str,
     old: &str,
@@ -267,7 +266,7 @@ pub fn rename_dependency(
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Whether the workspace's root manifest names a folder of this name as a member.
+/// Whether the workspace's root manifest names a directory of this name as a member.
 pub fn has_member(root: &str, folder: &str) -> bool {
     let document: DocumentMut = root.parse().unwrap_or_default();
     let members = document
@@ -278,7 +277,7 @@ pub fn has_member(root: &str, folder: &str) -> bool {
     members.any(|path| path.rsplit('/').next() == Some(folder))
 }
 
-/// Adds a dependency to the table `kind`, unless it has one of that name.
+/// Adds a dependency to the table `kind`, unless the table has one of that name.
 pub fn add_dependency(
     manifest: &str,
     kind: &str,
@@ -290,7 +289,7 @@ pub fn add_dependency(
     let item = document
         .entry(kind)
         .or_insert_with(|| Item::Table(Table::new()));
-    // An inline `build-dependencies = { … }` is table-like, too; anything else cargo refuses.
+    // An inline `build-dependencies = { … }` is table-like as well; cargo rejects other values.
     if let Some(table) = item.as_table_like_mut() {
         if table.contains_key(name) {
             return Ok(manifest.to_owned());
@@ -422,7 +421,7 @@ mod tests {
         assert_eq!(pass(plain, &["gpu"]), once);
         assert_eq!(pass(once, &["gpu"]), once);
         assert_eq!(pass(once, &[]), plain);
-        // A feature that an optional dependency stands for keeps its meaning.
+        // A feature that an optional dependency defines keeps its meaning.
         let package = "[package]\nname = \"x\"\n";
         let explicit = format!("{package}\n[features]\na = [\"dep:a\", \"b/a\"]\n");
         assert_eq!(pass(package, &["a"]), explicit);

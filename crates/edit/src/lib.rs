@@ -1,4 +1,4 @@
-//! What `sync` changes in a package, text to text: nothing here reads or writes a file.
+//! Edits of `sync` in a package, text to text: no function here reads or writes a file.
 
 pub mod build_rs;
 pub mod cargo_toml;
@@ -8,18 +8,18 @@ pub mod use_line;
 
 use toml_edit::{DocumentMut, Item};
 
-/// What an edit came to.
+/// Result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// The text is as it should be.
+    /// The text needs no change.
     Same,
     /// The new text.
     Changed(String),
-    /// There is no place for it, for this reason.
+    /// The edit is impossible, for this reason.
     Impossible(&'static str),
 }
 
-/// The line break that a text uses.
+/// Line break of a text.
 fn line_break(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -28,7 +28,7 @@ fn line_break(text: &str) -> &'static str {
 }
 
 /// An edited TOML text with the byte-order mark and the line breaks of the old one: toml_edit
-/// writes neither, and a diff of every line would hide the one that matters.
+/// writes neither, and a diff of every line would hide the relevant one.
 pub fn as_before(old: &str, new: &str) -> String {
     let mark = if old.starts_with('\u{feff}') {
         "\u{feff}"
@@ -42,7 +42,7 @@ pub fn as_before(old: &str, new: &str) -> String {
     }
 }
 
-/// Puts an empty line, and what stood at the end of the file, before a new table.
+/// Puts an empty line, and the comments at the end of the file, before a new table.
 pub fn separate(document: &mut DocumentMut, table: &str) {
     let trailing = document.trailing().as_str().unwrap_or_default();
     let comments = match trailing.trim() {

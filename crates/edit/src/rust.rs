@@ -1,19 +1,19 @@
-//! Just enough of Rust's grammar to add a line to a file without looking into comments and
-//! strings. The lexer is proc-macro2's.
+//! A minimal parser of Rust, which adds a line to a file without searching comments and strings.
+//! The lexer is proc-macro2's.
 
 use std::ops::Range;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A Rust file's tokens, with places in its text.
+/// A Rust file's tokens, with positions in its text.
 pub struct File {
     tokens: Vec<TokenTree>,
-    /// What the lexer does not take: a byte-order mark and a `#!` line.
+    /// Length of the prefix that the lexer rejects: a byte-order mark and a `#!` line.
     head: usize,
 }
 
 impl File {
-    /// Reads a file; `None` if it is not Rust.
+    /// Parses a file; `None` if it is not Rust.
     pub fn parse(text: &str) -> Option<Self> {
         let mut head = if text.starts_with('\u{feff}') {
             '\u{feff}'.len_utf8()
@@ -31,17 +31,17 @@ impl File {
         })
     }
 
-    /// Where the text of the file proper begins.
+    /// Start of the text after the prefix.
     pub fn head(&self) -> usize {
         self.head
     }
 
-    /// Whether `name` stands for a crate anywhere: `name::x`, `use name`, `extern crate name`.
+    /// Whether `name` is used as a crate anywhere: `name::x`, `use name`, `extern crate name`.
     pub fn mentions_crate(&self, name: &str) -> bool {
         mentions(&self.tokens, name)
     }
 
-    /// The end of the inner attributes and inner doc comments at the top.
+    /// End of the inner attributes and inner doc comments at the top.
     pub fn after_inner_attributes(&self) -> Option<usize> {
         let count = inner_attributes(&self.tokens);
         count
@@ -49,26 +49,26 @@ impl File {
             .map(|last| self.head + end(&self.tokens[last]))
     }
 
-    /// The first item: where it begins, with its attributes, and its first word.
+    /// Start of the first item, including its attributes, and the item's first word.
     pub fn first_item(&self) -> Option<(usize, String)> {
         let items = &self.tokens[inner_attributes(&self.tokens)..];
         let first = items.first()?;
         Some((self.head + start(first), first.to_string()))
     }
 
-    /// Whether a token of the file itself begins at a place: not what stands in a comment, a string or braces.
+    /// Whether a top-level token begins at a position, outside of comments, strings and braces.
     pub fn has_item_at(&self, at: usize) -> bool {
         let mut tokens = self.tokens.iter();
         tokens.any(|token| self.head + start(token) == at)
     }
 
-    /// The body of the one `fn main`: the place behind its `{` and inner attributes, and the place
-    /// of its `}`.
+    /// Body of the only `fn main`: from the position after its `{` and inner attributes to the
+    /// position of its `}`.
     pub fn main_body(&self) -> Option<Range<usize>> {
         let mut mains = (self.tokens.windows(2).enumerate())
             .filter(|(_, pair)| is_word(&pair[0], "fn") && is_word(&pair[1], "main"));
         let (main, _) = mains.next()?;
-        // Several, each under a `cfg`: which of them counts is not for us to find out.
+        // Several, each under a `cfg`: the active one is unknown.
         if mains.next().is_some() {
             return None;
         }
@@ -91,7 +91,7 @@ fn mentions(tokens: &[TokenTree], name: &str) -> bool {
         TokenTree::Group(group) => mentions(&group.stream().into_iter().collect::<Vec<_>>(), name),
         _ if is_word(token, name) => {
             let next = |n: usize| tokens.get(at + n).is_some_and(|t| is_punct(t, ':'));
-            // A path that begins with the name, perhaps after a leading `::`.
+            // A path that begins with the name, optionally after a leading `::`.
             let colons =
                 at >= 2 && is_punct(&tokens[at - 1], ':') && is_punct(&tokens[at - 2], ':');
             let tail = colons && at >= 3 && matches!(&tokens[at - 3], TokenTree::Ident(_));
@@ -103,7 +103,7 @@ fn mentions(tokens: &[TokenTree], name: &str) -> bool {
     })
 }
 
-/// How many tokens at the front are inner attributes: `#`, `!`, `[…]`.
+/// Number of leading tokens that are inner attributes: `#`, `!`, `[…]`.
 fn inner_attributes(tokens: &[TokenTree]) -> usize {
     let is_one = |three: &[TokenTree]| {
         is_punct(&three[0], '#')

@@ -1,10 +1,10 @@
-//! The Handlebars files for what is written into users' trees.
+//! Handlebars files for texts that are written into users' trees.
 
 use handlebars::{Handlebars, no_escape};
 use serde::Serialize;
 
-/// Renders `tree/<name>.hbs`. The files are part of the program, and the tests render each, so
-/// that one which does not render is a mistake of ours and not a condition.
+/// Renders `tree/<name>.hbs`. The files are part of the program, and the tests render each, so that
+/// a failure is a bug of the program.
 pub fn render(name: &str, data: &impl Serialize) -> String {
     let path = format!("tree/{name}.hbs");
     let template = gpustub_templates::TREE

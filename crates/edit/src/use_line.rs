@@ -1,8 +1,8 @@
-//! The line `use <library> as _;` in the other targets of a package that has a library.
+//! Edits the line `use <library> as _;` in the other targets of a package that has a library.
 //!
-//! Cargo hands what a build script links to the library target alone. A program of the same
-//! package gets the stubs by linking that library, which rustc does only if the program names
-//! it; without the line, a program that reaches the GPU library in another way would miss them.
+//! Cargo passes link arguments of a build script to the library target only. A program of the same
+//! package gets the stubs by linking that library, which rustc does only if the program names it;
+//! without the line, a program that reaches the GPU library in another way would lack them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use serde_json::json;
 use super::{Edit, line_break, rust};
 use crate::templates;
 
-/// What a line is for.
+/// Purpose of a line.
 #[derive(Debug, Clone)]
 pub struct Line {
     why: &'static str,
-    /// What stands in `#[cfg(…)]`; empty: nothing.
+    /// Condition in `#[cfg(…)]`; empty: none.
     condition: Cow<'static, str>,
-    /// Whether the condition is that of a dependency, and follows it.
+    /// Whether the condition is copied from a dependency, and follows its changes.
     follows: bool,
 }
 
@@ -32,7 +32,7 @@ impl Line {
         }
     }
 
-    /// The line about `library`, and the attribute before it.
+    /// Text of the line for `library`, with its attribute.
     fn text(&self, library: &str, edition: Edition) -> String {
         let data = json!({
             "library": library,
@@ -44,20 +44,20 @@ impl Line {
     }
 }
 
-/// A program names the library of its package.
+/// Names the package's own library in a program.
 pub static STUBS: Line = Line::new("its build script has the GPU stubs");
 
-/// A program names a finalizer.
+/// Names a finalizer in a program.
 pub static DEVICE_LINK: Line = Line::new("the device link of its CUDA code");
 
-/// A library's unit tests do.
+/// Names a finalizer in a library's unit tests.
 pub static UNIT_TESTS: Line = Line {
     why: "the device link of its CUDA code",
     condition: Cow::Borrowed("test"),
     follows: false,
 };
 
-/// A package names those whose device code its own calls, where it depends on them.
+/// Names dependencies whose device code the package calls, under their condition.
 pub fn device_code(condition: String) -> Line {
     Line {
         condition: condition.into(),
@@ -66,8 +66,8 @@ pub fn device_code(condition: String) -> Line {
     }
 }
 
-/// Adds the line after the inner attributes, before the first item, unless the file names the
-/// library already.
+/// Adds the line after the inner attributes, before the first item, unless the file already names
+/// the library.
 pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
@@ -100,14 +100,14 @@ pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     }
     new.push_str(&line.0);
     new.push_str(newline);
-    // Imports stay together; other items keep their distance.
+    // Imports are adjacent; other items keep their distance.
     if !word.is_empty() && !matches!(word.as_str(), "use" | "extern") {
         new.push_str(newline);
     }
     Edit::Changed(format!("{before}{new}{}", &text[at..]))
 }
 
-/// Removes a line as `add` has written it; what names the library otherwise has to go by hand.
+/// Removes a line in the form written by `add`; other uses of the library must be removed manually.
 pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
@@ -128,8 +128,8 @@ pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit 
     }
 }
 
-/// The text without the lines that `add` has written for the same purpose, under whatever condition, about
-/// crates that are not to be kept.
+/// Returns the text without the lines that `add` has written for the same purpose, under any
+/// condition, for crates that are not kept.
 pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
     let mut new = text.to_owned();
     let Some(file) = text
@@ -146,7 +146,7 @@ pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
         at += whole.len();
         let plain = whole.trim_end_matches(['\r', '\n']);
         let goes = named(plain, line.why).is_some_and(|name| !keep(name));
-        // What looks like it in a comment, a string or a module is none.
+        // Ignores the same text in a comment, a string or a module.
         if !goes || !file.has_item_at(start) {
             continue;
         }
@@ -162,7 +162,7 @@ pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
     new
 }
 
-/// The crate that a line names, if it is as `add` writes it.
+/// Crate that a line names, if it has the form written by `add`.
 fn named<'a>(line: &'a str, why: &str) -> Option<&'a str> {
     let rest = line.strip_suffix(why)?.strip_suffix(" as _; // ")?;
     let name = rest
@@ -172,7 +172,7 @@ fn named<'a>(line: &'a str, why: &str) -> Option<&'a str> {
     is_word.then_some(name)
 }
 
-/// The text without a line, nor one of two empty lines that would meet.
+/// Removes a line, and one of two empty lines that would be adjacent.
 fn cut(text: &str, range: Range<usize>, head: usize) -> String {
     let before = &text[..range.start];
     let rest = text[range.end..].trim_start_matches('\r');
@@ -184,7 +184,7 @@ fn cut(text: &str, range: Range<usize>, head: usize) -> String {
     format!("{before}{after}")
 }
 
-/// Where the line stands as it was written once, with a condition above it, perhaps another one.
+/// Range of the line as `add` wrote it, including a condition above it, possibly a changed one.
 fn written(text: &str, library: &str, edition: Edition, line: &Line) -> Option<Range<usize>> {
     let plain = Line {
         condition: Cow::Borrowed(""),
@@ -201,7 +201,7 @@ fn written(text: &str, library: &str, edition: Edition, line: &Line) -> Option<R
     Some(with_condition(text, at)..end)
 }
 
-/// Where the line at `at` begins with its condition, if it has one.
+/// Start of the line at `at`, including its condition, if it has one.
 fn with_condition(text: &str, at: usize) -> usize {
     let above = line_start(text, at.saturating_sub(1));
     match above < at && text[above..at].starts_with("#[cfg(") {
@@ -210,8 +210,8 @@ fn with_condition(text: &str, at: usize) -> usize {
     }
 }
 
-/// Where the comment begins that stands directly above the item at `start`, or the item's line.
-/// Nothing before `after`, and no comment at the top of the file: that one speaks of the file.
+/// Start of the comment directly above the item at `start`, or of the item's line. Never before
+/// `after`, and never a comment at the top of the file, which describes the file.
 fn attached_comment(text: &str, after: usize, start: usize) -> usize {
     let line = line_start(text, start);
     if line < after || !text[line..start].trim().is_empty() {
@@ -324,7 +324,7 @@ mod tests {
         let Edit::Changed(with) = add("fn f() {}\n", "last", Edition::E2024, &DEVICE_LINK) else {
             panic!()
         };
-        // A condition, or a use, that somebody else has written.
+        // A condition, or a use, that the user has written.
         for own in [
             format!("#[cfg(x)]\n{with}"),
             format!("{with}use last::x;\n"),
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(with(&one, "feature = \"x\""), Edit::Same);
         assert_eq!(with(&one, "unix"), Edit::Changed(two.clone()));
         assert_eq!(with(&two, ""), Edit::Changed(line.to_owned()));
-        // Other lines, and those of a program on its finalizer, are left as they are.
+        // Other lines, and those of a program on its finalizer, stay unchanged.
         assert_eq!(with("use b as _;\n", "unix"), Edit::Same);
         let own = "#[cfg(x)]\nuse b as _; // the device link of its CUDA code\n";
         assert_eq!(add(own, "b", Edition::E2024, &DEVICE_LINK), Edit::Same);

@@ -1,5 +1,5 @@
-//! What `cargo tree` says: unlike `cargo metadata`, which takes the features of all members together,
-//! it is of chosen packages with given features, as cargo builds them.
+//! Runs `cargo tree`. Unlike `cargo metadata`, which merges the features of all members, it
+//! resolves chosen packages with given features, as cargo builds them.
 
 use std::process::{Command, Output};
 
@@ -10,40 +10,40 @@ use crate::environment::variable;
 use crate::selection::{Selection, add_features};
 use crate::workspace::Workspace;
 
-/// Which features are on, besides those that dependents ask for.
+/// Enabled features, in addition to those that dependents require.
 #[derive(Debug, Clone, Copy)]
 pub enum Features<'a> {
-    /// All of the packages.
+    /// All features of the packages.
     All,
-    /// None of them, nor `default`.
+    /// No features, without `default`.
     None,
-    /// One of them.
+    /// One feature.
     Just(&'a str),
-    /// Those of the command line.
+    /// Features of the command line.
     Given(&'a clap_cargo::Features),
 }
 
-/// What is asked.
+/// Query of a dependency tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// The workspace.
+    /// Workspace.
     pub workspace: &'a Workspace,
     /// `--locked` and `--offline`.
     pub options: &'a Selection,
-    /// Which members.
+    /// Selected members.
     pub packages: &'a [&'a Package],
-    /// As in `--edges`.
+    /// Value of `--edges`.
     pub edges: &'a str,
-    /// Which features.
+    /// Enabled features.
     pub features: Features<'a>,
-    /// For which target; `None`: the host.
+    /// Target; `None`: the host.
     pub target: Option<&'a str>,
-    /// What is not looked into, as `name@version`.
+    /// Packages that are left out, as `name@version`.
     pub pruned: &'a [String],
 }
 
 impl Query<'_> {
-    /// Runs cargo. It may not have succeeded.
+    /// Runs cargo. The command may have failed.
     pub fn run(&self) -> Result<Output> {
         let cargo = variable("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
@@ -76,7 +76,7 @@ impl Query<'_> {
             .map_err(|e| Error::new(format!("could not run `cargo tree`: {e}")))
     }
 
-    /// What cargo printed of such a tree, which it must have.
+    /// Output of cargo for a tree that must exist.
     pub fn text(&self) -> Result<String> {
         let output = self.run()?;
         match output.status.success() {
@@ -86,14 +86,14 @@ impl Query<'_> {
     }
 }
 
-/// Cargo's own words, without its `error:`.
+/// Cargo's own message, without its `error:`.
 pub fn refusal(output: &Output) -> Error {
     let text = String::from_utf8_lossy(&output.stderr);
     let text = text.trim();
     Error::new(text.strip_prefix("error: ").unwrap_or(text))
 }
 
-/// How cargo is told of one package.
+/// Package id specification of a package for cargo.
 pub fn spec(package: &Package) -> String {
     format!("{}@{}", package.name, package.version)
 }
@@ -101,24 +101,24 @@ pub fn spec(package: &Package) -> String {
 /// A package in a tree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// How many others it is below.
+    /// Number of packages above it.
     pub depth: usize,
-    /// How the one above depends on it.
+    /// Kind of the parent's dependency on it.
     pub kind: DependencyKind,
-    /// Its name.
+    /// Name.
     pub name: &'a str,
-    /// Its version.
+    /// Version.
     pub version: &'a str,
-    /// Where it is from, as cargo shows it; empty: the registry.
+    /// Source, as cargo prints it; empty: the registry.
     pub place: &'a str,
-    /// Its features that are on.
+    /// Enabled features.
     pub features: Vec<&'a str>,
 }
 
-/// The packages of a tree. What is below one is printed where it comes first.
+/// Packages of a tree. Dependencies of a package are printed at its first occurrence.
 pub fn lines(text: &str) -> Vec<Line<'_>> {
     let mut found = Vec::new();
-    // Of what is below each package on the way.
+    // Kinds of the dependencies below each package on the path.
     let mut kinds = vec![DependencyKind::Normal];
     for line in text.lines() {
         let mut rest = line;
@@ -160,7 +160,7 @@ pub fn lines(text: &str) -> Vec<Line<'_>> {
     found
 }
 
-/// `name v1.2.3 (/folder)`.
+/// Parses `name v1.2.3 (/directory)`.
 fn parts(package: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = package.split_once(' ')?;
     let (version, place) = rest.split_once(' ').unwrap_or((rest, ""));

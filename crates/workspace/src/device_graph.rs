@@ -1,9 +1,9 @@
-//! The graph of RDC libraries, crates and programs, from what cargo resolved and what each package
-//! declares: what core plans device links of.
+//! Graph of RDC libraries, crates and programs, from cargo's resolution and the packages' declarations:
+//! the input of core's device-link planner.
 //!
-//! A library is called as in `[device-link.<name>]`; everything else `<package>/<what>[/<target>]`:
-//! `report/rlib`, `app/bin/app`. Only what reaches a library is in the graph. Finalizer crates are
-//! not: they are how a program's build sees its libraries.
+//! A library has its name in `[device-link.<name>]`; other nodes are called
+//! `<package>/<what>[/<target>]`: `report/rlib`, `app/bin/app`. The graph contains only nodes that reach
+//! a library. Finalizer crates are left out: they only make libraries visible to a program's build.
 
 mod images;
 mod libraries;
@@ -23,30 +23,30 @@ use crate::package_index::PackageIndex;
 use names::Names;
 use visibility::MetadataVisibility;
 
-/// The graph, and what its nodes are to cargo.
+/// Graph, and the cargo unit of each node.
 #[derive(Debug, Default)]
 pub struct DeviceGraph {
-    /// What is planned. Without nodes: there is no relocatable code.
+    /// Input of the plan. Without nodes: there is no relocatable code.
     pub graph: Graph,
     /// The unit of each node.
     pub units: IndexVec<NodeId, CargoUnit>,
-    /// What is wrong already.
+    /// Diagnostics found while reading.
     pub found: Vec<Diagnostic>,
 }
 
-/// The part of a package that a node stands for.
+/// Part of a package that a node represents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CargoUnit {
-    /// Its package.
+    /// Package.
     pub package: PackageIndex,
-    /// `library`, or what its target is: `rlib`, `bin`, `lib-tests`, …
+    /// `library`, or the kind of its target: `rlib`, `bin`, `lib-tests`, …
     pub what: &'static str,
-    /// The target's name, of what a package may have several of.
+    /// Name of the target, if a package may have several of this kind.
     pub target: Option<String>,
 }
 
 impl CargoUnit {
-    /// The name of the node in a graph where the package is called `package`.
+    /// Name of the node in a graph where the package is called `package`.
     fn name(&self, package: &str) -> String {
         let target = self.target.iter().map(|target| format!("/{target}"));
         format!("{package}/{}{}", self.what, target.collect::<String>())
@@ -54,7 +54,7 @@ impl CargoUnit {
 }
 
 impl DeviceGraph {
-    /// The graph of the programs of some packages, and of all that they are built with.
+    /// Reads the graph of the programs of some packages, and of all their dependencies.
     pub fn read(packages: &Packages, selected: &[&Package]) -> Self {
         let selected: BTreeSet<PackageIndex> = selected
             .iter()
@@ -83,14 +83,14 @@ impl DeviceGraph {
         builder.made
     }
 
-    /// Plans it. The diagnostics are also of what was wrong before.
+    /// Plans the graph. The diagnostics include those found while reading.
     pub fn plan(&self) -> (LinkPlan<'_>, Vec<Diagnostic>) {
         let (links, more) = plan(&self.graph);
         let found = self.found.iter().cloned().chain(more);
         (links, found.collect())
     }
 
-    /// Whether the plan is of all that there is: nothing is missing in the graph, nor stands against it.
+    /// Whether the plan is complete: the graph was read without errors and planned.
     pub fn is_whole(&self, links: &LinkPlan<'_>) -> bool {
         !has_errors(&self.found) && links.nodes().len() == self.graph.nodes.len()
     }
@@ -132,7 +132,8 @@ impl DeviceGraph {
     }
 }
 
-/// The packages that those are built with or of, by name and version. Tests count for those alone.
+/// Packages that the selected ones are built with or from, by name and version. Tests count for the
+/// selected ones only.
 fn reached(packages: &Packages, selected: &BTreeSet<PackageIndex>) -> Vec<PackageIndex> {
     let mut seen = selected.clone();
     let mut open: Vec<PackageIndex> = selected.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! The process's environment: the only place that reads it.
+//! The process's environment: the only module that reads it.
 
 use std::ffi::OsString;
 

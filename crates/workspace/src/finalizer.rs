@@ -1,9 +1,9 @@
-//! Finalizer crates: what `sync` writes so that plain cargo makes one device link per program.
+//! Finalizer crates: files that `sync` writes so that plain cargo makes one device link per program.
 //!
-//! A program needs one device link over all its RDC libraries, made after all of them, and handed
-//! to the linker before them. Cargo tells a build script of its direct dependencies only, and
+//! A program needs one device link over all its RDC libraries, made after all of them, and passed
+//! to the linker before them. A build script sees the metadata of its direct dependencies only, and
 //! passes no link arguments upwards. A crate that depends on every package with RDC code, and that
-//! the program names, has both: cargo builds it last, and its archive goes in as any crate's does.
+//! the program names, meets both conditions: cargo builds it last, and links its archive as usual.
 
 mod closure;
 mod files;
@@ -38,7 +38,7 @@ use naming::crate_name;
 pub use naming::{FOLDER, is_one, name};
 use programs::{Programs, has_rdc};
 
-/// What has to be written for the programs of the packages that are selected, where it may be needed.
+/// Adds the operations for the programs of the selected packages, if finalizers may be needed.
 pub fn operations(
     workspace: &Workspace,
     options: &Selection,
@@ -54,7 +54,7 @@ pub fn operations(
     let graph = Graph::read(&full)?;
 
     for package in full.selected()? {
-        // What is not asked for anew by `workspace` has been written since.
+        // Packages that `workspace` does not contain are finalizers written by this command.
         if is_one(package) || !workspace.has(package) {
             continue;
         }
@@ -83,9 +83,9 @@ pub fn operations(
     Ok(())
 }
 
-/// Whether any package has RDC libraries, or a finalizer: asked before cargo resolves anything, with what
-/// the members declare. A dependency from elsewhere that has some uses the helper, and stands in
-/// `Cargo.lock` with it.
+/// Whether any package has RDC libraries, or a finalizer: checked before cargo resolves
+/// dependencies, with the declarations of the members. A dependency from elsewhere with RDC
+/// libraries uses the helper, and `Cargo.lock` lists both.
 pub fn may_be_needed(workspace: &Workspace, declared: &Members) -> bool {
     let has_rdc = declared.all().any(|(_, one)| one.has_rdc());
     let members = workspace.members();
@@ -98,7 +98,7 @@ pub fn may_be_needed(workspace: &Workspace, declared: &Members) -> bool {
     users.iter().any(|user| !names.contains(user.as_str()))
 }
 
-/// Two packages of one name, which no crate can depend on by it, and no device link can hold.
+/// Reports two packages of one name: no crate can depend on both by name, no device link contain both.
 fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
     let mut seen = BTreeMap::new();
     let packages = closure.members.keys().map(|&at| graph.packages[at]);
@@ -115,7 +115,7 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
     })
 }
 
-/// Whether the package's own build script links what its direct dependencies have: the light form.
+/// Whether the package's own build script links the code of its direct dependencies: the light form.
 pub fn is_light(package: &Package) -> bool {
     let feature = |name: &String| name == FEATURE;
     package.dependencies.iter().any(|dependency| {
@@ -125,7 +125,7 @@ pub fn is_light(package: &Package) -> bool {
     })
 }
 
-/// What would go wrong although every file is written.
+/// Errors that writing every file does not prevent.
 fn stands_against(
     graph: &Graph,
     package: &Package,
@@ -159,7 +159,7 @@ fn stands_against(
     }
     for name in &closure.only_in_tests {
         let message = format!(
-            "`{name}` has CUDA code and is linked into the tests of `{}` only, besides that of its \
+            "`{name}` has CUDA code and is linked into the tests of `{}` only, in addition to that of its \
              programs",
             package.name
         );
@@ -173,8 +173,8 @@ fn stands_against(
     found
 }
 
-/// rustc hides what a C library does not export, its device link's registering functions with it: shared
-/// libraries cannot call those. They have to have one final among them.
+/// rustc hides symbols that a C library does not export, including its device link's registering
+/// functions: shared libraries cannot call those. They need a single final among them.
 fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option<Diagnostic> {
     let libraries: Vec<_> = closure
         .members
@@ -205,7 +205,7 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
     Some(Diagnostic::error(&MISSING_DEVICE_LINK, message).help(help))
 }
 
-/// The `use … as _` lines of the programs.
+/// Adds the `use … as _` lines of the programs.
 fn use_lines(
     package: &Package,
     programs: &Programs,

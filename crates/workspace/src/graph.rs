@@ -1,4 +1,4 @@
-//! The dependency graph: what `plan` and `check` look at.
+//! Dependency graph, for `plan` and `check`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,12 +16,12 @@ use crate::selection::Selection;
 use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, folder, library};
 
-/// What cargo resolved a package's dependency to.
+/// Resolved dependency of a package.
 #[derive(Debug)]
 pub struct Edge {
     /// Package that the dependency was resolved to.
     pub to: PackageIndex,
-    /// Each kind, and for which targets: as in `[target.….dependencies]`, or all.
+    /// Each kind, with its targets: as in `[target.….dependencies]`, or all.
     pub kinds: Vec<(DependencyKind, Option<String>)>,
 }
 
@@ -32,17 +32,17 @@ impl Edge {
     }
 }
 
-/// The dependency graph, and what each package of it declares.
+/// Dependency graph, with the declarations of each package.
 pub struct Graph<'a> {
     /// The packages, in the order of `cargo metadata`.
     pub packages: IndexVec<PackageIndex, &'a Package>,
-    /// What each declares.
+    /// Declarations of each package.
     pub declared: IndexVec<PackageIndex, Option<Declared>>,
-    /// The features of each that are on.
+    /// Enabled features of each package.
     pub features: IndexVec<PackageIndex, Vec<String>>,
-    /// What each provides and links.
+    /// Provided and linked libraries of each package.
     pub nodes: IndexVec<PackageIndex, Node>,
-    /// What cargo resolved the dependencies of each to.
+    /// Resolved dependencies of each package.
     pub edges: IndexVec<PackageIndex, Vec<Edge>>,
     index: HashMap<&'a PackageId, PackageIndex>,
 }
@@ -55,8 +55,8 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// Reads the graph of the selected packages with the features of the command line: what cargo
-    /// builds for them, tests included. The graph of the whole workspace may hold more.
+    /// Reads the graph of the selected packages with the features of the command line: the packages
+    /// that cargo builds for them, tests included. The graph of the whole workspace may hold more.
     pub fn read_selected(
         workspace: &'a Workspace,
         selected: &[&Package],
@@ -80,7 +80,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// What cargo resolved.
+    /// Reads cargo's resolution.
     fn resolved(workspace: &'a Workspace) -> Result<Self> {
         let metadata = &workspace.metadata;
         let packages: IndexVec<PackageIndex, &Package> = metadata.packages.iter().collect();
@@ -127,8 +127,8 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// Keeps of the features and dependencies of the packages in a tree what is there. Where the programs
-    /// and a build script have a package with other features each, it is taken as the programs have it.
+    /// Reduces the features and dependencies of the packages to those in a tree. If the programs
+    /// and a build script use a package with different features, those of the programs count.
     fn narrow(&mut self, lines: &[Line]) {
         /// A package as cargo builds it: for the target, or for the host.
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,14 +183,14 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The package that a line of `cargo tree` is about.
+    /// The package of a line of `cargo tree`.
     pub fn named(&self, line: &Line) -> Option<PackageIndex> {
         let fits = |package: &Package| {
             package.name.as_str() == line.name && package.version.to_string() == line.version
         };
         let all = self.packages.ids();
         let fitting: Vec<PackageIndex> = all.filter(|&at| fits(self.packages[at])).collect();
-        // From two places, with one name and version.
+        // Two sources, with one name and version.
         let from_there = |&&at: &&PackageIndex| {
             let folder = folder(self.packages[at]).display().to_string();
             line.place.contains(&format!("({folder})"))
@@ -201,7 +201,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// A procedural macro runs in the compiler and is in no image.
+    /// Whether a package is a procedural macro, which runs in the compiler and is in no image.
     fn is_macro(&self, at: PackageIndex) -> bool {
         library(self.packages[at]).is_some_and(|target| target.is_kind(TargetKind::ProcMacro))
     }
@@ -257,7 +257,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// What the members declare, those that are selected apart.
+    /// Declarations of the members, with the selected ones separate.
     pub fn members(&self, workspace: &Workspace, selected: &[&Package]) -> Members<'_> {
         let all = self.packages.iter().zip(&self.declared);
         let all = all.filter(|(package, _)| workspace.has(package));
@@ -272,7 +272,7 @@ impl<'a> Graph<'a> {
         self.index.get(id).copied()
     }
 
-    /// The RDC libraries of a package, those that its features are on for.
+    /// RDC libraries of a package whose features are enabled.
     pub fn rdc(&self, at: PackageIndex) -> Vec<&DeviceLink> {
         let features = || self.features[at].iter().map(String::as_str);
         let declared = self.declared[at].iter();
@@ -282,7 +282,7 @@ impl<'a> Graph<'a> {
             .collect()
     }
 
-    /// The texts that diagnostics may point into.
+    /// Texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
         let declared = self.declared.iter().flatten();
         declared.flat_map(Declared::sources).collect()
@@ -316,7 +316,7 @@ impl<'a> Graph<'a> {
         seen
     }
 
-    /// What the linker makes of the selected packages.
+    /// Images of the selected packages.
     pub fn images(&self, selected: &[&Package]) -> Vec<Image> {
         let mut images = Vec::new();
         for package in selected {

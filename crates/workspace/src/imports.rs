@@ -1,7 +1,7 @@
-//! What a program's objects say of the headers that they were compiled against.
+//! Compares the imports of a program's objects with the declared headers.
 //!
-//! The names come from the symbol tables of objects, archives, rlibs and images: those that are undefined
-//! there. `gpustub-build` cannot ask: a build script runs before the package's own objects exist.
+//! The names are the undefined ones in the symbol tables of objects, archives, rlibs and images.
+//! `gpustub-build` cannot do this: a build script runs before the package's own objects exist.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub fn misfits(package: &Package, library: &Library, header: HeaderVersion) -> V
         .collect()
 }
 
-/// Names of other libraries, and those that tell nothing, may be among the imported ones.
+/// Imported names of other libraries, and names without information, are skipped.
 fn misfit<'n>(
     library: &Library,
     header: HeaderVersion,

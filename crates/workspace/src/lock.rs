@@ -1,4 +1,4 @@
-//! `GpuStub.lock`: which symbol lists the tree was made with.
+//! `GpuStub.lock`: the symbol lists that the tree was made with.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::tables::Declared;
 
-/// The name of the file.
+/// Name of the file.
 pub const FILE: &str = "GpuStub.lock";
 
-/// The text of the lock file for what a whole workspace declares.
+/// Text of the lock file for all declarations of a workspace.
 pub fn text<'a>(declared: impl IntoIterator<Item = &'a Declared>) -> String {
     let mut lists: BTreeSet<(&str, bool, &str)> = BTreeSet::new();
     for declared in declared {

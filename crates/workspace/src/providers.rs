@@ -1,8 +1,8 @@
-//! Who provides stubs to whom: one provider in each linked image.
+//! Providers of stubs: exactly one in each linked image.
 //!
-//! Two archives of stubs in one image would both define the run time, and the linker would refuse
-//! them or, worse, take the first of each. None at all is a link error, or a cdylib with missing
-//! symbols. Both are seen here before anything is built.
+//! Two archives of stubs in one image would both define the run time, and the linker would reject
+//! them or, worse, use the first of each. No archive is a link error, or a cdylib with missing
+//! symbols. Both are detected here before the build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,41 +15,41 @@ use crate::package_index::PackageIndex;
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its version, which tells it from another of its name.
+    /// Version, which distinguishes it from another package of its name.
     pub version: String,
-    /// Whether another version is there with device code, too: that is refused by itself.
+    /// Whether another version with device code exists, which is a separate error.
     pub twice: bool,
-    /// The libraries whose stubs it holds, and where it says so.
+    /// Libraries whose stubs the package provides, with the location of the declaration.
     pub provides: BTreeMap<String, Option<Origin>>,
-    /// The libraries that it wants stubs of from somebody else.
+    /// Libraries whose stubs another package has to provide.
     pub requires: BTreeMap<String, Option<Origin>>,
     /// Packages that its own code links; no build scripts, no procedural macros.
     pub dependencies: Vec<PackageIndex>,
-    /// What its tests and examples link besides.
+    /// Packages that its tests and examples link in addition.
     pub dev_dependencies: Vec<PackageIndex>,
 }
 
-/// Something that the linker makes.
+/// An output of the linker.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// For people: ``bin `hello` ``.
+    /// Human-readable name: ``bin `hello` ``.
     pub name: String,
-    /// The package that owns it.
+    /// Package that owns it.
     pub package: PackageIndex,
-    /// Tests, examples and benchmarks link the dev-dependencies, too.
+    /// Whether dev-dependencies are linked: tests, examples and benchmarks.
     pub with_dev: bool,
     /// A Rust dylib.
     pub dylib: bool,
-    /// Whether all symbols have to be there: not so for the unit tests of a library that leaves
-    /// the stubs to others.
+    /// Whether all symbols must be defined: not for the unit tests of a library whose stubs other
+    /// packages provide.
     pub complete: bool,
 }
 
-/// What is wrong with the images of a workspace.
+/// Reports errors in the images of a workspace.
 pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Diagnostic> {
-    // Findings by what they are about, with the images that they concern.
+    // Findings by their providers, with the images that they concern.
     let mut two: BTreeMap<Vec<PackageIndex>, Vec<&str>> = BTreeMap::new();
     let mut none: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
     let mut dylibs = Vec::new();
@@ -76,8 +76,9 @@ pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Di
         }
         let mut all = providers.iter().map(|&p| &nodes[p]);
         let first = all.next();
-        let is_told = all.all(|node| node.twice && first.is_some_and(|one| one.name == node.name));
-        if !is_told {
+        let is_reported =
+            all.all(|node| node.twice && first.is_some_and(|one| one.name == node.name));
+        if !is_reported {
             two.entry(providers).or_default().push(&image.name);
         }
     }
@@ -93,7 +94,7 @@ pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Di
     dylibs.into_iter().chain(two).chain(none).collect()
 }
 
-/// The packages whose code is in the image.
+/// Packages whose code is in the image.
 fn closure(nodes: &IndexVec<PackageIndex, Node>, image: &Image) -> BTreeSet<PackageIndex> {
     let mut seen = BTreeSet::from([image.package]);
     let mut open = vec![image.package];
@@ -129,7 +130,7 @@ fn two_providers(providers: &[&Node], images: &[&str]) -> Diagnostic {
         list(images),
         who.join(", ")
     );
-    // Libraries that only the others have would lose their stubs, so all move to one place.
+    // Libraries that only the others provide would lose their stubs, so all move to one package.
     let (keep, others) = (providers[0], &providers[1..]);
     let missing: BTreeSet<&String> = others
         .iter()

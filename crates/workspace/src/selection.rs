@@ -36,7 +36,7 @@ impl Selection {
         self.locked || self.frozen
     }
 
-    /// The arguments about lock file, network and configuration, for any command of cargo.
+    /// Arguments about lock file, network and configuration, for any command of cargo.
     pub fn cargo_arguments(&self) -> Vec<String> {
         let flags = [
             (self.locked, "--locked"),

@@ -1,4 +1,4 @@
-//! A package's `GpuStub.toml`, read and decoded.
+//! Reads and decodes a package's `GpuStub.toml`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,23 +19,23 @@ use gpustub_report::report::Sources;
 use crate::directories::Directories;
 use crate::workspace::{Workspace, folder};
 
-/// The name of the file.
+/// Name of the file.
 pub const FILE: &str = "GpuStub.toml";
 
-/// What one package declares.
+/// Declarations of one package.
 #[derive(Debug)]
 pub struct Declared {
-    /// The folder of the package.
+    /// Directory of the package.
     pub folder: PathBuf,
-    /// How messages call the file.
+    /// Path of the file in messages.
     pub shown: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
-    /// What it says, as far as it could be read.
+    /// Contents of the file that could be read.
     pub manifest: Manifest,
-    /// What is wrong with it.
+    /// Diagnostics of the file.
     pub diagnostics: Vec<Diagnostic>,
-    /// The symbol lists that it names and that exist.
+    /// Contents of the existing symbol lists that the file names.
     pub inputs: Inputs,
 }
 
@@ -52,7 +52,7 @@ impl Declared {
         Ok(declared)
     }
 
-    /// Reads the file at the root of a workspace that has no package there.
+    /// Reads the file at the root of a workspace without a package at the root.
     pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
         let root = workspace.root();
         if workspace.members().iter().any(|p| folder(p) == root) {
@@ -94,7 +94,7 @@ impl Declared {
         Ok(found)
     }
 
-    /// Reads the file at the root of a workspace, whether or not a package is there: what it says of
+    /// Reads the file at the root of a workspace, with or without a package there: its settings for
     /// the whole workspace.
     pub fn read_shared(workspace: &Workspace) -> Result<Option<Self>> {
         Self::read_in(workspace.root())
@@ -110,7 +110,7 @@ impl Declared {
         Self::from_text(folder, text).map(Some)
     }
 
-    /// Decodes a text that is, or is going to be, the file of a folder.
+    /// Decodes a text that is, or will become, the file of a directory.
     pub fn from_text(folder: &Path, text: String) -> Result<Self> {
         let shown = display_path(&folder.join(FILE));
         let (manifest, diagnostics) = Manifest::parse(&shown, &text);
@@ -122,7 +122,7 @@ impl Declared {
             let path = folder.join(&symbols.value);
             match fs::read_to_string(&path) {
                 Ok(text) => drop(inputs.symbol_files.insert(&symbols.value, text)),
-                // That it is missing is for the planner to say, who knows where it is named.
+                // The planner reports a missing list, with the location of its name.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(Error::io("read", &path, &e)),
             }
@@ -154,7 +154,7 @@ impl Declared {
         }
     }
 
-    /// That none of these packages has a file.
+    /// Error if none of these packages has a file.
     pub fn none(packages: &[&Package]) -> Error {
         let error = match packages {
             [package] => Error::new(format!("package `{}` has no {FILE}", package.name)),
@@ -166,7 +166,7 @@ impl Declared {
         error.help("write one with `cargo gpustub init`")
     }
 
-    /// Reads the files of all members that have one: of those that are selected, and of the others.
+    /// Reads the files of all members that have one: of the selected ones, and of the others.
     pub fn read_members(workspace: &Workspace) -> Result<(Read<'_>, Read<'_>)> {
         let selected: HashSet<_> = workspace.selected()?.iter().map(|one| &one.id).collect();
         let (mut chosen, mut others) = (Vec::new(), Vec::new());
@@ -182,7 +182,7 @@ impl Declared {
         Ok((chosen, others))
     }
 
-    /// What comes out of it for a target, and everything that is wrong with it.
+    /// Plan for a target, and all diagnostics.
     pub fn plan(&self, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
         let (plan, more) = plan(&self.manifest, target, inputs);
         let mut found = self.diagnostics.clone();
@@ -190,7 +190,7 @@ impl Declared {
         (plan, found)
     }
 
-    /// The texts that diagnostics may point into.
+    /// Texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
         let mut sources = Sources::from([(self.shown.clone(), self.text.clone())]);
         let lists = self.inputs.symbol_files.iter();
@@ -199,7 +199,7 @@ impl Declared {
         sources
     }
 
-    /// Whether any stub comes out of this package itself.
+    /// Whether this package itself provides a stub.
     pub fn provides(&self) -> bool {
         self.manifest.stubs.iter().any(|stub| stub.provide)
     }
@@ -218,17 +218,17 @@ impl Declared {
 /// Packages, each with its file.
 pub type Read<'a> = Vec<(&'a Package, Declared)>;
 
-/// What the members of a workspace declare, those that have a file.
+/// Declarations of the members that have a file.
 #[derive(Debug)]
 pub struct Members<'a> {
-    /// Of the packages that are selected.
+    /// Declarations of the selected packages.
     pub selected: Vec<(&'a Package, &'a Declared)>,
-    /// Of the others: some things are said of the whole workspace.
+    /// Declarations of the others: some checks concern the whole workspace.
     pub others: Vec<(&'a Package, &'a Declared)>,
 }
 
 impl<'a> Members<'a> {
-    /// Of the files of those that are selected, and of the others.
+    /// Combines the files of the selected packages and of the others.
     pub fn new(
         selected: &'a [(&'a Package, Declared)],
         others: &'a [(&'a Package, Declared)],
@@ -240,13 +240,13 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Of all.
+    /// Declarations of all members.
     pub fn all(&self) -> impl Iterator<Item = (&'a Package, &'a Declared)> {
         self.selected.iter().chain(&self.others).copied()
     }
 }
 
-/// A stub that follows a feature which the package does not have would never be built.
+/// Reports unknown features: a stub that requires one would never be built.
 fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
     let known = || package.features.keys().map(String::as_str);
     let manifest = &declared.manifest;
@@ -282,8 +282,8 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// The toolkit is one for the workspace, read at its root. A package from elsewhere has it there, in
-/// a workspace of its own.
+/// Reports a `[toolkit]` outside of the workspace's root, where it is read. A package from
+/// elsewhere has its own in the root of its own workspace.
 fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> Option<Diagnostic> {
     if !workspace.has(package) || declared.folder == workspace.root() {
         return None;

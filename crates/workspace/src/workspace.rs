@@ -10,7 +10,7 @@ use gpustub_report::error::{Error, Result};
 
 use crate::selection::Selection;
 
-/// How much cargo is asked for.
+/// Extent of the query to cargo.
 #[derive(Debug, Clone, Copy)]
 pub enum Depth<'a> {
     /// The members only: fast, needs neither network nor Cargo.lock.
@@ -19,7 +19,7 @@ pub enum Depth<'a> {
     Graph(&'a str),
 }
 
-/// A workspace and what of it the command line selects.
+/// A workspace and the selection of the command line.
 #[derive(Debug)]
 pub struct Workspace {
     /// Output of `cargo metadata`.
@@ -29,7 +29,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Runs `cargo metadata`.
     pub fn load(options: &Selection, depth: Depth<'_>) -> Result<Self> {
         let mut command = options.manifest.metadata();
         options.features.forward_metadata(&mut command);
@@ -50,7 +50,7 @@ impl Workspace {
         })
     }
 
-    /// The folder of the workspace.
+    /// Directory of the workspace.
     pub fn root(&self) -> &Path {
         self.metadata.workspace_root.as_std_path()
     }
@@ -67,7 +67,7 @@ impl Workspace {
         self.metadata.workspace_members.contains(&package.id)
     }
 
-    /// The members that the command line selects, sorted by name; never none.
+    /// Members that the command line selects, sorted by name; never empty.
     pub fn selected(&self) -> Result<Vec<&Package>> {
         let members = self.members();
         for name in &self.selection.package {
@@ -85,7 +85,7 @@ impl Workspace {
                 Error::new("no package is selected").help("see `--package` and `--exclude`")
             );
         }
-        // Without dependencies cargo does not look at features.
+        // Cargo does not check features in a query without dependencies.
         let features = self.features.iter().flat_map(|list| list.split([' ', ',']));
         for feature in features.filter(|feature| !feature.is_empty()) {
             self.check_feature(feature, &selected)?;
@@ -93,7 +93,7 @@ impl Workspace {
         Ok(selected)
     }
 
-    /// Refuses a feature of the command line that no selected package has: `name`, `package/name`.
+    /// Rejects a feature of the command line that no selected package has: `name`, `package/name`.
     fn check_feature(&self, feature: &str, selected: &[&Package]) -> Result<()> {
         let members = self.members();
         let (packages, name): (Vec<&Package>, _) = match feature.split_once('/') {
@@ -102,7 +102,7 @@ impl Workspace {
                 let mut members = members.into_iter();
                 match members.find(|member| member.name.as_str() == package) {
                     Some(member) => (vec![member], name),
-                    // A feature of a dependency, which cargo knows.
+                    // A feature of a dependency, which cargo checks.
                     None => return Ok(()),
                 }
             }
@@ -122,7 +122,7 @@ impl Workspace {
         })
     }
 
-    /// The one member that the command line selects; of several, it is one of those that fit.
+    /// The only member that the command line selects; if there are several, the error lists the fitting ones.
     pub fn selected_one(&self, fits: impl Fn(&Package) -> bool) -> Result<&Package> {
         match self.selected()?.as_slice() {
             [package] => Ok(package),
@@ -139,7 +139,7 @@ impl Workspace {
     }
 }
 
-/// The folder of a package.
+/// Directory of a package.
 pub fn folder(package: &Package) -> &Path {
     package
         .manifest_path
@@ -147,7 +147,7 @@ pub fn folder(package: &Package) -> &Path {
         .map_or(Path::new("."), |folder| folder.as_std_path())
 }
 
-/// The library target of a package, if it has one.
+/// Library target of a package, if it has one.
 pub fn library(package: &Package) -> Option<&cargo_metadata::Target> {
     package.targets.iter().find(|target| {
         target.kind.iter().any(|kind| {
@@ -164,7 +164,7 @@ pub fn library(package: &Package) -> Option<&cargo_metadata::Target> {
     })
 }
 
-/// The target of `--target`, or the host's.
+/// Target of `--target`, or the host's.
 pub fn target(given: Option<&str>) -> Result<Target> {
     let host;
     let triple = match given {
@@ -206,14 +206,14 @@ fn no_such_package(name: &str, members: &[&Package]) -> Error {
     }
 }
 
-/// What to do where there is no package.
+/// Help for a command outside of a package.
 pub const NO_PACKAGE: &str = "run this inside a package, or name one with `--manifest-path`";
 
-/// Cargo's own words, without its `error:`.
+/// Cargo's own message, without its `error:`.
 fn from_cargo(error: cargo_metadata::Error) -> Error {
     match error {
         cargo_metadata::Error::CargoMetadata { stderr } => {
-            // Warnings of cargo may stand before it.
+            // Warnings of cargo may precede it.
             let at = match stderr.find("\nerror: ") {
                 Some(at) if !stderr.starts_with("error: ") => at + 1,
                 _ => 0,

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// What a tool prints, which has to succeed.
+/// Output of a tool, which must succeed.
 pub fn output<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>) -> String {
     let output = Command::new(program).args(words).output().unwrap();
     assert!(
@@ -14,15 +14,15 @@ pub fn output<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a tool prints of a file.
+/// Output of a tool for a file.
 pub fn of_file(program: &str, options: &[&str], file: &std::path::Path) -> String {
     let options = options.iter().map(OsStr::new);
     output(program, options.chain([file.as_os_str()]))
 }
 
-/// The machine's triple, as rustc has it.
+/// Triple of this machine, from rustc.
 pub fn host() -> String {
-    let told = output("rustc", ["-vV"]);
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = output("rustc", ["-vV"]);
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     host.unwrap().to_owned()
 }

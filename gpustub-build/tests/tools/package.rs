@@ -1,4 +1,4 @@
-//! A package, as its build script sees it.
+//! A package for the library calls of a build script.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use gpustub_build::{Build, Env, Output};
 
 use crate::tools::host;
 
-/// A package to build, in an empty folder of this test's own.
+/// A package to build, in an empty directory for one test.
 pub struct Package {
     pub dir: PathBuf,
     variables: Vec<(String, OsString)>,

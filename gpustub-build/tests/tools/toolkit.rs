@@ -1,4 +1,4 @@
-//! A CUDA toolkit that only says how it was called.
+//! A CUDA toolkit that only records its command lines.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use crate::package::Package;
 pub const MANIFEST: &str =
     "schema = 1\n[device-link.waves]\nsources = [\"cuda/*.cu\"]\narchs = [\"sm_80\"]\n";
 
-/// Writes down how it was called; makes an object as nvcc does, with a list of what was read.
+/// Records its command line; makes an object as nvcc does, with a list of its inputs.
 const NVCC: &str = r#"#!/bin/sh
 echo "nvcc $*" >>'LOG'
 while [ $# -gt 0 ]; do
@@ -30,7 +30,7 @@ pub fn executable(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A package with one source, and a toolkit in its folder.
+/// A package with one source, and a toolkit in its directory.
 pub fn package(name: &str, manifest: &str) -> Package {
     let mut package = Package::new(name, manifest);
     for (name, value) in [
@@ -62,7 +62,7 @@ pub fn expect(text: &str, parts: &[&str]) {
     }
 }
 
-pub fn told(package: &Package) -> Vec<String> {
+pub fn directives(package: &Package) -> Vec<String> {
     package
         .output()
         .directives

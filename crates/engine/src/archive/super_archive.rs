@@ -163,12 +163,12 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<Vie
     match error {
         WriteError::Conflicts(view, conflicts) => {
             let shown = conflicts.iter().take(SHOWN);
-            let told = shown.map(|one| (Some(*view), conflict(request, *view, one)));
-            let mut told: Vec<_> = told.collect();
-            if let Some((_, last)) = told.last_mut().filter(|_| conflicts.len() > SHOWN) {
+            let reports = shown.map(|one| (Some(*view), conflict(request, *view, one)));
+            let mut reports: Vec<_> = reports.collect();
+            if let Some((_, last)) = reports.last_mut().filter(|_| conflicts.len() > SHOWN) {
                 last.message += &format!("; and {} more like it", conflicts.len() - SHOWN);
             }
-            told
+            reports
         }
         WriteError::UnknownLayer { view, layer } => {
             let (name, count) = (&request.views[view.0].name, request.layers.len());
@@ -248,14 +248,14 @@ pub(crate) fn build(
     let warnings = not_canonical(&layers, &canonical).into_iter();
     let request = request(archive, canonical.apply(layers));
     let plan = Plan::new(&request).map_err(|error| {
-        let told = refused(&request, &error).into_iter().map(|(view, one)| {
+        let reports = refused(&request, &error).into_iter().map(|(view, one)| {
             let named = match view {
                 Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                 None => &archive.name,
             };
             one.with_origin(file, named.span.clone())
         });
-        told.collect::<Vec<_>>()
+        reports.collect::<Vec<_>>()
     })?;
     let content = |mut out: &mut dyn Write| plan.write(&mut out);
     replace(path, &content).map_err(|e| {

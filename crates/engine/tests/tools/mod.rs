@@ -22,7 +22,7 @@ pub fn of_file(program: &str, options: &[&str], file: &std::path::Path) -> Strin
 
 /// Triple of this machine, from rustc.
 pub fn host() -> String {
-    let told = output("rustc", ["-vV"]);
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = output("rustc", ["-vV"]);
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     host.unwrap().to_owned()
 }

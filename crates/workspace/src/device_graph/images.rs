@@ -1,4 +1,4 @@
-//! The nodes of what cargo makes of packages: crates, programs, libraries for others.
+//! Nodes of cargo's outputs: crates, programs, libraries for other languages.
 
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
 use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
@@ -11,7 +11,7 @@ use crate::package_index::PackageIndex;
 use crate::workspace::library;
 
 impl Builder<'_> {
-    /// A package's library, as its dependents link it.
+    /// Adds a package's library in the form that its dependents link.
     pub(super) fn crates(&mut self, at: PackageIndex) {
         let package = self.packages.packages[at];
         if finalizer::is_one(package) {
@@ -34,7 +34,7 @@ impl Builder<'_> {
         self.add(unit, node);
     }
 
-    /// A node of a package's target.
+    /// Creates the node of a package's target.
     fn image(&self, unit: &CargoUnit, form: NodeForm, links: Vec<Link>) -> Node {
         let package = self.packages.packages[unit.package];
         let name = unit.name(self.names.package(unit.package));
@@ -47,7 +47,7 @@ impl Builder<'_> {
         node
     }
 
-    /// What is linked with the package's own code: its libraries, and its dependencies' crates.
+    /// Links of the package's own code: its libraries, and its dependencies' crates.
     fn compiled_in(&self, at: PackageIndex, tests: bool) -> Vec<Link> {
         let own = self.packages.rdc(at).into_iter();
         let mut links: Vec<Link> = own
@@ -60,7 +60,7 @@ impl Builder<'_> {
         links
     }
 
-    /// What a program of the package is linked with.
+    /// Links of a program of the package.
     fn linked(&self, at: PackageIndex, tests: bool) -> Vec<Link> {
         let Some(own) = self.rlib(at) else {
             return self.compiled_in(at, tests);
@@ -72,7 +72,7 @@ impl Builder<'_> {
         links
     }
 
-    /// The crates of a kind of dependencies.
+    /// Crates of a kind of dependencies.
     fn depends(&self, at: PackageIndex, kind: DependencyKind) -> Vec<Link> {
         let edges = self.packages.edges[at].iter();
         edges
@@ -81,7 +81,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// The name of a package's crate, if Rust code can be linked with it.
+    /// Name of the node of a package's crate, if Rust code can be linked with it.
     fn rlib(&self, at: PackageIndex) -> Option<String> {
         let package = self.packages.packages[at];
         let (what, _) = linkable(package).filter(|(what, _)| *what != "proc-macro")?;
@@ -93,7 +93,7 @@ impl Builder<'_> {
         (!finalizer::is_one(package)).then(|| unit.name(self.names.package(at)))
     }
 
-    /// The names of the libraries that a package's device link is told of.
+    /// Names of the libraries visible to a package's device link.
     fn seen(&mut self, at: PackageIndex, tests: bool) -> Vec<String> {
         let seen = self.visibility.visible_to_programs(at, tests);
         let names = &self.names;
@@ -102,7 +102,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// What the linker makes of a package: of all the build script, of the selected ones the rest.
+    /// Adds the images of a package: for all packages the build script, for selected ones the rest.
     pub(super) fn images(&mut self, at: PackageIndex, selected: bool) {
         let package = self.packages.packages[at];
         if finalizer::is_one(package) {
@@ -111,7 +111,7 @@ impl Builder<'_> {
         for target in &package.targets {
             for (what, form, tests) in parts(package, target) {
                 let host = what == "build-script";
-                // The tests of a crate without programs are left to those who have some.
+                // The tests of a crate without programs are left to packages with programs.
                 let left = what == "lib-tests" && !self.visibility.has_link(at, true);
                 if left || !(selected || host) {
                     continue;
@@ -137,7 +137,7 @@ impl Builder<'_> {
     }
 }
 
-/// What a package's library is to Rust programs that depend on it.
+/// Form of a package's library for Rust programs that depend on it.
 fn linkable(package: &Package) -> Option<(&'static str, NodeForm)> {
     let target = library(package)?;
     let has = |kinds: &[CrateType]| kinds.iter().any(|k| target.crate_types.contains(k));
@@ -146,14 +146,14 @@ fn linkable(package: &Package) -> Option<(&'static str, NodeForm)> {
     } else if has(&[CrateType::Lib, CrateType::RLib]) {
         Some(("rlib", NodeForm::Static))
     } else if has(&[CrateType::DyLib]) {
-        // rustc hides what a Rust dylib takes in of C.
+        // rustc hides the C symbols in a Rust dylib.
         Some(("dylib", NodeForm::Cdylib))
     } else {
         None
     }
 }
 
-/// The images of a target: what each is called, its form, and whether dev-dependencies are in it.
+/// Images of a target: name, form, and whether dev-dependencies are linked.
 fn parts(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, bool)> {
     let closed = target.crate_types.contains(&CrateType::CDyLib);
     let form = match closed {

@@ -1,4 +1,4 @@
-//! The nodes of the libraries that packages declare.
+//! Nodes of the libraries that packages declare.
 
 use gpustub_core::device_link::{Kind, Node, NodeForm};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
@@ -13,7 +13,7 @@ use crate::package_index::PackageIndex;
 use crate::workspace::folder;
 
 impl Builder<'_> {
-    /// The libraries that a package declares.
+    /// Adds the libraries that a package declares.
     pub(super) fn libraries(&mut self, at: PackageIndex) {
         for declared in self.packages.rdc(at) {
             let unit = CargoUnit {
@@ -66,7 +66,7 @@ impl Builder<'_> {
         node
     }
 
-    /// What the archive of a library that others have built tells, if it is built yet.
+    /// Reads the device code of an archive that was built elsewhere, if the file exists.
     fn external(
         &mut self,
         at: PackageIndex,
@@ -93,7 +93,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Patterns that match no file, as the build says it.
+    /// Reports patterns that match no file, with the message of the build.
     fn sources(&mut self, at: PackageIndex, id: &str, patterns: &[Spanned<String>]) {
         let directories = Directories {
             package: folder(self.packages.packages[at]),
@@ -107,7 +107,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A `requires` that names no library in visibility of its package.
+    /// Reports a `requires` that names no library visible to its package.
     fn unknown(&self, at: PackageIndex, id: &str, name: &str) -> Diagnostic {
         let message = format!(
             "`device-link.{id}` requires `{name}`, which neither its package nor a direct \
@@ -138,16 +138,16 @@ impl Builder<'_> {
     }
 }
 
-/// Whether code for these is also what is declared of it: a device link for it can be made of them,
-/// and for what is newer if PTX or LTO code is declared.
+/// Whether code for these architectures covers a declared one: a device link for the declared one
+/// can be made of it, and one for newer GPUs if PTX or LTO code is declared.
 fn has(holds: &[Arch], declared: Arch) -> bool {
     let lasts = |kind| kind != ArchKind::Real;
     let mut holds = holds.iter();
     holds.any(|arch| arch.serves(declared) && lasts(arch.kind) >= lasts(declared.kind))
 }
 
-/// An archive that others have built, without what `archs` says of it. Builds believe `archs`, and nvlink
-/// does not say what an archive lacks.
+/// Reports an archive built elsewhere that lacks code for its `archs`. Builds rely on `archs`, and
+/// nvlink does not report missing code.
 fn wrong_archs(declared: &DeviceLink, archive: &str, holds: &[Arch]) -> Option<Diagnostic> {
     let words = |archs: &[Arch]| {
         archs

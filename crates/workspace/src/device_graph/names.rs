@@ -1,22 +1,22 @@
-//! What packages and libraries are called in the graph.
+//! Names of packages and libraries in the graph.
 
 use std::collections::HashMap;
 
 use crate::graph::Graph as Packages;
 use crate::package_index::PackageIndex;
 
-/// Short names where they are unique, with the version or the package where they are not.
+/// Short names if unique, otherwise with the version or the package.
 pub struct Names {
     packages: HashMap<PackageIndex, String>,
-    /// How many packages have a library of this name.
+    /// Number of packages that declare a library of this name.
     libraries: HashMap<String, usize>,
 }
 
 impl Names {
-    /// Of the packages `reached`.
+    /// Collects the names of the packages `reached`.
     pub fn new(packages: &Packages, reached: &[PackageIndex]) -> Self {
         let mut libraries: HashMap<String, usize> = HashMap::new();
-        // Shorter names first; what several packages share is told apart by more.
+        // Shorter names first; names of several packages get the version.
         let all = |at: PackageIndex| {
             let package = packages.packages[at];
             let (name, version) = (&package.name, &package.version);
@@ -40,7 +40,7 @@ impl Names {
             } else if count[&long] == 1 {
                 long
             } else {
-                // From two places, with one name and version.
+                // Two sources, with one name and version.
                 let number = same.entry(long.clone()).or_default();
                 *number += 1;
                 format!("{long}.{number}")
@@ -53,12 +53,12 @@ impl Names {
         }
     }
 
-    /// What a package is called.
+    /// Name of a package.
     pub fn package(&self, at: PackageIndex) -> &str {
         self.packages.get(&at).map_or("?", String::as_str)
     }
 
-    /// What a library of a package is called.
+    /// Name of a library of a package.
     pub fn library(&self, at: PackageIndex, id: &str) -> String {
         match self.is_shared(id) {
             true => format!("{}/{id}", self.package(at)),

@@ -1,4 +1,4 @@
-//! The CUDA runtime of a shared library: what the build refuses of it, in the build's words.
+//! The CUDA runtime of a shared library: errors of the build, with the same messages.
 
 use gpustub_core::device_link::{hidden_stubs, static_runtime};
 use gpustub_core::diag::Diagnostic;
@@ -7,13 +7,13 @@ use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 use crate::graph::Graph as Packages;
 use crate::package_index::PackageIndex;
 
-/// What stands against a library with `type = "shared"` that the package `at` declares.
+/// Error in a library with `type = "shared"` that the package `at` declares.
 pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> Option<Diagnostic> {
     let name = &library.name.value;
     let declared = packages.declared[at].as_ref()?;
     let stubs = || declared.manifest.stubs.iter();
     let error = match library.cudart {
-        // Headers are linked with nothing.
+        // A library of headers is not linked.
         _ if matches!(library.code, DeviceCode::Headers) => return None,
         Cudart::None => return None,
         Cudart::Static => static_runtime(name),
@@ -30,7 +30,7 @@ pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> O
     Some(error.with_origin(&declared.shown, library.name.span.clone()))
 }
 
-/// Whether any package has the stubs of the CUDA runtime in a shared library.
+/// Whether a package has the stubs of the CUDA runtime in a shared library.
 fn is_shared_elsewhere(packages: &Packages) -> bool {
     let mut all = packages.declared.iter().zip(&packages.nodes);
     all.any(|(declared, node)| {

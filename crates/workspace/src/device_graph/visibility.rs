@@ -1,4 +1,4 @@
-//! Which libraries a build script hears of: cargo passes metadata to direct dependents alone, of
+//! Libraries visible to a build script: cargo passes metadata to direct dependents only, of
 //! packages with a `links` key, and not of dev-dependencies.
 
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ pub struct Library {
     pub name: String,
 }
 
-/// Who sees what.
+/// Libraries visible to each package.
 pub struct MetadataVisibility<'a> {
     packages: &'a Packages<'a>,
     visible: HashMap<PackageIndex, Vec<Library>>,
 }
 
 impl<'a> MetadataVisibility<'a> {
-    /// Of the packages of a graph.
+    /// Creates the visibility for the packages of a graph.
     pub fn new(packages: &'a Packages<'a>) -> Self {
         Self {
             packages,
@@ -33,8 +33,8 @@ impl<'a> MetadataVisibility<'a> {
         }
     }
 
-    /// The libraries of this name that a package's libraries may require: its own, else those that
-    /// its dependencies publish.
+    /// Libraries of this name that a package's libraries may require: its own, else those that its
+    /// dependencies publish.
     pub fn required(&mut self, at: PackageIndex, name: &str) -> Vec<Library> {
         let called = |library: &Library| library.name == name;
         let own: Vec<Library> = self.own(at).into_iter().filter(called).collect();
@@ -57,7 +57,7 @@ impl<'a> MetadataVisibility<'a> {
         seen
     }
 
-    /// Whether anything device-links the programs or tests of a package: its own build script, or
+    /// Whether a build script device-links the programs or tests of a package: its own, or that of
     /// its finalizer.
     pub fn has_link(&self, at: PackageIndex, tests: bool) -> bool {
         let light = finalizer::is_light(self.packages.packages[at]);
@@ -85,7 +85,7 @@ impl<'a> MetadataVisibility<'a> {
             .collect()
     }
 
-    /// What the direct dependencies of a package publish, each library once.
+    /// Libraries that the direct dependencies of a package publish, each once.
     fn visible(&mut self, at: PackageIndex) -> Vec<Library> {
         if let Some(known) = self.visible.get(&at) {
             return known.clone();

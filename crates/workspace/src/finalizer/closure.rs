@@ -1,4 +1,4 @@
-//! Which packages with RDC code a package's programs are linked with, and under which features.
+//! Packages with RDC code that a package's programs are linked with, and their conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,27 +14,27 @@ use crate::package_index::PackageIndex;
 use crate::selection::Selection;
 use crate::workspace::Workspace;
 
-/// The packages with RDC code that a package's programs are linked with.
+/// Packages with RDC code that a package's programs are linked with.
 #[derive(Debug)]
 pub struct Closure {
-    /// As a normal dependency, or for tests alone.
+    /// Kind of dependency: normal, or for tests only.
     pub kind: DependencyKind,
-    /// The packages, and when each is there.
+    /// Packages, with the condition of each.
     pub members: BTreeMap<PackageIndex, When>,
-    /// Names of those that only the tests have, of a package whose programs have others.
+    /// Names of the packages linked into tests only, if the programs link others.
     pub only_in_tests: Vec<String>,
 }
 
-/// When a member is there.
+/// Condition under which a member is linked.
 #[derive(Debug, Default)]
 pub struct When {
-    /// With one of these features of the program's package; empty: with any.
+    /// Linked with one of these features of the program's package; empty: with any.
     pub features: BTreeSet<String>,
-    /// What stands in `cfg(…)`, for targets; `None`: for all.
+    /// Condition in `cfg(…)`, for targets; `None`: all targets.
     pub target: Option<String>,
 }
 
-/// The closure of a package; `None` if no program of it has RDC code.
+/// Resolves the closure of a package; `None` if no program of it has RDC code.
 pub fn resolve(
     workspace: &Workspace,
     graph: &Graph,
@@ -42,7 +42,7 @@ pub fn resolve(
     package: &Package,
     programs: &Programs,
 ) -> Result<Option<Closure>> {
-    // The graph of the whole workspace holds more than the package's own: a first look only.
+    // The graph of the whole workspace contains more than the package's own: a preliminary check only.
     let root = graph.index(&package.id);
     let Some(root) = root.filter(|_| may_have(graph, package)) else {
         return Ok(None);
@@ -61,7 +61,7 @@ pub fn resolve(
         true => BTreeSet::new(),
         false => tree("normal,dev", Features::All)?,
     };
-    // Programs that are there for tests alone are none of the package's users.
+    // Programs for tests only do not use the package's library.
     let for_tests = all.is_empty() || programs.shipped.is_empty();
     let wanted = if for_tests { &tests } else { &all };
     if wanted.is_empty() {
@@ -110,13 +110,13 @@ pub fn resolve(
     }))
 }
 
-/// Whether any package that this one may be linked with has RDC code.
+/// Whether a package that this one may be linked with has RDC code.
 fn may_have(graph: &Graph, package: &Package) -> bool {
     let reachable = graph.reachable(&[package]);
     reachable.into_iter().any(|at| !graph.rdc(at).is_empty())
 }
 
-/// The members of the closure under some features.
+/// Finds the members of the closure with some features.
 struct Tree<'a> {
     workspace: &'a Workspace,
     graph: &'a Graph<'a>,
@@ -126,7 +126,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn members(&self, edges: &str, features: Features) -> Result<BTreeSet<PackageIndex>> {
-        // What a finalizer depends on is what this is to find.
+        // The dependencies of a finalizer are the result of this search.
         let mut pruned: Vec<String> = self
             .graph
             .reachable(&[self.package])
@@ -150,7 +150,7 @@ impl Tree<'_> {
                 return Ok(self.read(&String::from_utf8_lossy(&output.stdout)));
             }
             let text = String::from_utf8_lossy(&output.stderr);
-            // Cargo wants to find each, also with features that do without it.
+            // Cargo requires that each is found, also with features that do not use it.
             let before = pruned.len();
             let absent =
                 |spec: &String| text.contains(&format!("`{spec}` did not match any packages"));

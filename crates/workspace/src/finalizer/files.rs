@@ -1,4 +1,4 @@
-//! The files of a finalizer, and the lines about it in the package that it is for.
+//! Files of a finalizer, and the lines about it in its package.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,10 +23,10 @@ use crate::package_index::PackageIndex;
 use crate::tables::FILE;
 use crate::workspace::{Workspace, folder, library};
 
-/// The feature of the helper that RDC libraries need.
+/// Feature of the helper that RDC libraries need.
 pub const FEATURE: &str = "device-link";
 
-/// The templates of a finalizer's code.
+/// Templates of a finalizer's code.
 pub(super) const BUILD_RS: &str = "finalizer/build.rs";
 pub(super) const LIB_RS: &str = "finalizer/lib.rs";
 
@@ -54,7 +54,7 @@ struct Feature {
     list: String,
 }
 
-/// Everything that is written for one package.
+/// Adds the operations for one package.
 pub(super) fn operations(
     workspace: &Workspace,
     graph: &Graph,
@@ -63,7 +63,7 @@ pub(super) fn operations(
     pending: &mut Pending,
 ) -> Result<()> {
     let dir = place(package);
-    // Sorted: those for all targets first.
+    // Sorted: dependencies for all targets first.
     let mut tables: BTreeMap<Option<&str>, Vec<Dependency>> = BTreeMap::from([(None, Vec::new())]);
     let mut crates = Vec::new();
     let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -131,7 +131,7 @@ pub(super) fn operations(
     manifest(package, closure, &features, private, pending)
 }
 
-/// What stands in `#[cfg(…)]`; empty: nothing.
+/// Condition in `#[cfg(…)]`; empty: none.
 fn condition(when: &When) -> String {
     let named: Vec<_> = when
         .features
@@ -149,7 +149,7 @@ fn condition(when: &When) -> String {
     }
 }
 
-/// The package's own `Cargo.toml`, with the finalizer as a dependency.
+/// Edits the package's own `Cargo.toml`, adding the finalizer as a dependency.
 fn manifest(
     package: &Package,
     closure: &Closure,
@@ -164,7 +164,7 @@ fn manifest(
         _ => "dependencies",
     };
     let mut value = InlineTable::from_iter([("path", FOLDER)]);
-    // Cargo leaves a dev-dependency without a version out of what it publishes.
+    // Cargo omits a dev-dependency without a version from a published package.
     if !private && (kind == "dependencies" || !features.is_empty()) {
         value.insert("version", format!("={}", package.version).into());
     }
@@ -190,7 +190,7 @@ fn manifest(
     pending.write(path, new)
 }
 
-/// How the finalizer depends on a package: with none of its features, which others choose.
+/// Dependency of the finalizer on a package: without its features, which other dependents enable.
 fn spec(dir: &Path, member: &Package, optional: bool) -> String {
     let mut table = InlineTable::new();
     match &member.source {

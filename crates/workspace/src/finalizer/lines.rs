@@ -9,7 +9,7 @@ use gpustub_report::ops::Pending;
 
 use super::naming::place;
 
-/// Takes away lines about a finalizer that is called otherwise, or that is none, from files of a package.
+/// Removes lines about a finalizer of another name, or of none, from files of a package.
 pub fn remove_stale_lines<'p>(
     package: &Package,
     paths: impl IntoIterator<Item = &'p Path>,
@@ -17,7 +17,7 @@ pub fn remove_stale_lines<'p>(
     pending: &mut Pending,
 ) -> Result<()> {
     let place = place(package);
-    // Perhaps that of another package, which somebody named by hand.
+    // The finalizer of another package, which the user names.
     let is_other = |name: &str| {
         package.dependencies.iter().any(|one| {
             let known = one.rename.as_ref().unwrap_or(&one.name).replace('-', "_");
@@ -25,7 +25,7 @@ pub fn remove_stale_lines<'p>(
         })
     };
     for path in paths.into_iter().filter(|path| path.exists()) {
-        // Cargo says of what cannot be read.
+        // Cargo reports unreadable files.
         let Ok(text) = pending.read(path) else {
             continue;
         };
@@ -36,7 +36,7 @@ pub fn remove_stale_lines<'p>(
     Ok(())
 }
 
-/// Takes away the lines about a finalizer in a package that has none.
+/// Removes the lines about a finalizer from a package that has none.
 pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
     let paths = package.targets.iter();
     let paths = paths.map(|target| target.src_path.as_std_path());

@@ -1,4 +1,4 @@
-//! For which targets a package of the closure is there: `[target.'cfg(…)'.dependencies]` on the way.
+//! Targets of a package of the closure, from `[target.'cfg(…)'.dependencies]` on the paths to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +8,19 @@ use super::naming::is_one;
 use crate::graph::Graph;
 use crate::package_index::PackageIndex;
 
-/// Conditions of which one must hold, each of several that must all hold. One without any: always.
+/// Alternative conditions, each of several that must all hold. An empty one: always.
 pub type Ways = BTreeSet<BTreeSet<String>>;
 
-/// More ways than this to one package are taken for none: it is then there for all targets.
+/// Maximum number of paths to one package. With more, the package is linked for all targets.
 const MOST: usize = 16;
 
-/// How each package is reached from `root`, if at all.
+/// Paths from `root` to each package that it reaches.
 pub fn ways(graph: &Graph, root: PackageIndex, tests: bool) -> BTreeMap<PackageIndex, Ways> {
     let mut found = BTreeMap::from([(root, Ways::from([BTreeSet::new()]))]);
     let mut open = vec![root];
     while let Some(at) = open.pop() {
         let here = found.get(&at).cloned().unwrap_or_default();
-        // What a finalizer depends on is what this is to tell.
+        // The dependencies of a finalizer are the result of this search.
         let edges = graph.edges[at].iter();
         for edge in edges.filter(|edge| !is_one(graph.packages[edge.to])) {
             let counts = |kind| match kind {
@@ -47,7 +47,7 @@ pub fn ways(graph: &Graph, root: PackageIndex, tests: bool) -> BTreeMap<PackageI
     found
 }
 
-/// Without ways that ask for more than another one.
+/// Removes paths that require more than another one.
 fn shortest(ways: Ways) -> Ways {
     let covered = |way: &&BTreeSet<String>| {
         let mut others = ways.iter().filter(|other| other != way);
@@ -59,8 +59,8 @@ fn shortest(ways: Ways) -> Ways {
     ways.iter().filter(|way| !covered(way)).cloned().collect()
 }
 
-/// The ways as what stands in `cfg(…)`; `None`: always. `Err`: the name of a target, of which a
-/// condition in a source file cannot be made.
+/// Condition of the paths for `cfg(…)`; `None`: always. `Err`: the name of a target, which a
+/// condition in a source file cannot express.
 pub fn condition(ways: &Ways) -> Result<Option<String>, String> {
     let mut any = Vec::new();
     for way in ways {

@@ -1,4 +1,4 @@
-//! What the linker makes of a package.
+//! Images of a package.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
     at.is_some_and(|at| !graph.rdc(at).is_empty())
 }
 
-/// What the linker makes of a package, apart from its library's own tests.
+/// Images of a package, except its library's own tests.
 #[derive(Debug, Default)]
 pub struct Programs {
     /// Programs, and libraries for C.
@@ -23,14 +23,14 @@ pub struct Programs {
     pub others: Vec<(PathBuf, Edition)>,
     /// The library, for its unit tests.
     pub unit_tests: Option<(PathBuf, Edition)>,
-    /// Whether a library for C is a crate for Rust, too.
+    /// Whether a library for C is also a crate for Rust.
     pub mixed: bool,
-    /// Whether it is a shared one.
+    /// Whether a library for C is shared.
     pub cdylib: bool,
 }
 
 impl Programs {
-    /// The targets of a package.
+    /// Collects the targets of a package.
     pub fn from_package(package: &Package) -> Self {
         let mut programs = Self::default();
         for target in &package.targets {
@@ -55,7 +55,7 @@ impl Programs {
         programs
     }
 
-    /// The root files, those that are shipped first, with the lines that they have.
+    /// Root files, shipped ones first, with their lines.
     pub fn lines(&self) -> impl Iterator<Item = (&Path, Edition, &'static use_line::Line)> {
         let programs = self.shipped.iter().chain(&self.others);
         let programs = programs.map(|root| (root, &use_line::DEVICE_LINK));
@@ -64,7 +64,7 @@ impl Programs {
         all.map(|((path, edition), line)| (path.as_path(), *edition, line))
     }
 
-    /// Whether the linker makes nothing of the package.
+    /// Whether the package has no images.
     pub fn is_empty(&self) -> bool {
         self.shipped.is_empty() && self.others.is_empty()
     }

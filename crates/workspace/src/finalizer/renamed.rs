@@ -1,4 +1,4 @@
-//! The finalizer of a package that had another name when it was written.
+//! Finalizers whose package was renamed after they were written.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::naming::{PREFIX, name, place};
 use crate::graph::Graph;
 use crate::workspace::folder;
 
-/// The names besides its own under which a package depends on its finalizer, as `sync` has written them.
+/// Former names under which a package depends on its finalizer, as `sync` has written them.
 pub fn former(package: &Package) -> BTreeSet<&str> {
     let own = name(package);
     on_folder(package)
@@ -19,8 +19,8 @@ pub fn former(package: &Package) -> BTreeSet<&str> {
         .collect()
 }
 
-/// That the finalizer cannot get its new name, because somebody names it by hand: cargo would not read the
-/// workspace any more.
+/// Reports that the finalizer cannot be renamed, because the user's files name it: cargo could not
+/// read the workspace afterwards.
 pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
     let dir = place(package);
     let new = name(package);
@@ -43,7 +43,7 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
     )
 }
 
-/// A package that depends on the finalizer of this one otherwise than `sync` writes it.
+/// A package whose dependency on the finalizer of this one was not written by `sync`.
 pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Package> {
     let dir = place(package);
     let own = on_folder(package).any(|one| one.rename.is_some() || one.target.is_some());
@@ -57,7 +57,7 @@ pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Pac
     Some(*user)
 }
 
-/// The dependencies of a package on what is in its finalizer's folder.
+/// Dependencies of a package on the directory of its finalizer.
 fn on_folder(package: &Package) -> impl Iterator<Item = &Dependency> {
     let dir = place(package);
     let all = package.dependencies.iter();

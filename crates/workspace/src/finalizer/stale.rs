@@ -1,4 +1,4 @@
-//! A finalizer of a package that needs none any more.
+//! Finalizers that their package no longer needs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,8 +22,8 @@ use crate::graph::Graph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
 
-/// What an earlier run has written for a package that needs none any more: it has no such code, or its
-/// own build script links it. Removes it, unless somebody else had a hand in it; then that is told.
+/// Removes the files of an earlier run for a package that no longer needs them: it has no RDC code,
+/// or its own build script links it. Reports them instead if the user has changed them.
 pub fn remove(
     workspace: &Workspace,
     graph: &Graph,
@@ -41,8 +41,8 @@ pub fn remove(
     if !depends && !dir.join("Cargo.toml").exists() {
         return remove_lines(package, pending);
     }
-    // A build script that was written to link the direct dependencies is one choice, the finalizer
-    // the other.
+    // A build script written to link the direct dependencies and a finalizer are alternatives: the
+    // user has to choose.
     let is_choice = links_itself && !has_rdc(graph, package);
     let mut edits = Vec::new();
     let why = match is_choice || is_used(workspace, graph, package) {
@@ -51,7 +51,7 @@ pub fn remove(
     };
     let is_ours = why.is_some() && lines(package, &names, pending, &mut edits)?;
     let (Some(files), true) = (why, is_ours) else {
-        found.push(told(package, links_itself));
+        found.push(kept_finalizer(package, links_itself));
         return Ok(());
     };
     for (path, text) in edits {
@@ -65,9 +65,9 @@ pub fn remove(
     });
     match text {
         Ok(text) => pending.write(path, text)?,
-        Err(_) => found.push(told(package, links_itself)),
+        Err(_) => found.push(kept_finalizer(package, links_itself)),
     }
-    // Last of all what cargo knows the folder by.
+    // Last, the files by which cargo knows the directory.
     for file in files {
         pending.remove(&dir.join(file))?;
     }
@@ -81,8 +81,8 @@ fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
     by_others || cargo_toml::has_member(&root, FOLDER)
 }
 
-/// The files of a finalizer, `Cargo.toml` last, if they are what `sync` writes and all that is there.
-/// `None`, too, if it has code for some targets, which this host may not see.
+/// Files of a finalizer, `Cargo.toml` last, if they are unchanged and complete. `None` also if it
+/// has code for some targets, which this host may not see.
 fn generated(dir: &Path) -> Option<Vec<&'static str>> {
     let text = |file: &str| fs::read_to_string(dir.join(file)).ok();
     let names = |dir: &Path| -> Option<BTreeSet<String>> {
@@ -111,7 +111,7 @@ fn generated(dir: &Path) -> Option<Vec<&'static str>> {
     is_ours.then_some(files)
 }
 
-/// Whether this is the code of a finalizer: the head of the template, and lines that name crates.
+/// Whether a text is the code of a finalizer: the head of the template, and lines that name crates.
 fn is_code(text: &str) -> bool {
     let head = templates::render(files::LIB_RS, &json!({ "crates": [] }));
     text.strip_prefix(head.trim_end()).is_some_and(|crates| {
@@ -122,8 +122,8 @@ fn is_code(text: &str) -> bool {
     })
 }
 
-/// Finds the texts of the programs without their lines on the finalizer, which has or had these names;
-/// whether those can go.
+/// Finds the texts of the programs without their lines on the finalizer, which has or had these
+/// names; returns whether the lines can be removed.
 fn lines<'a>(
     package: &'a Package,
     names: &BTreeSet<&str>,
@@ -138,7 +138,7 @@ fn lines<'a>(
         let old = pending.read(path)?;
         let mut text = old.clone();
         for name in names.iter().map(|name| name.replace('-', "_")) {
-            // A library has the line for its tests, or, if it is one for C, the other.
+            // A library has the line for its tests, or, if it is a C library, the other line.
             let lines = [&use_line::DEVICE_LINK, &use_line::UNIT_TESTS];
             let all = lines.map(|line| use_line::remove(&text, &name, target.edition, line));
             match all {
@@ -154,8 +154,8 @@ fn lines<'a>(
     Ok(true)
 }
 
-/// That it is there and stays.
-fn told(package: &Package, links_itself: bool) -> Diagnostic {
+/// Reports that the finalizer exists and stays.
+fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
     let of = &package.name;
     let why = match links_itself {
         true => format!("the build script of `{of}` device-links its programs"),
@@ -168,7 +168,7 @@ fn told(package: &Package, links_itself: bool) -> Diagnostic {
         name(package)
     );
     let file = display_path(package.manifest_path.as_std_path());
-    // Two device links of one program do not link; one of nothing does no harm.
+    // Two device links of one program do not link; an unused one is harmless.
     let found = match links_itself {
         true => Diagnostic::error(&MULTIPLE_FINALIZERS, message),
         false => Diagnostic::warning(&OUT_OF_SYNC, message),
