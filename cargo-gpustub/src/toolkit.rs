@@ -65,9 +65,10 @@ fn tree(
                 || fs::read(&path).is_ok_and(|old| !old.starts_with(layout::MARK.as_bytes())));
         if !is_kept {
             let operation = Operation::write(path.clone(), display_path(&path), file.text)?;
-            operations.push(match file.is_program {
-                true => operation.executable(),
-                false => operation,
+            operations.push(if file.is_program {
+                operation.executable()
+            } else {
+                operation
             });
         }
     }
@@ -97,14 +98,16 @@ fn configuration(
     let folder = workspace.root().join(".cargo");
     // Where there are both, cargo reads the one without an ending.
     let old = folder.join("config");
-    let path = match old.is_file() {
-        true => old,
-        false => folder.join("config.toml"),
+    let path = if old.is_file() {
+        old
+    } else {
+        folder.join("config.toml")
     };
     let shown = display_path(&path);
-    let text = match path.exists() {
-        true => fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?,
-        false => String::new(),
+    let text = if path.exists() {
+        fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?
+    } else {
+        String::new()
     };
     let edited = config::edit(&text, layout, toolkit)
         .map_err(|why| Error::new(format!("could not edit `{shown}`: {why}")))?;
@@ -114,9 +117,10 @@ fn configuration(
             "remove `{key}` there, so that `cargo gpustub sync` can set it, or `[toolkit]`"
         )));
     }
-    match text.is_empty() && edited.text.is_empty() {
-        true => Ok(None),
-        false => Operation::write(path, shown, edited.text).map(Some),
+    if text.is_empty() && edited.text.is_empty() {
+        Ok(None)
+    } else {
+        Operation::write(path, shown, edited.text).map(Some)
     }
 }
 

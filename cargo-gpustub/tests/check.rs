@@ -302,8 +302,9 @@ fn cc(code: &str, flags: &[String], output: &Path) -> Result<()> {
         .arg(output)
         .output()?;
     fs::remove_file(source)?;
-    match result.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&result.stderr).into_owned().into()),
+    if result.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&result.stderr).into_owned().into())
     }
 }

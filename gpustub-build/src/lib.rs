@@ -10,21 +10,21 @@
 //! ```
 //!
 //! The package, and every package that it depends on, may then call these libraries as if they were
-//! linked. None of them has to be installed to build the package, and the program starts without
-//! them too.
+//! linked. None of them has to be installed to build the package, and the program also starts
+//! without them.
 //!
 //! # Output
 //!
 //! ```text
 //! OUT_DIR/gpustub/            the generated sources, objects, and gpustub.h
-//! OUT_DIR/gpustub/link/       the search path that rustc is given
+//! OUT_DIR/gpustub/link/       the search path passed to rustc
 //!     libgpustub_<package>.a  the stubs of all libraries, and the run time once
 //!     libcuda.a               for each stubbed name, an archive without members
 //! OUT_DIR/<name>.a            a super-archive, of `[archive.<name>]`
 //! ```
 //!
-//! Both halves are needed. The empty `libcuda.a` answers every `-lcuda` that a dependency emits,
-//! before a real `libcuda.so` further down the search path can; `static:+whole-archive` then puts
+//! Both halves are needed. The empty `libcuda.a` resolves every `-lcuda` that a dependency emits,
+//! before a real `libcuda.so` further down the search path; `static:+whole-archive` then puts
 //! the stubs into the link wherever the references are in it.
 //!
 //! # Errors
@@ -62,11 +62,11 @@ pub fn build() {
     Build::new().build();
 }
 
-/// As [`build`], for a package whose direct dependencies have libraries of relocatable CUDA code,
+/// Same as [`build`], for a package whose direct dependencies have libraries of relocatable CUDA code,
 /// and whose own programs, tests, examples and C libraries link them: the function device-links their
 /// code, and passes the result as link arguments. `GpuStub.toml` may be absent.
 ///
-/// Where such libraries are behind crates without any, or where only tests need them,
+/// If such libraries are indirect dependencies, or if only tests need them,
 /// `cargo gpustub sync` writes a crate that does the same with [`build_finalizer`].
 #[cfg(feature = "device-link")]
 pub fn finalize() {

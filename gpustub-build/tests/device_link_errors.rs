@@ -362,7 +362,7 @@ fn a_substitute_toolkit_is_reported_once() {
     };
     assert_eq!(warnings(&package), 1);
 
-    // And of one that links alone.
+    // A build that only links.
     let dir = package.dir.clone();
     let libraries = dir.join("out/gpustub/device-link/libraries");
     fs::copy(libraries, dir.join("libraries")).unwrap();
@@ -400,7 +400,7 @@ fn variables_and_programs_of_compilers_cause_a_rebuild() {
         assert_eq!([compiled(&package), compiled(&package)], [1, 0], "{name}");
     }
 
-    // Replaces the compilers: the host's, and CUDA's behind a link.
+    // Replaces the compilers: the host's, and CUDA's by a link.
     executable(&host, "#!/bin/sh\necho '#define __clang__ 15'\n");
     assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
     let nvcc = dir.join("toolkit/bin/nvcc");

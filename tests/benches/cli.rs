@@ -283,9 +283,10 @@ fn size(folder: &Path) -> Result<(u64, u64)> {
     let mut sum = (0, 0);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let (files, bytes) = match entry.file_type()?.is_dir() {
-            true => size(&entry.path())?,
-            false => (1, entry.metadata()?.len()),
+        let (files, bytes) = if entry.file_type()?.is_dir() {
+            size(&entry.path())?
+        } else {
+            (1, entry.metadata()?.len())
         };
         sum = (sum.0 + files, sum.1 + bytes);
     }

@@ -281,9 +281,10 @@ impl Project {
     /// A build that has to fail; what it says.
     pub fn refused(&self, words: &[&str]) -> Result<String> {
         let ran = run(&mut self.cargo(words))?;
-        match ran.status.success() {
-            true => Err(ran.error("nothing was refused")),
-            false => Ok(ran.stderr),
+        if ran.status.success() {
+            Err(ran.error("nothing was refused"))
+        } else {
+            Ok(ran.stderr)
         }
     }
 

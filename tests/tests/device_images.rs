@@ -84,9 +84,10 @@ impl Work {
         link.current_dir(self.folder.path())
             .arg("-Wl,--no-as-needed");
         for word in words.split(' ') {
-            match word.ends_with(".so") {
-                true => link.arg(folder.join(word)),
-                false => link.arg(word),
+            if word.ends_with(".so") {
+                link.arg(folder.join(word))
+            } else {
+                link.arg(word)
             };
         }
         link.arg("-Wl,-rpath-link").arg(&folder).arg(library);

@@ -60,8 +60,9 @@ fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
     } else {
         ran.stderr == "error: CUDA driver version is insufficient for CUDA runtime version\n"
     };
-    match expected {
-        true => Ok(()),
-        false => Err(ran.error("neither a sum nor that there is no GPU")),
+    if expected {
+        Ok(())
+    } else {
+        Err(ran.error("neither a sum nor that there is no GPU"))
     }
 }

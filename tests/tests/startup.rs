@@ -108,9 +108,10 @@ fn first_call_may_come_from_two_threads(toolkit: Toolkit) -> Result<()> {
             let is_call = |line: &String| line.starts_with("launch ") || line.starts_with("copy ");
             let (made, others): (Vec<_>, Vec<_>) =
                 recorded(&ran.stderr, image)?.into_iter().partition(is_call);
-            match made.len() == calls {
-                true => Ok(others),
-                false => Err(ran.error("calls are missing")),
+            if made.len() == calls {
+                Ok(others)
+            } else {
+                Err(ran.error("calls are missing"))
             }
         };
         let expected = registrations(&pair.run(&pair.direct, variables)?, &pair.direct)?;

@@ -77,9 +77,10 @@ fn audited(wheel: &Path) -> Result<Option<Tag>> {
 
 /// An error that says `what` unless both are the same.
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, expected: &T) -> Result<()> {
-    match ours == expected {
-        true => Ok(()),
-        false => Err(format!("{what}:\n  {ours:?}\n  expected {expected:?}").into()),
+    if ours == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}:\n  {ours:?}\n  expected {expected:?}").into())
     }
 }
 
@@ -167,9 +168,10 @@ fn judge_all(list: &str, at_least: usize) -> Result<()> {
         .iter()
         .filter_map(|name| Some(judge(name).err()?.0))
         .collect();
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(failed.join("\n").into()),
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\n").into())
     }
 }
 

@@ -74,9 +74,10 @@ fn explanations_quote_command_lines_that_parse() {
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
         }
     }
 }

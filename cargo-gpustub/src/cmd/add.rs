@@ -134,9 +134,10 @@ fn propose(library: &Library, options: &Selection, shell: &mut Shell) -> Option<
 /// The family whose headers say which ones a program uses for a library. A toolkit says nothing of
 /// the headers of a library that it does not bring.
 fn toolkit_of(library: &Library) -> &str {
-    match library.independent_major {
-        true => "",
-        false => &library.family,
+    if library.independent_major {
+        ""
+    } else {
+        &library.family
     }
 }
 

@@ -166,9 +166,10 @@ fn layer_of(view: &View<'_>) -> Looked<HashMap<usize, String>> {
 fn text(name: &[u8]) -> String {
     let mut shown = String::new();
     for letter in String::from_utf8_lossy(name).chars() {
-        match letter.is_control() {
-            true => shown.extend(letter.escape_default()),
-            false => shown.push(letter),
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
         }
     }
     shown
@@ -187,9 +188,10 @@ fn columns(rows: &[Vec<String>]) -> String {
             let number = cell.starts_with(|c: char| c.is_ascii_digit()) && at > 0;
             let gap = if at == 0 { "" } else { "  " };
             let width = width(at);
-            line += &match number {
-                true => format!("{gap}{cell:>width$}"),
-                false => format!("{gap}{cell:<width$}"),
+            line += &if number {
+                format!("{gap}{cell:>width$}")
+            } else {
+                format!("{gap}{cell:<width$}")
             };
         }
         shown += line.trim_end();

@@ -72,8 +72,9 @@ fn count(found: &[Diagnostic]) -> String {
         .filter(|(level, _)| count(*level) > 0)
         .map(|(level, name)| number(count(level), name))
         .collect();
-    match parts.is_empty() {
-        true => "nothing found".into(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "nothing found".into()
+    } else {
+        parts.join(", ")
     }
 }

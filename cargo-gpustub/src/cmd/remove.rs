@@ -123,13 +123,16 @@ fn keep(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
 /// Tables with a header of their own, in no certain order.
 fn tables(item: &mut Item) -> Vec<&mut Table> {
     match item {
-        Item::Table(table) => match table.is_implicit() {
-            true => table
-                .iter_mut()
-                .flat_map(|(_, item)| tables(item))
-                .collect(),
-            false => vec![table],
-        },
+        Item::Table(table) => {
+            if table.is_implicit() {
+                table
+                    .iter_mut()
+                    .flat_map(|(_, item)| tables(item))
+                    .collect()
+            } else {
+                vec![table]
+            }
+        }
         Item::ArrayOfTables(tables) => tables.iter_mut().collect(),
         Item::None | Item::Value(_) => Vec::new(),
     }

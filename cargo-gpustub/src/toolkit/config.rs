@@ -63,9 +63,10 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, St
         }
     }
     let new = document.to_string();
-    let new = match text.trim().is_empty() {
-        true => new.trim_start(),
-        false => &new,
+    let new = if text.trim().is_empty() {
+        new.trim_start()
+    } else {
+        &new
     };
     Ok(Edited {
         text: as_before(text, new),

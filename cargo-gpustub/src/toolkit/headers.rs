@@ -20,13 +20,12 @@ const DEPTH: usize = 16;
 /// The headers of a folder (with an `include` in it, or of headers itself) or of a wheel.
 pub fn read(path: &Path) -> Result<Headers> {
     let mut taken = Taken::default();
-    match path.is_dir() {
-        true => {
-            let include = path.join("include");
-            let folder = if include.is_dir() { &include } else { path };
-            taken.folder(folder, "include", 0)?;
-        }
-        false => taken.wheel(path)?,
+    if path.is_dir() {
+        let include = path.join("include");
+        let folder = if include.is_dir() { &include } else { path };
+        taken.folder(folder, "include", 0)?;
+    } else {
+        taken.wheel(path)?;
     }
     if taken.headers.is_empty() {
         let error = Error::new(format!("`{}` has no headers in it", path.display()));

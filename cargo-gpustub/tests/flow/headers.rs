@@ -32,9 +32,10 @@ fn find(folder: &Path, start: &str) -> Option<PathBuf> {
     entries.sort();
     entries.iter().find_map(|path| {
         let name = path.file_name().unwrap().to_string_lossy();
-        match path.is_dir() {
-            true => find(path, start),
-            false => name.starts_with(start).then(|| path.clone()),
+        if path.is_dir() {
+            find(path, start)
+        } else {
+            name.starts_with(start).then(|| path.clone())
         }
     })
 }

@@ -40,9 +40,10 @@ fn files(folder: &Path, inside: &str, members: &mut Vec<Member>) -> Result<()> {
     for entry in entries {
         let name = entry.file_name().into_string().map_err(|_| "a name")?;
         let path = format!("{inside}{name}");
-        match entry.file_type()?.is_dir() {
-            true => files(&entry.path(), &format!("{path}/"), members)?,
-            false => members.push((path, fs::read(entry.path())?)),
+        if entry.file_type()?.is_dir() {
+            files(&entry.path(), &format!("{path}/"), members)?;
+        } else {
+            members.push((path, fs::read(entry.path())?));
         }
     }
     Ok(())

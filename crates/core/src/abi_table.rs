@@ -12,11 +12,11 @@
 //! cudaGraphAddDependencies 11.8=1 13.0=2
 //! ```
 //!
-//! From 13.0 on, the library's `cudaGetDeviceProperties` has another ABI variant than before (another
-//! struct behind its pointer); `_v2` came with 12.0 and went with 13.0. Names of one group (no
+//! From 13.0 on, the library's `cudaGetDeviceProperties` has another ABI variant than before (its
+//! pointer refers to another struct); 12.0 added `_v2` and 13.0 removed it. Names of one group (no
 //! empty line between them) with the same variant can be bound in place of each other.
 //! `@null-argument` declares for its group that a call of variant 1 is a call of variant 2 with a null
-//! pointer as argument 3, counted from 0, and the caller's arguments from there on behind it. A
+//! pointer as argument 3, counted from 0, and the caller's remaining arguments after it. A
 //! function that is not in the file has one ABI in all versions. The versions that export an
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
@@ -234,7 +234,7 @@ impl AbiTable {
         }
         let mut entries = Vec::new();
         let mut add = |from: i32, below: i32, bound: Option<(&Name, Option<u8>)>| {
-            // A name that never had another variant is searched under itself, if nothing else fits.
+            // A name with a single variant is searched under itself, if no other name fits.
             if always.is_none() || bound.is_some() {
                 entries.push(AbiEntry {
                     from,
@@ -296,9 +296,10 @@ fn variant_in(name: &Name, version: Version) -> AbiVariant {
 /// Variant of the name in those of the headers that declare it; `None` if there are none, or if
 /// they differ.
 fn declared_variant(name: &Name, header: HeaderVersion, oldest: Version) -> AbiVariant {
-    let start = match header.from.major == oldest.major {
-        true => header.from.max(oldest),
-        false => header.from,
+    let start = if header.from.major == oldest.major {
+        header.from.max(oldest)
+    } else {
+        header.from
     };
     let later = name.variants.iter();
     let later = later.filter(|(from, _)| *from > start && *from < header.below);
@@ -346,7 +347,7 @@ mod tests {
 
     const FILE: &str = "\
 @gpustub-abi 1
-# Comments and empty lines may stand anywhere.
+# Comments and empty lines are allowed anywhere.
 @headers 11.7 11.8 12.0 12.9 13.0
 
 instantiate 11.7=1 12.0=2

@@ -308,7 +308,7 @@ impl<'f> Decoder<'f> {
         })
     }
 
-    /// The elements of a list. `takes` says what the list holds: `a list of strings`.
+    /// Elements of a list. `takes` describes the list: `a list of strings`.
     pub fn list<'a>(&mut self, value: &Value<'a>, takes: &str) -> Vec<Value<'a>> {
         let (Data::List(list) | Data::Tables(list)) = value.inner else {
             self.mismatch(value, takes);

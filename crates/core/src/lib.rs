@@ -1,9 +1,9 @@
 //! The pipeline of gpustub as plain values.
 //!
 //! `GpuStub.toml` → [`manifest::Manifest`] → [`plan::Plan`] → [`sources::SourceSet`], and
-//! [`directives::Directive`]s for cargo. Every stage is a function of its arguments: nothing here
+//! [`directives::Directive`]s for cargo. Every stage is a function of its arguments: no stage
 //! reads the environment, a file, a clock or a process, and the same input gives the same bytes
-//! on every host. Problems are returned as [`diag::Diagnostic`]s beside the value.
+//! on every host. Problems are returned as [`diag::Diagnostic`]s together with the value.
 
 pub mod abi_table;
 pub mod by_name;

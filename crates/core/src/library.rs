@@ -75,7 +75,7 @@ pub enum Returns {
     /// The library's status code for the reason.
     #[default]
     Status,
-    /// This number, whatever the reason.
+    /// This number, for every reason.
     Value(i32),
     /// The library's fall-back string, as a C string.
     String,
@@ -187,7 +187,7 @@ pub struct Library {
     pub wheel_dirs: Vec<String>,
     /// Environment variables that name a toolkit root: `CUDA_HOME`.
     pub root_env: Vec<String>,
-    /// Well-known toolkit roots; one `*` in the last component may stand for a version.
+    /// Well-known toolkit roots; one `*` in the last component matches a version.
     pub roots: Vec<String>,
     /// Directories with libraries below a toolkit root: `lib64`. `{arch}` is replaced.
     pub root_subdirs: Vec<String>,

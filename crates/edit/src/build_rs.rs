@@ -31,9 +31,10 @@ pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
     if file.mentions_crate(name) {
         // A package with stubs only, to which RDC libraries were added.
         let old = line(name, BUILD);
-        return match call == FINALIZE && text.matches(&old).count() == 1 {
-            true => Edit::Changed(text.replace(&old, &line(name, call))),
-            false => Edit::Same,
+        return if call == FINALIZE && text.matches(&old).count() == 1 {
+            Edit::Changed(text.replace(&old, &line(name, call)))
+        } else {
+            Edit::Same
         };
     }
     let Some(body) = file.main_body() else {

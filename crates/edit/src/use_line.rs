@@ -177,9 +177,10 @@ fn cut(text: &str, range: Range<usize>, head: usize) -> String {
     let before = &text[..range.start];
     let rest = text[range.end..].trim_start_matches('\r');
     let after = rest.strip_prefix('\n').unwrap_or(rest);
-    let after = match blank_above(before, head) {
-        true => after.strip_prefix(line_break(text)).unwrap_or(after),
-        false => after,
+    let after = if blank_above(before, head) {
+        after.strip_prefix(line_break(text)).unwrap_or(after)
+    } else {
+        after
     };
     format!("{before}{after}")
 }
@@ -204,9 +205,10 @@ fn written(text: &str, library: &str, edition: Edition, line: &Line) -> Option<R
 /// Start of the line at `at`, including its condition, if it has one.
 fn with_condition(text: &str, at: usize) -> usize {
     let above = line_start(text, at.saturating_sub(1));
-    match above < at && text[above..at].starts_with("#[cfg(") {
-        true => above,
-        false => at,
+    if above < at && text[above..at].starts_with("#[cfg(") {
+        above
+    } else {
+        at
     }
 }
 

@@ -20,7 +20,7 @@ use crate::stubs;
 /// Problems of `GpuStub.toml`, of the tools and of the file system; see [`Error::code`].
 pub fn build(settings: &Settings) -> Result<Output, Error> {
     let mut output = Output::default();
-    // A build of the documentation alone ignores the user's tree: it has to succeed for every
+    // A documentation build ignores the user's tree: it has to succeed for every
     // target, also for targets without stubs.
     if settings.env.get("DOCS_RS").is_some() {
         #[cfg(feature = "archive")]

@@ -81,9 +81,10 @@ pub(crate) fn matching(
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     // `glob` accepts text only.
     let escaped = glob::Pattern::escape(&text(root)?);
-    let whole = match Path::new(pattern).is_absolute() {
-        true => pattern.to_owned(),
-        false => format!("{escaped}/{pattern}"),
+    let whole = if Path::new(pattern).is_absolute() {
+        pattern.to_owned()
+    } else {
+        format!("{escaped}/{pattern}")
     };
     let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is not a pattern: {e}")))?;
     let mut found = Vec::new();
@@ -94,9 +95,10 @@ pub(crate) fn matching(
             found.push(path);
         }
     }
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(refuse("matches no file").into()),
+    if found.is_empty() {
+        Err(refuse("matches no file").into())
+    } else {
+        Ok(found)
     }
 }
 

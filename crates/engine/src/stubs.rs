@@ -34,19 +34,20 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     let tools = settings.toolchain(&plan.target, &dir)?;
 
     let name = link_name(&settings.env.cargo_text("CARGO_PKG_NAME")?);
-    let (kind, file, stand_in) = match shared {
+    let (kind, file, stand_in) = if shared {
         // A linker script. Its name ends with .a because the loader, unlike linkers, would fail on
         // a text file named libcuda.so when cargo puts this directory into LD_LIBRARY_PATH.
-        true => (
+        (
             "dylib",
             format!("lib{name}.so"),
             format!("INPUT(-l{name})\n"),
-        ),
-        false => (
+        )
+    } else {
+        (
             "static:+whole-archive",
             format!("lib{name}.a"),
             EMPTY_ARCHIVE.to_owned(),
-        ),
+        )
     };
     let mut files = vec![file.clone()];
     for name in stubbed().flat_map(|l| &l.manifest.link_names) {
@@ -57,9 +58,10 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     // An old stand-in of a library without stubs would hide the real library.
     files::remove_others(&link, &files)?;
     let library = link.join(file);
-    match shared {
-        true => tools.shared_library(&dir, &library)?,
-        false => tools.static_library(&dir, &library, Index::Omit)?,
+    if shared {
+        tools.shared_library(&dir, &library)?;
+    } else {
+        tools.static_library(&dir, &library, Index::Omit)?;
     }
 
     output.directives.push(Directive::LinkSearch(link_text));

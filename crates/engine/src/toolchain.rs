@@ -166,9 +166,10 @@ impl Toolchain {
             Index::Omit => ("cqSD", "cqS"),
         };
         let first = self.run_archiver(dir, &new, wished, objects)?;
-        let (command, output) = match first.1.status.success() {
-            true => first,
-            false => self.run_archiver(dir, &new, fall_back, objects)?,
+        let (command, output) = if first.1.status.success() {
+            first
+        } else {
+            self.run_archiver(dir, &new, fall_back, objects)?
         };
         if !output.status.success() {
             files::remove(&new)?;
@@ -235,9 +236,10 @@ impl Toolchain {
             // Options unknown to the oldest compilers are left out after a failure: that costs
             // nothing with other compilers, while querying first costs a compiler run each.
             let wished = self.compile(dir, defines, &self.wished(dir), object, source)?;
-            let (command, output) = match wished.1.status.success() {
-                true => wished,
-                false => self.compile(dir, defines, &[], object, source)?,
+            let (command, output) = if wished.1.status.success() {
+                wished
+            } else {
+                self.compile(dir, defines, &[], object, source)?
             };
             if !output.status.success() {
                 return Err(
@@ -253,9 +255,10 @@ impl Toolchain {
     #[cfg(feature = "device-link")]
     pub(crate) fn object(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
         let (command, output) = self.compile(dir, &[], &self.wished(dir), object, source)?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(failed("the C compiler failed", &command, &output)),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(failed("the C compiler failed", &command, &output))
         }
     }
 
@@ -435,9 +438,10 @@ impl Linker {
         let output = command
             .output()
             .map_err(|e| Error::io("run", Path::new(&self.0.program), &e))?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(failed("the C++ compiler could not link", command, &output)),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(failed("the C++ compiler could not link", command, &output))
         }
     }
 }

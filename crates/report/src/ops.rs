@@ -124,17 +124,17 @@ impl Operation {
         options
             .set_original_filename(old.to_owned())
             .set_modified_filename(new.to_owned());
-        let text = match before == after {
-            true => String::new(),
-            false => {
-                let patch = options.create_patch(&before, &after);
-                let formatter = PatchFormatter::new().suppress_blank_empty(false);
-                formatter.fmt_patch(&patch).to_string()
-            }
+        let text = if before == after {
+            String::new()
+        } else {
+            let patch = options.create_patch(&before, &after);
+            let formatter = PatchFormatter::new().suppress_blank_empty(false);
+            formatter.fmt_patch(&patch).to_string()
         };
-        match self.becomes_program {
-            true => format!("new mode 100755: {name}\n{text}"),
-            false => text,
+        if self.becomes_program {
+            format!("new mode 100755: {name}\n{text}")
+        } else {
+            text
         }
     }
 

@@ -79,9 +79,10 @@ impl Query<'_> {
     /// Output of cargo for a tree that must exist.
     pub fn text(&self) -> Result<String> {
         let output = self.run()?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(refusal(&output)),
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(refusal(&output))
         }
     }
 }

@@ -63,9 +63,10 @@ pub fn operations(
             continue;
         }
         let targets = Programs::from_package(package);
-        let closure = match targets.is_empty() {
-            true => None,
-            false => closure::resolve(&full, &graph, options, package, &targets)?,
+        let closure = if targets.is_empty() {
+            None
+        } else {
+            closure::resolve(&full, &graph, options, package, &targets)?
         };
         let Some(closure) = closure else {
             stale::remove(&full, &graph, package, false, pending, found)?;
@@ -215,9 +216,10 @@ fn use_lines(
 ) -> Result<()> {
     let crate_name = crate_name(package);
     let tests_alone = closure.kind == DependencyKind::Development;
-    let without = match tests_alone {
-        true => programs.shipped.len(),
-        false => 0,
+    let without = if tests_alone {
+        programs.shipped.len()
+    } else {
+        0
     };
     let paths = || programs.lines().map(|(path, _, _)| path);
     remove_stale_lines(package, paths().take(without), None, pending)?;

@@ -148,9 +148,10 @@ impl Declared {
                 found.push((*package, declared));
             }
         }
-        match found.is_empty() {
-            true => Err(Self::none(packages)),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(Self::none(packages))
+        } else {
+            Ok(found)
         }
     }
 
@@ -174,9 +175,10 @@ impl Declared {
             let Some(one) = Self::read(workspace, package)? else {
                 continue;
             };
-            match selected.contains(&package.id) {
-                true => chosen.push((package, one)),
-                false => others.push((package, one)),
+            if selected.contains(&package.id) {
+                chosen.push((package, one))
+            } else {
+                others.push((package, one))
             }
         }
         Ok((chosen, others))

@@ -112,9 +112,10 @@ unsafe extern "C" fn keep(messages: *const *mut c_void, sizes: *const u64, data:
             let takes_part = gpurpc_port_lane_mask(joined.port) >> lane & 1 == 1;
             assert_eq!(message.is_null(), !takes_part);
             joined.texts[lane] = (message, size);
-            let text = match takes_part {
-                true => std::slice::from_raw_parts(message.cast::<u8>(), size as usize),
-                false => &[],
+            let text = if takes_part {
+                std::slice::from_raw_parts(message.cast::<u8>(), size as usize)
+            } else {
+                &[]
             };
             with_seen(joined.seen, |seen| seen.texts.push(text.to_vec()));
         }

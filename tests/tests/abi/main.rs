@@ -108,10 +108,12 @@ impl Counts {
         let passed = call.passed.unwrap_or_default();
         let status = match end {
             End::Called(name) => {
-                match shipped.abi.contains(call.name) {
-                    true if name == call.name => self.own += 1,
-                    true => self.other += 1,
-                    false => self.unchanged += 1,
+                if !shipped.abi.contains(call.name) {
+                    self.unchanged += 1;
+                } else if name == call.name {
+                    self.own += 1;
+                } else {
+                    self.other += 1;
                 }
                 return seen.contains(format!("{name}{passed}").as_str())
                     && call.result == "result 0 filled";

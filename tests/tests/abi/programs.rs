@@ -199,9 +199,10 @@ impl Programs {
         let (end, flags) = mode;
         let folder = dir.join(format!("stubs-{version}{end}-{declared}"));
         fs::create_dir_all(&folder)?;
-        let header = match declared {
-            true => format!("header-version = \"{version}\"\n"),
-            false => String::new(),
+        let header = if declared {
+            format!("header-version = \"{version}\"\n")
+        } else {
+            String::new()
         };
         let manifest = format!(
             "schema = 1\n[stub.{}]\nsymbols = \"symbols\"\n{header}",

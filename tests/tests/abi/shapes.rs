@@ -69,18 +69,22 @@ pub struct Covered {
 impl Covered {
     /// Adds a call that was understood.
     pub fn add(&mut self, call: &Call<'_>) {
-        match call.name.starts_with(MADE_UP) {
-            true => self.made_up.extend(words(call)),
-            false => self.real.extend(words(call)),
+        if call.name.starts_with(MADE_UP) {
+            self.made_up.extend(words(call))
+        } else {
+            self.real.extend(words(call))
         }
     }
 
     /// The shapes that were not tried with a function of the library, or, of those it does not have,
     /// with one that was made up.
     pub fn missing(&self, programs: &Programs) -> Vec<&'static str> {
-        let is_missing = |word: &&str| match programs.made_up.contains(word) {
-            true => self.real.contains(*word) || !self.made_up.contains(*word),
-            false => !self.real.contains(*word),
+        let is_missing = |word: &&str| {
+            if programs.made_up.contains(word) {
+                self.real.contains(*word) || !self.made_up.contains(*word)
+            } else {
+                !self.real.contains(*word)
+            }
         };
         SHAPES.iter().copied().filter(is_missing).collect()
     }

@@ -142,9 +142,10 @@ fn run(
 
     let memory = dir.join("memory");
     let region = mapped(&memory, Layout::new(ports, lanes)?)?;
-    let opcodes = match llvm.is_narrow() {
-        true => Opcodes::Narrow,
-        false => Opcodes::Wide,
+    let opcodes = if llvm.is_narrow() {
+        Opcodes::Narrow
+    } else {
+        Opcodes::Wide
     };
     let server = Server::new(IdlePolicy::default());
     let device = Device::new(region, Arc::new(handlers), Limits::default(), opcodes);

@@ -322,12 +322,13 @@ pub fn world() -> impl Strategy<Value = World> {
                     };
                     variables.insert(variable.to_owned(), value);
                 }
-                let preloads = match files.is_empty() {
-                    true => Vec::new(),
-                    false => preloads
+                let preloads = if files.is_empty() {
+                    Vec::new()
+                } else {
+                    preloads
                         .iter()
                         .map(|index| index.get(&files).0.clone())
-                        .collect(),
+                        .collect()
                 };
                 let (newer, lacks, link) = store;
                 for name in CUDART.iter().chain(&NVRTC).chain(&CUDA).chain(&OWN) {

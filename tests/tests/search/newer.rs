@@ -25,9 +25,10 @@ int cudaGetDeviceProperties_v2(void) { abort(); return 0; }
 /// A fake of the next runtime; `soname`, and whether it tells its version by a function.
 fn fourteen(dir: &Path, soname: &str, tells: bool) -> Result<PathBuf> {
     let source = dir.join("fourteen.c");
-    let text = match tells {
-        true => FOURTEEN.to_owned(),
-        false => FOURTEEN.replace("cudaRuntimeGetVersion", "cudaRuntimeGetVersionOfOld"),
+    let text = if tells {
+        FOURTEEN.to_owned()
+    } else {
+        FOURTEEN.replace("cudaRuntimeGetVersion", "cudaRuntimeGetVersionOfOld")
     };
     fs::write(&source, text)?;
     let map = dir.join("map");

@@ -68,9 +68,10 @@ fn nothing_is_linked_of_what_is_hidden(program: &Path, ran: &Ran) -> Result<()> 
 
 fn refuses_only1(ran: Ran) -> Result<()> {
     let says = |text| ran.stderr.contains(text);
-    match !ran.status.success() && says("undefined") && says("only1") {
-        true => Ok(()),
-        false => Err(ran.error("only1 is in the hidden view: it should be undefined")),
+    if !ran.status.success() && says("undefined") && says("only1") {
+        Ok(())
+    } else {
+        Err(ran.error("only1 is in the hidden view: it should be undefined"))
     }
 }
 

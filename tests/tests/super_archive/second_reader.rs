@@ -84,9 +84,10 @@ fn same(bytes: &[u8], file: &Path, carrier: &str) -> Result<()> {
     let ran = second(file)?.success()?;
     let first = first(bytes).map_err(|e| ran.error(&e.to_string()))?;
     let expected = format!("carrier {carrier}\n{first}");
-    match ran.stdout == expected {
-        true => Ok(()),
-        false => Err(ran.error(&format!("the first reader has\n{expected}"))),
+    if ran.stdout == expected {
+        Ok(())
+    } else {
+        Err(ran.error(&format!("the first reader has\n{expected}")))
     }
 }
 

@@ -229,9 +229,10 @@ impl Project {
     /// toolkit's, if asked.
     fn start(&self, command: &mut Command) -> Result<()> {
         let ran = succeed(self.switch_off(command))?;
-        match ran.stderr.is_empty() {
-            true => Ok(()),
-            false => Err(ran.error("something was loaded, or printed unasked")),
+        if ran.stderr.is_empty() {
+            Ok(())
+        } else {
+            Err(ran.error("something was loaded, or printed unasked"))
         }
     }
 
@@ -282,9 +283,10 @@ fn look_at_all(image: &Path, linker: Linker, more: &[&str]) -> Result<()> {
         Some(name) => comment.contains(name),
         None => !comment.contains("LLD") && !comment.contains("mold"),
     };
-    match by_that_linker {
-        true => Ok(()),
-        false => Err(format!("was linked by another linker: {comment}").into()),
+    if by_that_linker {
+        Ok(())
+    } else {
+        Err(format!("was linked by another linker: {comment}").into())
     }
 }
 
@@ -326,9 +328,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
             let entry = entry?;
             (entry.path(), to.join(entry.file_name()))
         };
-        match from.is_dir() {
-            true => copy(&from, &to)?,
-            false => write_if_changed(&to, &fs::read(&from)?)?,
+        if from.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            write_if_changed(&to, &fs::read(&from)?)?;
         }
     }
     Ok(())

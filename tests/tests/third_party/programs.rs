@@ -110,9 +110,10 @@ fn command_with_libraries(program: &Path, printed: &Printed) -> Result<Command> 
 
 fn prints(mut command: Command, expected: &str) -> Result<()> {
     let ran = succeed(&mut command)?;
-    match ran.stdout.trim_end() == expected && ran.stderr.is_empty() {
-        true => Ok(()),
-        false => Err(ran.error(&format!("should print {expected}"))),
+    if ran.stdout.trim_end() == expected && ran.stderr.is_empty() {
+        Ok(())
+    } else {
+        Err(ran.error(&format!("should print {expected}")))
     }
 }
 

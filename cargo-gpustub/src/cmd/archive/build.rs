@@ -254,12 +254,13 @@ fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
     match paths.find(|path| path.canonicalize().as_ref().is_ok_and(same)) {
         None => Ok(()),
         Some(path) => {
-            let message = match path.is_dir() {
-                true => format!(
+            let message = if path.is_dir() {
+                format!(
                     "the output is in `{}`, which is one of the inputs",
                     path.display()
-                ),
-                false => format!("`{}` is one of the inputs", path.display()),
+                )
+            } else {
+                format!("`{}` is one of the inputs", path.display())
             };
             Err(Error::new(message).help("write another file: `-o all.a`"))
         }

@@ -258,9 +258,10 @@ fn data(package: &Package, libraries: &[Library]) -> Value {
     let all: Vec<Value> = libraries
         .iter()
         .map(|library| {
-            let include = match library.include_dirs.is_empty() {
-                true => String::new(),
-                false => format!("${{_gpustub_prefix}}/include/{}", library.name),
+            let include = if library.include_dirs.is_empty() {
+                String::new()
+            } else {
+                format!("${{_gpustub_prefix}}/include/{}", library.name)
             };
             let flag = |flag: &String| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(flag));
             json!({
@@ -286,10 +287,14 @@ fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> 
     };
     let requires = |ending: &str, wanted: &dyn Fn(&Library) -> bool| {
         let names = library.requires.iter();
-        let linked = names.map(|name| match has(name, wanted) {
-            true => target(name, ending),
-            false if has(name, &|other| other.archive.as_os_str().is_empty()) => target(name, ""),
-            false => target(name, "_static"),
+        let linked = names.map(|name| {
+            if has(name, wanted) {
+                target(name, ending)
+            } else if has(name, &|other| other.archive.as_os_str().is_empty()) {
+                target(name, "")
+            } else {
+                target(name, "_static")
+            }
         });
         list(linked)
     };

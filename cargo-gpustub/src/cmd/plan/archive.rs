@@ -25,9 +25,10 @@ pub fn describe(text: &mut String, archive: &Archive) {
     let (name, file, variable) = (shown.name, &shown.file, &shown.variable);
     let _ = writeln!(text, "  archive.{name}: {file} as {variable}{canonical}");
     for view in &shown.views {
-        let default = match shown.default == Some(view.name) {
-            true => " (default)",
-            false => "",
+        let default = if shown.default == Some(view.name) {
+            " (default)"
+        } else {
+            ""
         };
         let line = format!("{}: {}{default}", view.name, view.layers.join(", "));
         row(text, "view", iter::once(line));

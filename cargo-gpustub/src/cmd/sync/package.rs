@@ -297,9 +297,10 @@ fn build_script(
     pending: &mut Pending,
     found: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let call = match declared.has_rdc() {
-        true => build_rs::FINALIZE,
-        false => build_rs::BUILD,
+    let call = if declared.has_rdc() {
+        build_rs::FINALIZE
+    } else {
+        build_rs::BUILD
     };
     let line = build_rs::line(helper, call);
     let target = package

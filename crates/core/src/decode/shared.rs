@@ -75,7 +75,7 @@ impl Decoder<'_> {
         i32::try_from(number).ok()
     }
 
-    /// Out-parameters that are zeroed: `[0, { arg = 1, size = 4 }]`; a number alone is a pointer.
+    /// Out-parameters that are zeroed: `[0, { arg = 1, size = 4 }]`; a plain number is a pointer.
     /// With `kinds`, also `{ arg = 4, status = true }` and `{ arg = 1, string = true }`.
     pub fn outs(&mut self, value: &Value<'_>, kinds: bool) -> Vec<Out> {
         let mut outs: Vec<Out> = Vec::new();

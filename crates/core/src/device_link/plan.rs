@@ -13,7 +13,7 @@ pub enum Role {
     /// K2: a shared library in two parts, `middle` with the objects and `final` with a device link.
     Split,
     /// K3: a shared library without device code of its own, linked with middles. It stays
-    /// incomplete: the functions that register its objects are defined by what is linked later.
+    /// incomplete: the functions that register its objects are defined by a later link.
     Passes,
     /// K4: part of the images that link it.
     Absorbed,
@@ -23,7 +23,7 @@ pub enum Role {
     UseFinal(NodeId),
     /// K7: has a device link of its own.
     OwnLink(Why),
-    /// Device-linked by others, when it was built.
+    /// Device-linked by its own build.
     Prelinked,
 }
 

@@ -74,7 +74,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Whether the way from `root` to device code goes through `id`.
+    /// Whether the path from `root` to device code continues through `id`.
     fn enters(&self, root: NodeId, id: NodeId) -> bool {
         !self.graph.node(root).is_closed() || absorbs(&self.graph, root, id)
     }

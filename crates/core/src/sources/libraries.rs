@@ -413,7 +413,7 @@ fn int(value: i32) -> String {
 }
 
 /// A C string literal. Bytes that are not plain ASCII become octal escapes of three digits, which
-/// no following digit can lengthen; `?` too, so that no trigraph arises (C11 5.2.1.1).
+/// no following digit can lengthen, as does `?`, so that no trigraph arises (C11 5.2.1.1).
 pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -152,7 +152,7 @@ fn families_and_drivers_are_numbered() {
         let (_, rest) = line.split_once(&format!(".{name} = ")).expect("the field");
         rest.split(',').next().unwrap_or_default().to_owned()
     };
-    // cuda (asked for its version only), cudart, hip, nvrtc.
+    // cuda (only its version is queried), cudart, hip, nvrtc.
     assert_eq!(entries.len(), 4);
     assert_eq!(field(entries[1], "driver"), "0");
     assert_eq!(field(entries[1], "family"), field(entries[3], "family"));

@@ -189,7 +189,7 @@ impl<'t> Reader<'t> {
     }
 
     fn symbol(&mut self, line: &Word<'t>) {
-        // Most lines are a plain name and nothing else.
+        // Most lines are just a plain name.
         if is_plain(line.text) {
             let symbol = Symbol {
                 name: line.text.to_owned(),

@@ -78,9 +78,10 @@ pub fn find(
     }
     found.watched.sort();
     found.watched.dedup();
-    match wrong.is_empty() {
-        true => Ok(found),
-        false => Err(wrong),
+    if wrong.is_empty() {
+        Ok(found)
+    } else {
+        Err(wrong)
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn upstream(env: &Env) -> Result<Vec<Library>, Error> {
     Ok(all)
 }
 
-/// The library and everything that it requires, itself first, each once.
+/// The library and all libraries that it requires, itself first, each once.
 pub(super) fn inherited<'a>(
     name: &'a str,
     own: &'a [Library],

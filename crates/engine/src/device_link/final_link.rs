@@ -104,17 +104,18 @@ fn distinct(closure: &[Library]) -> Result<(), Error> {
     for (at, library) in closure.iter().enumerate() {
         let mut before = closure[..at].iter();
         if let Some(other) = before.find(|other| other.name == library.name) {
-            return Err(Error::new(
-                &DUPLICATE_DEVICE_SYMBOL,
-                format!(
-                    "device-link.{} is declared by {} and by {}",
-                    library.name, other.package, library.package
-                ),
-            )
-            .help(match other.package.split(' ').next() == library.package.split(' ').next() {
-                true => "the program has two versions of one package: `cargo tree -d` shows who asks for them",
-                false => "give each library of a program a name of its own",
-            }));
+            let message = format!(
+                "device-link.{} is declared by {} and by {}",
+                library.name, other.package, library.package
+            );
+            let is_one_package =
+                other.package.split(' ').next() == library.package.split(' ').next();
+            let help = if is_one_package {
+                "the program has two versions of one package: `cargo tree -d` lists their dependents"
+            } else {
+                "give each library of a program a name of its own"
+            };
+            return Err(Error::new(&DUPLICATE_DEVICE_SYMBOL, message).help(help));
         }
     }
     Ok(())
@@ -143,9 +144,10 @@ fn parts(
     let shared = |at: NodeId, is_final: bool| {
         let library = &closure[at.index()];
         shared::link_into(library, &lib)?;
-        let (file, name) = match is_final {
-            true => (&library.r#final, format!("{}_final", library.name)),
-            false => (&library.middle, library.name.clone()),
+        let (file, name) = if is_final {
+            (&library.r#final, format!("{}_final", library.name))
+        } else {
+            (&library.middle, library.name.clone())
         };
         let file = file.as_deref().unwrap_or(Path::new(""));
         shared::link_name(file, &name, &lib)

@@ -1,6 +1,6 @@
 //! Decides whether a tool has to run again.
 //!
-//! Each output has a fingerprint file beside it: the command that made the output, and every file
+//! Each output has a fingerprint file next to it: the command that made the output, and every file
 //! that the command read with its time and size. The tool runs again when one of these differs. Cargo
 //! only reruns the build script as a whole; usually one of its twenty sources has changed.
 

@@ -19,7 +19,7 @@ impl Tokens {
     /// Tokens of cargo; without a jobserver, `jobs` at a time.
     pub(crate) fn new(jobs: usize) -> io::Result<Self> {
         // SAFETY: cargo opens the descriptors that its variables name before it starts a build
-        // script, and nothing here has closed or reused one.
+        // script, and no code here has closed or reused one.
         let inherited = unsafe { Client::from_env() };
         let client = match inherited {
             Some(client) => client,

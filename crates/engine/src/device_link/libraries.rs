@@ -180,9 +180,12 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         defines: declared
             .defines
             .iter()
-            .map(|(name, value)| match value.value.is_empty() {
-                true => name.clone(),
-                false => format!("{name}={}", value.value),
+            .map(|(name, value)| {
+                if value.value.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{name}={}", value.value)
+                }
             })
             .collect(),
         compile_options: declared

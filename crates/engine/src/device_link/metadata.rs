@@ -1,8 +1,8 @@
 //! Metadata of RDC libraries for dependent packages: a file whose path reaches their build scripts
 //! as `DEP_<LINKS>_GPUSTUB_DEVICE_LINK`.
 //!
-//! The file lists the package's own libraries and everything that these require. A build script
-//! sees its direct dependencies only, and knows the whole closure from their files.
+//! The file lists the package's own libraries and all libraries that these require. A build
+//! script sees its direct dependencies only, and learns the whole closure from their files.
 //!
 //! ```text
 //! gpustub-device-link 2

@@ -116,12 +116,13 @@ impl Nvcc {
     pub(crate) fn cannot_run(&self, command: &Command, error: &io::Error) -> Error {
         let program = command.get_program();
         let failed = Error::io("run", Path::new(program), error);
-        match self.words.first().is_some_and(|first| first == program) {
-            true if self.is_named => failed.help(
+        if self.words.first().is_some_and(|first| first == program) && self.is_named {
+            failed.help(
                 "the variable NVCC names it: set it to the path of an nvcc, or unset it; then CUDA_HOME, \
                  CUDA_PATH and PATH are searched",
-            ),
-            _ => failed,
+            )
+        } else {
+            failed
         }
     }
 
@@ -207,9 +208,10 @@ impl Nvcc {
         if version <= most {
             return Ok(named);
         }
-        let prefix = match triple == host {
-            true => String::new(),
-            false => format!("{}-", triple.replace("-unknown", "")),
+        let prefix = if triple == host {
+            String::new()
+        } else {
+            format!("{}-", triple.replace("-unknown", ""))
         };
         let older = (7..=most).rev().map(|major| format!("{prefix}g++-{major}"));
         for name in older {
@@ -276,9 +278,10 @@ fn candidates(env: &Env) -> Candidates {
     if let Some(named) = env.get("NVCC").filter(|named| !named.is_empty()) {
         // Parsed like CC: the last word is the compiler, those before it wrap it.
         let text = named.to_string_lossy().into_owned();
-        let words = match Path::new(&named).exists() || !text.contains(' ') {
-            true => vec![named],
-            false => text.split_whitespace().map(OsString::from).collect(),
+        let words = if Path::new(&named).exists() || !text.contains(' ') {
+            vec![named]
+        } else {
+            text.split_whitespace().map(OsString::from).collect()
         };
         return Candidates {
             words: Some(words),
@@ -327,9 +330,10 @@ fn candidates(env: &Env) -> Candidates {
 fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         let file = fs::canonicalize(program).ok()?;
-        return match file.is_dir() {
-            true => fs::canonicalize(file.join("gcc")).ok(),
-            false => Some(file),
+        return if file.is_dir() {
+            fs::canonicalize(file.join("gcc")).ok()
+        } else {
+            Some(file)
         };
     }
     let path = env.peek("PATH").unwrap_or_default();

@@ -26,9 +26,10 @@ pub(super) fn shell(command: &Command) -> String {
     let quoted = words.map(|word| {
         let word = word.to_string_lossy();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
-        match !word.is_empty() && word.chars().all(plain) {
-            true => word.into_owned(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
+        if !word.is_empty() && word.chars().all(plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     join(&quoted.collect::<Vec<_>>(), " ")
@@ -199,13 +200,14 @@ fn known(nvcc: &Nvcc) -> String {
         join(&those.map(Arch::to_string).collect::<Vec<_>>(), " ")
     };
     let step = "or compile with another toolkit (NVCC, CUDA_HOME)";
-    match archs.is_empty() {
-        true => format!("`nvcc --list-gpu-code` says which ones it knows; {step}"),
-        false => format!(
+    if archs.is_empty() {
+        format!("`nvcc --list-gpu-code` says which ones it knows; {step}")
+    } else {
+        format!(
             "take one that it knows: {} {}; {step}",
             of(ArchKind::Real),
             of(ArchKind::Virtual)
-        ),
+        )
     }
 }
 

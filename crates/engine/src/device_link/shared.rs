@@ -225,7 +225,7 @@ impl SharedBuild<'_> {
     }
 }
 
-/// Libraries that are installed beside an RDC library for it: stubs, and the runtime.
+/// Libraries that are installed next to an RDC library for it: stubs, and the runtime.
 const COMPANIONS: [&str; 2] = ["libgpustub_", "libcudart.so"];
 
 /// Links middle and final of a library into `dir` under their names, unless they are built there.

@@ -156,9 +156,10 @@ fn linkable(package: &Package) -> Option<(&'static str, NodeForm)> {
 /// Images of a target: name, form, and whether dev-dependencies are linked.
 fn parts(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, bool)> {
     let closed = target.crate_types.contains(&CrateType::CDyLib);
-    let form = match closed {
-        true => NodeForm::Cdylib,
-        false => NodeForm::Bin,
+    let form = if closed {
+        NodeForm::Cdylib
+    } else {
+        NodeForm::Bin
     };
     let mut parts = Vec::new();
     let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);

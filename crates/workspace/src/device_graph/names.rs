@@ -60,9 +60,10 @@ impl Names {
 
     /// Name of a library of a package.
     pub fn library(&self, at: PackageIndex, id: &str) -> String {
-        match self.is_shared(id) {
-            true => format!("{}/{id}", self.package(at)),
-            false => id.to_owned(),
+        if self.is_shared(id) {
+            format!("{}/{id}", self.package(at))
+        } else {
+            id.to_owned()
         }
     }
 

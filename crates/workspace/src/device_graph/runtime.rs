@@ -20,9 +20,10 @@ pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> O
         Cudart::Shared => {
             let stub = stubs().find(|stub| stub.id.value == "cudart")?;
             let is_own = packages.nodes[at].provides.contains_key("cudart");
-            let is_fine = match is_own {
-                true => stub.library_type == LibraryType::Shared,
-                false => is_shared_elsewhere(packages),
+            let is_fine = if is_own {
+                stub.library_type == LibraryType::Shared
+            } else {
+                is_shared_elsewhere(packages)
             };
             (!is_fine).then(|| hidden_stubs(name))?
         }

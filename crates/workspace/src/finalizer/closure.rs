@@ -57,9 +57,10 @@ pub fn resolve(
         .members(edges, features)
     };
     let all = tree("normal", Features::All)?;
-    let tests = match programs.others.is_empty() {
-        true => BTreeSet::new(),
-        false => tree("normal,dev", Features::All)?,
+    let tests = if programs.others.is_empty() {
+        BTreeSet::new()
+    } else {
+        tree("normal,dev", Features::All)?
     };
     // Programs for tests only do not use the package's library.
     let for_tests = all.is_empty() || programs.shipped.is_empty();
@@ -93,17 +94,19 @@ pub fn resolve(
             Error::new(message).help(help)
         })?;
     }
-    let only_in_tests = match for_tests {
-        true => Vec::new(),
-        false => tests
+    let only_in_tests = if for_tests {
+        Vec::new()
+    } else {
+        tests
             .difference(&all)
             .map(|&at| graph.nodes[at].name.clone())
-            .collect(),
+            .collect()
     };
     Ok(Some(Closure {
-        kind: match for_tests {
-            true => DependencyKind::Development,
-            false => DependencyKind::Normal,
+        kind: if for_tests {
+            DependencyKind::Development
+        } else {
+            DependencyKind::Normal
         },
         members,
         only_in_tests,

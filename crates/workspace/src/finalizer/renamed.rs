@@ -48,11 +48,14 @@ pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Pac
     let dir = place(package);
     let own = on_folder(package).any(|one| one.rename.is_some() || one.target.is_some());
     let mut all = graph.packages.iter().zip(&graph.edges);
-    let (user, _) = all.find(|(user, edges)| match user.id == package.id {
-        true => own,
-        false => edges
-            .iter()
-            .any(|edge| folder(graph.packages[edge.to]) == dir),
+    let (user, _) = all.find(|(user, edges)| {
+        if user.id == package.id {
+            own
+        } else {
+            edges
+                .iter()
+                .any(|edge| folder(graph.packages[edge.to]) == dir)
+        }
     })?;
     Some(*user)
 }

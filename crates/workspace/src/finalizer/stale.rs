@@ -45,9 +45,10 @@ pub fn remove(
     // user has to choose.
     let is_choice = links_itself && !has_rdc(graph, package);
     let mut edits = Vec::new();
-    let why = match is_choice || is_used(workspace, graph, package) {
-        true => None,
-        false => generated(&dir),
+    let why = if is_choice || is_used(workspace, graph, package) {
+        None
+    } else {
+        generated(&dir)
     };
     let is_ours = why.is_some() && lines(package, &names, pending, &mut edits)?;
     let (Some(files), true) = (why, is_ours) else {
@@ -74,15 +75,15 @@ pub fn remove(
     Ok(())
 }
 
-/// Whether anything but its package names the finalizer.
+/// Whether another package or the workspace names the finalizer.
 fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
     let by_others = renamed::named_by_hand(graph, package).is_some();
     let root = fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap_or_default();
     by_others || cargo_toml::has_member(&root, FOLDER)
 }
 
-/// Files of a finalizer, `Cargo.toml` last, if they are unchanged and complete. `None` also if it
-/// has code for some targets, which this host may not see.
+/// Files of a finalizer, `Cargo.toml` last, if they are just those that `sync` writes. `None` also if
+/// the finalizer has code for some targets, which this host may not see.
 fn generated(dir: &Path) -> Option<Vec<&'static str>> {
     let text = |file: &str| fs::read_to_string(dir.join(file)).ok();
     let names = |dir: &Path| -> Option<BTreeSet<String>> {
@@ -157,9 +158,10 @@ fn lines<'a>(
 /// Reports that the finalizer exists and stays.
 fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
     let of = &package.name;
-    let why = match links_itself {
-        true => format!("the build script of `{of}` device-links its programs"),
-        false => format!("no program of `{of}` has CUDA device code any more"),
+    let why = if links_itself {
+        format!("the build script of `{of}` device-links its programs")
+    } else {
+        format!("no program of `{of}` has CUDA device code any more")
     };
     let message = format!("{why}, and its finalizer is still there");
     let help = format!(
@@ -169,9 +171,10 @@ fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
     );
     let file = display_path(package.manifest_path.as_std_path());
     // Two device links of one program do not link; an unused one is harmless.
-    let found = match links_itself {
-        true => Diagnostic::error(&MULTIPLE_FINALIZERS, message),
-        false => Diagnostic::warning(&OUT_OF_SYNC, message),
+    let found = if links_itself {
+        Diagnostic::error(&MULTIPLE_FINALIZERS, message)
+    } else {
+        Diagnostic::warning(&OUT_OF_SYNC, message)
     };
     found.with_origin(&file, 0..0).help(help)
 }

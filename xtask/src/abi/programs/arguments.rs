@@ -90,9 +90,10 @@ impl Value {
         };
         Self {
             size: bits / 8,
-            vectors: match bits <= 128 {
-                true => (0..bits.div_ceil(64)).map(is_vector).collect(),
-                false => Vec::new(),
+            vectors: if bits <= 128 {
+                (0..bits.div_ceil(64)).map(is_vector).collect()
+            } else {
+                Vec::new()
             },
         }
     }
@@ -101,9 +102,10 @@ impl Value {
     pub fn name(&self) -> String {
         let letter = |is_vector: &bool| if *is_vector { 'v' } else { 'i' };
         let letters: String = self.vectors.iter().map(letter).collect();
-        match letters.is_empty() {
-            true => self.size.to_string(),
-            false => format!("{}_{letters}", self.size),
+        if letters.is_empty() {
+            self.size.to_string()
+        } else {
+            format!("{}_{letters}", self.size)
         }
     }
 

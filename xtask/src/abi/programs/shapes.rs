@@ -28,9 +28,12 @@ pub fn shape(arguments: &[Argument], result: &Returned) -> String {
     };
     let words: Vec<String> = arguments
         .iter()
-        .map(|argument| match free.take(argument) {
-            true => word(argument),
-            false => word(argument) + ":stack",
+        .map(|argument| {
+            if free.take(argument) {
+                word(argument)
+            } else {
+                word(argument) + ":stack"
+            }
         })
         .collect();
     format!("{}->{result}", words.join(","))

@@ -104,9 +104,10 @@ fn caller_marks(marks: &[Mark]) -> String {
 
 /// Parameter list; `void` if empty.
 fn parameters(list: Vec<String>) -> String {
-    match list.is_empty() {
-        true => "void".into(),
-        false => list.join(", "),
+    if list.is_empty() {
+        "void".into()
+    } else {
+        list.join(", ")
     }
 }
 

@@ -171,9 +171,10 @@ impl Rig {
             drop(zeroed);
             let _ = release.send(());
         });
-        let opcodes = match setting.narrow {
-            true => Opcodes::Narrow,
-            false => Opcodes::Wide,
+        let opcodes = if setting.narrow {
+            Opcodes::Narrow
+        } else {
+            Opcodes::Wide
         };
         let memory = region.clone();
         let device = Device::new(region, Arc::new(handlers), limits, opcodes);

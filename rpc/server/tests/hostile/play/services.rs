@@ -79,9 +79,12 @@ pub fn services(
 pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
     let budget = Kept::default();
     for narrow in [false, true] {
-        let number = |opcode: u32| match narrow {
-            true => 0x8000 | opcode & 0xffff,
-            false => opcode,
+        let number = |opcode: u32| {
+            if narrow {
+                0x8000 | opcode & 0xffff
+            } else {
+                opcode
+            }
         };
         handlers.on_session(number(ECHO), |mut port| async move {
             let messages = port.recv_n().await?;
