@@ -262,7 +262,7 @@ fn a_host_compiler_that_is_too_new_is_named_before_nvcc_runs() {
     expect(
         &package.error(),
         &[
-            &format!("takes GCC up to 6, and `gcc` is {}", major.trim()),
+            &format!("accepts GCC up to 6, and `gcc` is {}", major.trim()),
             "apt install g++-6",
             "NVCC_CCBIN",
             "NVCC_APPEND_FLAGS=-allow-unsupported-compiler",
@@ -310,9 +310,9 @@ fn external_archives_are_checked() {
     expect(
         &finalized(),
         &[
-            "device-link.waves: there is no ",
-            "libwaves.a",
-            "build it first",
+            "device-link.waves: ",
+            "libwaves.a does not exist",
+            "run that build first",
         ],
     );
 

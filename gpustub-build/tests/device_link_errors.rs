@@ -102,8 +102,8 @@ fn an_unsupported_architecture_has_a_location() {
     let package = failing("arch", &manifest, says);
     let toolkit = package.dir.join("toolkit");
     let first = format!(
-        "GpuStub.toml:4:19: error[nvcc-error]: the CUDA toolkit at {} does not know `sm_999`, which \
-         device-link.waves asks for\n  | {says}\n  help: take one that it knows: sm_80 sm_90 compute_80 \
+        "GpuStub.toml:4:19: error[nvcc-error]: the CUDA toolkit at {} does not support `sm_999`, which \
+         device-link.waves requests\n  | {says}\n  help: use a supported one: sm_80 sm_90 compute_80 \
          compute_90; or compile with another toolkit",
         toolkit.display()
     );
@@ -115,7 +115,7 @@ fn an_unsupported_architecture_has_a_location() {
         &toolkit.join("bin/nvcc"),
         &format!("#!/bin/sh\necho \"{says}\"\nexit 1\n"),
     );
-    expect(&package.error(), &["help: `nvcc --list-gpu-code` says"]);
+    expect(&package.error(), &["help: `nvcc --list-gpu-code` lists"]);
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn names_that_nvcc_alters_are_rejected() {
     }
     let cuda = package.dir.join("cuda");
     for (name, said) in [
-        (&b"a$(x).cu"[..], "cuda/a$(x).cu: `$` is in it"),
-        (b"a`x`.cu", "cuda/a`x`.cu: ``` is in it"),
+        (&b"a$(x).cu"[..], "cuda/a$(x).cu, which contains `$`"),
+        (b"a`x`.cu", "cuda/a`x`.cu, which contains ```"),
         (b"a\xff.cu", "cuda/a\\xFF.cu\" cannot be passed to cargo"),
         (b"a\nb.cu", "cuda/a\\nb.cu\" cannot be passed to cargo"),
     ] {
@@ -181,7 +181,10 @@ fn names_that_nvcc_alters_are_rejected() {
 
     let manifest = format!("{MANIFEST}include-dirs = [\"a,b\"]\n");
     fs::write(package.dir.join("GpuStub.toml"), manifest).unwrap();
-    expect(&package.error(), &["a,b: `,` is in it", "help: rename"]);
+    expect(
+        &package.error(),
+        &["a,b, which contains `,`", "help: rename"],
+    );
 }
 
 /// Prints messages of nvlink about the given archives, and exits with `CODE`.
@@ -308,7 +311,7 @@ fn an_external_archive_without_an_architecture_is_an_error() {
     let error = link_error(&package);
     let start = format!(
         "error[missing-arch]: the device link is for sm_90, and a.o of {} (device-link.waves of \
-         my-package 0.1.0) has sm_75, sm_80 alone\n  help: write into `archs`",
+         my-package 0.1.0) has only sm_75, sm_80\n  help: list",
         path("libwaves.a")
     );
     assert!(error.starts_with(&start), "{error}");

@@ -416,7 +416,7 @@ fn archives_of_others_are_looked_into() {
     );
     // Where nothing else asks for it, too: builds believe what is declared.
     let told =
-        "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has sm_90 alone";
+        "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has only sm_90";
     assert!(err.contains(told), "{err}");
     assert!(err.contains("--> app/GpuStub.toml:4:10"), "{err}");
     for command in ["plan", "check"] {

@@ -127,7 +127,7 @@ impl AbiTable {
                 },
             };
             if !understood {
-                let message = format!("line {} of {file} is not understood: {line}", index + 1);
+                let message = format!("line {} of {file} is malformed: {line}", index + 1);
                 let mut error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message);
                 if line.starts_with("@null-argument") {
                     error = error.help(format!(
@@ -452,8 +452,8 @@ moved_v2 13.0=2
     #[test]
     fn malformed_lines_are_reported() {
         for (line, message) in [
-            ("f", "line 3 of x.abi is not understood: f"),
-            ("f 12.0", "line 3 of x.abi is not understood: f 12.0"),
+            ("f", "line 3 of x.abi is malformed: f"),
+            ("f 12.0", "line 3 of x.abi is malformed: f 12.0"),
             ("f 12.0=x", "line 3 of"),
             ("f 12.0=1 11.8=2", "line 3 of"),
             ("f 12.0=1 12.0=2", "line 3 of"),

@@ -180,13 +180,8 @@ impl<'f> Decoder<'f> {
     /// newer, so the rest of the file cannot be validated.
     pub fn schema(&mut self, top: &Table<'_>) -> bool {
         let Some(schema) = top.get("schema") else {
-            let help = format!("let the file start with `schema = {SCHEMA_VERSION}`");
-            self.error_with_help(
-                &INVALID_SCHEMA,
-                0..0,
-                "the file does not say its schema",
-                help,
-            );
+            let help = format!("start the file with `schema = {SCHEMA_VERSION}`");
+            self.error_with_help(&INVALID_SCHEMA, 0..0, "the file has no `schema`", help);
             return true;
         };
         let Some(number) = self.integer(&schema, i64::MIN..=i64::MAX) else {

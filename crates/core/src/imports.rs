@@ -72,7 +72,7 @@ pub fn wrong_header(
     let listed = listed.join("; nor ");
     let message = format!("headers of `{library}` {header} do not have {listed}");
     Diagnostic::warning(&HEADER_VERSION_MISMATCH, message)
-        .help("say in `header-version` which version the program is compiled against, all of it")
+        .help("set `header-version` to the version that the whole program is compiled against")
 }
 
 /// `read`: recorded versions, ascending; `has`: whether one of them has the name.

@@ -150,8 +150,7 @@ fn stands_against(
                  which is device-linked itself",
                 package.name
             );
-            let help = "make the library for C a package of its own; of one process each kernel can be \
-                        registered once";
+            let help = "move the library for C to a package of its own: a process registers each kernel once";
             found.push(Diagnostic::error(&MULTIPLE_FINALIZERS, message).help(help));
         }
     }

@@ -130,9 +130,9 @@ fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
         &said,
         &[
             "GpuStub.toml:10:10: error[nvcc-error]: the CUDA toolkit at ",
-            " does not know `sm_35`, which device-link.b asks for",
+            " does not support `sm_35`, which device-link.b requests",
             "Unsupported gpu architecture 'compute_35'",
-            "take one that it knows: sm_75 sm_80 ",
+            "use a supported one: sm_75 sm_80 ",
             " compute_75 compute_80 ",
         ],
     );

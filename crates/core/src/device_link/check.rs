@@ -224,7 +224,7 @@ impl LinkFaults {
                 words(&missing)
             );
             let help = format!(
-                "compile `{}` for {} too, or let nothing ask for it",
+                "compile `{}` for {} as well, or do not request it",
                 node.name,
                 words(&missing)
             );

@@ -335,7 +335,7 @@ impl<'g> ResolvedGraph<'g> {
         }
         if node.kind == Kind::Interface && node.form != NodeForm::Static {
             let message = format!("`{}` is an interface, but not an archive", node.name);
-            bad(message, "headers alone become nothing: leave the form out");
+            bad(message, "an interface has no output: leave the form out");
         }
         let plain = node.kind != Kind::Rdc;
         if plain && node.prelinked.is_some() && !node.is_image() {

@@ -231,7 +231,7 @@ impl<'a> Planner<'a> {
             if library.version_query.is_none() {
                 let message = format!("`{id}` has no function that reports its version");
                 let help =
-                    "use `required-functions` with a function that the wanted version brought";
+                    "use `required-functions` with a function that the required version added";
                 self.add(
                     Diagnostic::error(&INVALID_VALUE, message).help(help),
                     &version.span,

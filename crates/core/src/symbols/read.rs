@@ -125,8 +125,8 @@ impl<'t> Reader<'t> {
                 format!("the first line is not `{FORMAT} 1`"),
             )
             .help(
-                "`cargo gpustub sync --from ID=path/to/library.so` writes a list; one made by hand \
-                 is that line and then a function name a line",
+                "`cargo gpustub sync --from ID=path/to/library.so` writes a list; a hand-written one \
+                 is that line, followed by one function name per line",
             )
         };
         self.diagnostics

@@ -31,7 +31,7 @@ pub(crate) fn build_declared(
             let known = manifest.archive_names.iter().map(String::as_str);
             let help = match nearest(name, known) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => "declare it, or do not ask for it in build.rs".to_owned(),
+                None => "declare it, or remove it from build.rs".to_owned(),
             };
             let message = format!("{} has no [archive.{name}]", manifest.file);
             return Err(Error::new(&MISSING_KEY, message).help(help));

@@ -128,7 +128,7 @@ const IN_LISTS: &str = ",\"'`";
 
 fn unfit(path: &Path, bad: char) -> Error {
     let text = format!(
-        "nvcc cannot be given the path {}: `{bad}` is in it",
+        "nvcc does not accept the path {}, which contains `{bad}`",
         path.display()
     );
     Error::new(&IO_ERROR, text).help("rename the file or directory, or build in another directory")

@@ -36,7 +36,7 @@ pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result
             return Err(Error::new(
                 &MISSING_ARCH,
                 format!(
-                    "the device link is for {}, and {object} of {} (device-link.{} of {}) has {} alone",
+                    "the device link is for {}, and {object} of {} (device-link.{} of {}) has only {}",
                     words(missing.into_iter()),
                     member.archive.display(),
                     member.name,
@@ -44,7 +44,7 @@ pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result
                     words(archs.iter())
                 ),
             )
-            .help("write into `archs` of the library what its archive has, or build that for these, too"));
+            .help("list the archive's architectures in `archs` of the library, or build the archive for these as well"));
         }
     }
     Ok(())

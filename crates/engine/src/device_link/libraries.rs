@@ -154,10 +154,10 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         if !archive.is_file() {
             return Err(Error::new(
                 &IO_ERROR,
-                format!("device-link.{name}: there is no {}", archive.display()),
+                format!("device-link.{name}: {} does not exist", archive.display()),
             )
             .with_location(context.manifest.location(&named.span))
-            .help("`prebuilt` names a file that something else has built; build it first"));
+            .help("`prebuilt` names the output of another build; run that build first"));
         }
     }
     Ok(Library {
@@ -211,7 +211,7 @@ fn included(context: &Context, library: &DeviceLink) -> Result<(), Error> {
         return Err(Error::new(&IO_ERROR, text)
             .with_location(context.manifest.location(&dir.span))
             .help(format!(
-                "the path is relative to {}; `$OUT_DIR/…` is what the build script writes",
+                "the path is relative to {}; `$OUT_DIR/…` is a directory of the build script",
                 context.package.display()
             )));
     }

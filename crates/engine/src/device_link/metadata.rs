@@ -256,7 +256,7 @@ fn foreign(path: &Path, line: usize, wrong: &str) -> Error {
         })
         .help(
             "all packages of a build have to use one version of gpustub-build: `cargo update -p \
-             gpustub-build` unifies them, `cargo tree -d -e build` lists the packages that ask for each",
+             gpustub-build` unifies them, `cargo tree -d -e build` lists the packages that require each",
         )
 }
 

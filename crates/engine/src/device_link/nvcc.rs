@@ -222,15 +222,15 @@ impl Nvcc {
         Err(Error::new(
             &MISSING_COMPILER,
             format!(
-                "the CUDA toolkit at {} takes GCC up to {most}, and `{}` is {version}",
+                "the CUDA toolkit at {} accepts GCC up to {most}, and `{}` is {version}",
                 self.root.display(),
                 asked.display()
             ),
         )
         .help(format!(
-            "install an older one beside it (Debian, Ubuntu: apt install g++-{most}), name one with \
-             NVCC_CCBIN, or take a newer toolkit; NVCC_APPEND_FLAGS=-allow-unsupported-compiler \
-             tries it all the same"
+            "install an older one (Debian, Ubuntu: apt install g++-{most}), name one with \
+             NVCC_CCBIN, or use a newer toolkit; NVCC_APPEND_FLAGS=-allow-unsupported-compiler \
+             disables this check"
         )))
     }
 

@@ -59,7 +59,7 @@ impl CompileError<'_> {
         });
         if let Some(arch) = of_arch {
             let text = format!(
-                "the CUDA toolkit at {} does not know `{}`, which device-link.{name} asks for",
+                "the CUDA toolkit at {} does not support `{}`, which device-link.{name} requests",
                 self.nvcc.root.display(),
                 arch.value
             );
@@ -201,10 +201,10 @@ fn known(nvcc: &Nvcc) -> String {
     };
     let step = "or compile with another toolkit (NVCC, CUDA_HOME)";
     if archs.is_empty() {
-        format!("`nvcc --list-gpu-code` says which ones it knows; {step}")
+        format!("`nvcc --list-gpu-code` lists the supported ones; {step}")
     } else {
         format!(
-            "take one that it knows: {} {}; {step}",
+            "use a supported one: {} {}; {step}",
             of(ArchKind::Real),
             of(ArchKind::Virtual)
         )

@@ -84,7 +84,7 @@ pub(super) fn link(
             ),
         )
         .help(format!(
-            "nvlink takes what was compiled with -rdc=true by a toolkit that is not newer than the one at {}",
+            "nvlink accepts objects compiled with -rdc=true by a toolkit that is not newer than the one at {}",
             nvcc.root.display()
         )));
     }
@@ -130,8 +130,8 @@ pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
             ),
         )
         .help(
-            "build it without: CUDA_RESOLVE_DEVICE_SYMBOLS OFF with CMake; the cc crate cannot, \
-             `[device-link.*]` with `sources` does it in its place",
+            "build it without: CUDA_RESOLVE_DEVICE_SYMBOLS OFF with CMake; `[device-link.*]` with \
+             `sources` instead of the cc crate",
         ));
     }
     Ok(modules.objects)

@@ -33,7 +33,7 @@ pub(super) fn find(
         )
         .help(
             "install its runtime (wheels: nvidia-cuda-runtime), or declare [stub.cudart], which \
-             needs none and starts without CUDA too",
+             needs no toolkit and also starts without CUDA",
         )
     };
     if kind == Cudart::Static {

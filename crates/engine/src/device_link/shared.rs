@@ -241,14 +241,12 @@ pub(super) fn link_into(library: &Library, dir: &Path) -> Result<(), Error> {
             return Err(Error::new(
                 &IO_ERROR,
                 format!(
-                    "device-link.{}: there is no {}",
+                    "device-link.{}: {} does not exist",
                     library.name,
                     file.display()
                 ),
             )
-            .help(
-                "`prebuilt-shared` names files that something else has built; build them first",
-            ));
+            .help("`prebuilt-shared` names the output of another build; run that build first"));
         }
         let Ok(entries) = std::fs::read_dir(from) else {
             continue;

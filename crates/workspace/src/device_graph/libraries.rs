@@ -163,11 +163,11 @@ fn wrong_archs(declared: &DeviceLink, archive: &str, holds: &[Arch]) -> Option<D
     }
     let name = &declared.name.value;
     let message = format!(
-        "`archs` of device-link.{name} says {}, and {archive} has {} alone",
+        "`archs` of device-link.{name} says {}, and {archive} has only {}",
         words(&missing),
         words(holds)
     );
-    let help = "write what the archive has, or build it for these, too";
+    let help = "list the archive's architectures, or build the archive for these as well";
     Some(Diagnostic::error(&MISSING_ARCH, message).help(help))
 }
 

@@ -32,7 +32,7 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
         package.name, old.name, user.name
     );
     let help = format!(
-        "take `{}` out of that Cargo.toml, run `cargo gpustub sync`, and name `{new}` there",
+        "remove `{}` from that Cargo.toml, run `cargo gpustub sync`, and name `{new}` there",
         old.name
     );
     let file = display_path(user.manifest_path.as_std_path());

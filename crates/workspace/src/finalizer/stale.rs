@@ -163,7 +163,7 @@ fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
     } else {
         format!("no program of `{of}` has CUDA device code any more")
     };
-    let message = format!("{why}, and its finalizer is still there");
+    let message = format!("{why}, but its finalizer still exists");
     let help = format!(
         "remove the directory `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
         display_path(&place(package)),

@@ -51,7 +51,7 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     let until = version(decoder, &table, "until", day, Date::parse);
     let reason = decoder.string(&reason?)?;
     if reason.value.trim().is_empty() {
-        let message = "`policy.allow.reason` is empty, and says nothing to those who read it later";
+        let message = "`policy.allow.reason` is empty";
         decoder.error(&INVALID_VALUE, reason.span, message);
     }
     Some(Allow {
