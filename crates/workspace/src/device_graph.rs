@@ -132,8 +132,7 @@ impl DeviceGraph {
     }
 }
 
-/// Packages that the selected ones are built with or from, by name and version. Tests count for the
-/// selected ones only.
+/// Packages that the selected ones are built with, by name and version. Only their tests count.
 fn reached(packages: &Packages, selected: &BTreeSet<PackageIndex>) -> Vec<PackageIndex> {
     let mut seen = selected.clone();
     let mut open: Vec<PackageIndex> = selected.iter().copied().collect();

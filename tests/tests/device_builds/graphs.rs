@@ -111,7 +111,7 @@ fn a_missing_architecture_is_refused() -> Result<()> {
         &[
             "missing-arch",
             "`b` has sm_80; the device link of package a wants sm_90",
-            "compile `b` for sm_90 too",
+            "compile `b` for sm_90 as well",
         ],
     );
     Ok(())
@@ -316,7 +316,7 @@ fn an_archive_with_a_device_link_is_refused() -> Result<()> {
         &[
             "device-linked-archive",
             "b/libb.a was archived with a device link; nvlink would skip all of it",
-            "`[device-link.*]` with `sources` does it in its place",
+            "`[device-link.*]` with `sources` instead of the cc crate",
         ],
     );
 
