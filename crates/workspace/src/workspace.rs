@@ -182,7 +182,7 @@ pub fn target(given: Option<&str>) -> Result<Target> {
 
 /// Target triple of this machine: the one that this program was compiled for.
 ///
-/// No rustc is asked, so commands that need no cargo run without Rust. Stubs are built for the
+/// No rustc runs, so commands that need no cargo work without Rust. Stubs are built for the
 /// machine, and the machine of a static musl program is as a rule one with glibc; rustc's own musl
 /// targets, which link libc statically, hence become their gnu counterparts. A vendor's musl
 /// triple, such as `x86_64-alpine-linux-musl`, stays: its programs are linked dynamically.
