@@ -35,6 +35,7 @@ macro_rules! libraries {
     };
 }
 
+// Written by `cargo xtask manifests`.
 libraries![
     "cublas",
     "cublaslt",
@@ -51,7 +52,7 @@ libraries![
     "hipblas",
     "hipfft",
     "hiprand",
-    "hiprtc",
+    "hiprtc" abi,
     "hipsolver",
     "hipsparse",
     "nccl",

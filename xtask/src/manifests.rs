@@ -6,6 +6,7 @@
 
 pub mod diff;
 mod header;
+mod list;
 mod merge;
 
 use std::path::Path;
@@ -35,7 +36,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             std::fs::write(&path, text).map_err(|e| format!("`{}`: {e}", path.display()))?;
         }
     }
-    Ok(same)
+    Ok(same & list::run(options.check)?)
 }
 
 /// The text of a list. Needs the packages of all versions.

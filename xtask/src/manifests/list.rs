@@ -1,0 +1,71 @@
+//! List of the libraries in `manifests/src/lib.rs`, written from the files beside it.
+
+use std::fs;
+
+use crate::recipes::root;
+
+const START: &str = "\nlibraries![\n";
+const END: &str = "];\n";
+
+/// Writes the list, or with `check` compares it. `Ok(false)`: it is out of date.
+pub fn run(check: bool) -> Result<bool, String> {
+    let path = root().join("manifests/src/lib.rs");
+    let failed = |e| format!("`{}`: {e}", path.display());
+    let old = fs::read_to_string(&path).map_err(failed)?;
+    let new = with_list(&old, &entries()?).ok_or("manifests/src/lib.rs has no `libraries!`")?;
+    if new == old {
+        return Ok(true);
+    }
+    if check {
+        println!("manifests/src/lib.rs does not list the libraries of manifests/");
+        return Ok(false);
+    }
+    fs::write(&path, new).map_err(failed)?;
+    Ok(true)
+}
+
+/// Entry of each library with a manifest and a symbol list, sorted by id: `"cuda" abi,`.
+fn entries() -> Result<Vec<String>, String> {
+    let dir = root().join("manifests");
+    let files = fs::read_dir(&dir).map_err(|e| format!("`{}`: {e}", dir.display()))?;
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let libraries = paths.filter(|path| {
+        path.extension().is_some_and(|ext| ext == "symbols")
+            && path.with_extension("toml").is_file()
+    });
+    let mut entries: Vec<String> = libraries
+        .filter_map(|path| {
+            let abi = path.with_extension("abi").is_file();
+            let id = path.file_stem()?.to_str()?;
+            Some(format!("    \"{id}\"{},\n", if abi { " abi" } else { "" }))
+        })
+        .collect();
+    entries.sort();
+    Ok(entries)
+}
+
+/// `source` with these entries in its list; `None` if it has no list.
+fn with_list(source: &str, entries: &[String]) -> Option<String> {
+    let (before, rest) = source.split_once(START)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{START}{}{END}{after}", entries.concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_all_libraries() {
+        assert_eq!(run(true), Ok(true), "run `cargo xtask manifests`");
+    }
+
+    #[test]
+    fn only_the_list_changes() {
+        let source = "a\nlibraries![\n    \"x\",\n];\nb\n";
+        let entries = ["    \"x\",\n".to_owned(), "    \"y\" abi,\n".to_owned()];
+        let expected = "a\nlibraries![\n    \"x\",\n    \"y\" abi,\n];\nb\n";
+        assert_eq!(with_list(source, &entries).as_deref(), Some(expected));
+        assert_eq!(with_list("a\n", &entries), None);
+    }
+}
