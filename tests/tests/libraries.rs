@@ -14,9 +14,24 @@ use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Failure, Result, repository, scratch};
 
-/// A library of `libraries.toml`.
+/// A library of `xtask/recipes.toml`. Its other keys are those of `cargo xtask manifests`.
 #[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+struct Recipe {
+    exports: Vec<Export>,
+    call: Option<Call>,
+    bound: Option<Vec<Real>>,
+}
+
+/// A version of which the exports are read.
+#[derive(serde::Deserialize)]
+struct Export {
+    version: String,
+    #[serde(rename = "in")]
+    component: Option<String>,
+    installed: Option<PathBuf>,
+}
+
+/// A library and the versions that its stubs are bound to.
 struct Case {
     call: Call,
     versions: Vec<Real>,
@@ -36,17 +51,32 @@ struct Real {
     version: String,
     #[serde(default, rename = "in")]
     components: Vec<String>,
-    place: Option<String>,
     installed: Option<PathBuf>,
     #[serde(default)]
     all: bool,
 }
 
 fn cases() -> Result<BTreeMap<String, Case>> {
-    let file = repository().join("tests/libraries.toml");
+    let file = repository().join("xtask/recipes.toml");
     let text = fs::read_to_string(&file)?;
-    Ok(toml::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?)
+    let recipes: BTreeMap<String, Recipe> =
+        toml::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+    let cases = recipes.into_iter().filter_map(|(id, recipe)| {
+        let exports = recipe.exports.into_iter().map(|export| Real {
+            version: export.version,
+            components: Vec::from_iter(export.component),
+            installed: export.installed,
+            all: false,
+        });
+        let versions = recipe.bound.unwrap_or_else(|| exports.collect());
+        let call = recipe.call?;
+        Some((id, Case { call, versions }))
+    });
+    Ok(cases.collect())
 }
+
+/// Directory of the libraries of Debian's packages.
+const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu";
 
 /// Where pip puts packages.
 const SITE: &str = "/env/lib/python3.12/site-packages";
@@ -96,13 +126,12 @@ fn machine(program: &Path, real: &Real) -> Result<Isolated> {
         machine.install(file, &file.to_string_lossy())?;
     }
     for name in &real.components {
-        match (&real.place, name.strip_prefix("wheels/")) {
-            (Some(place), _) => machine.install_all(&component(name)?, place)?,
-            (None, Some(wheel)) => {
-                let place = format!("{SITE}/{}", wheel_library_dir(wheel)?.display());
-                machine.install_all(&wheel_libraries(wheel)?, &place)?;
+        match name.strip_prefix("wheels/") {
+            None => machine.install_all(&component(name)?, DEBIAN)?,
+            Some(wheel) => {
+                let directory = format!("{SITE}/{}", wheel_library_dir(wheel)?.display());
+                machine.install_all(&wheel_libraries(wheel)?, &directory)?;
             }
-            (None, None) => return Err(format!("{name} is no wheel: say its `place`").into()),
         }
     }
     Ok(machine)
@@ -221,7 +250,6 @@ fn toolkit(version: &str, names: &[&str]) -> Result<()> {
     let real = Real {
         version: version.into(),
         components: names.iter().map(|name| format!("wheels/{name}")).collect(),
-        place: None,
         installed: None,
         all: false,
     };
@@ -346,7 +374,6 @@ fn links(version: &str) -> Result<()> {
         components: [linker, compiler]
             .map(|name| format!("wheels/{name}"))
             .into(),
-        place: None,
         installed: None,
         all: false,
     };

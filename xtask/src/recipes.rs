@@ -11,6 +11,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Recipe {
+    #[serde(default)]
     pub comment: Vec<String>,
     pub only: Option<String>,
     #[serde(default)]
@@ -18,6 +19,11 @@ pub struct Recipe {
     #[serde(default)]
     pub without_versions: bool,
     pub exports: Vec<Exports>,
+    /// Read by `tests/tests/libraries.rs`, as `bound`.
+    #[serde(default, rename = "call")]
+    pub _call: serde::de::IgnoredAny,
+    #[serde(default, rename = "bound")]
+    pub _bound: serde::de::IgnoredAny,
     #[serde(default)]
     pub include: Vec<Vec<String>>,
     #[serde(default)]
