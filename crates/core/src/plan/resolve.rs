@@ -75,14 +75,14 @@ impl Planner<'_> {
         ) {
             (false, false) => return true,
             (true, true) => {
-                let meant = nearest(id, Library::builtin_ids());
-                let meant =
-                    meant.map_or(String::new(), |meant| format!("did you mean `{meant}`? "));
-                let known = join(&Library::builtin_ids().collect::<Vec<_>>(), ", ");
                 let message = format!("unknown library `{id}`");
-                let help = format!(
-                    "{meant}known libraries are {known}; a user-defined library needs `load-names` and `symbols`"
-                );
+                let help = match nearest(id, Library::builtin_ids()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!(
+                        "known libraries are {}; a user-defined library needs `load-names` and `symbols`",
+                        join(&Library::builtin_ids().collect::<Vec<_>>(), ", ")
+                    ),
+                };
                 self.add(
                     Diagnostic::error(&UNKNOWN_LIBRARY, message).help(help),
                     &stub.id.span,
