@@ -1,7 +1,8 @@
 //! Every rule of `cargo gpustub check`, broken and kept: `tests/check/<rule>/{bad,good}*.toml`.
 //!
 //! A case says which files there are; images are compiled from it, because rules are about what
-//! linkers really write. It is then checked as a user would, and what is printed is compared.
+//! linkers really write. It is then checked as a user would, and what is printed is compared
+//! (`BLESS=1` rewrites `expect`).
 
 #[path = "support/pack.rs"]
 mod pack;
@@ -130,6 +131,7 @@ fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
     Err(format!("without a rule, or without a case: {differ:?}").into())
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 fn run(path: &Path) -> Result<()> {
     let case: Case = toml::from_str(&fs::read_to_string(path)?)?;
     let bad = path
@@ -165,14 +167,32 @@ fn run(path: &Path) -> Result<()> {
     let output = command.output()?;
     let printed = String::from_utf8(output.stderr)?;
     let printed: Vec<&str> = printed.lines().collect();
-    if printed != case.expect || bad == case.expect.is_empty() {
+    if printed != case.expect && std::env::var_os("BLESS").is_some() {
+        bless(path, &printed)?;
+    } else if printed != case.expect {
         return Err(format!("printed {printed:#?}, expected {:#?}", case.expect).into());
     }
-    let denied = case.expect.iter().any(|line| line.contains(": error["));
+    if bad == printed.is_empty() {
+        return Err(format!("printed {printed:#?}, which is not {path:?}").into());
+    }
+    let denied = printed.iter().any(|line| line.contains(": error["));
     if output.status.code() != Some(i32::from(denied)) {
         return Err(format!("ended with {}", output.status).into());
     }
     Ok(())
+}
+
+/// Writes the lines that were printed into a case.
+fn bless(path: &Path, printed: &[&str]) -> Result<()> {
+    let mut case: toml_edit::DocumentMut = fs::read_to_string(path)?.parse()?;
+    let mut lines = toml_edit::Array::from_iter(printed.iter().copied());
+    for line in lines.iter_mut() {
+        line.decor_mut().set_prefix("\n    ");
+    }
+    lines.set_trailing_comma(true);
+    lines.set_trailing("\n");
+    case.insert("expect", toml_edit::value(lines));
+    Ok(fs::write(path, case.to_string())?)
 }
 
 /// By an account that does not own it, since nothing is closed to root.
