@@ -39,6 +39,10 @@ const KINDS: [(&str, ArchKind); 3] = [
     ("compute_", ArchKind::Virtual),
 ];
 
+/// Letters behind the number.
+const SUFFIXES: [(&str, ArchSuffix); 2] =
+    [("a", ArchSuffix::Accelerated), ("f", ArchSuffix::Family)];
+
 impl Arch {
     /// Description of the input of [`Arch::parse`], for messages.
     pub const TAKES: &'static str =
@@ -49,13 +53,10 @@ impl Arch {
         let (kind, rest) = KINDS
             .iter()
             .find_map(|(prefix, kind)| Some((*kind, text.strip_prefix(prefix)?)))?;
-        let (digits, suffix) = if let Some(digits) = rest.strip_suffix('a') {
-            (digits, Some(ArchSuffix::Accelerated))
-        } else if let Some(digits) = rest.strip_suffix('f') {
-            (digits, Some(ArchSuffix::Family))
-        } else {
-            (rest, None)
-        };
+        let (digits, suffix) = SUFFIXES
+            .iter()
+            .find_map(|(letter, suffix)| Some((rest.strip_suffix(letter)?, Some(*suffix))))
+            .unwrap_or((rest, None));
         let written = matches!(digits.len(), 2..=3)
             && digits.bytes().all(|b| b.is_ascii_digit())
             && !digits.starts_with('0');
@@ -97,16 +98,11 @@ impl Arch {
 /// Formats nvcc's name.
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefix = match self.kind {
-            ArchKind::Real => "sm_",
-            ArchKind::Lto => "lto_",
-            ArchKind::Virtual => "compute_",
-        };
-        let suffix = match self.suffix {
-            None => "",
-            Some(ArchSuffix::Accelerated) => "a",
-            Some(ArchSuffix::Family) => "f",
-        };
+        let prefix = KINDS.iter().find(|(_, kind)| *kind == self.kind);
+        let suffix = SUFFIXES
+            .iter()
+            .find(|(_, suffix)| Some(*suffix) == self.suffix);
+        let (prefix, suffix) = (prefix.map_or("", |p| p.0), suffix.map_or("", |s| s.0));
         write!(f, "{prefix}{}{suffix}", self.number)
     }
 }
