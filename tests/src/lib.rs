@@ -20,7 +20,9 @@ pub mod nvcc;
 pub mod pair;
 pub mod rdc;
 pub mod readme;
+pub mod recipes;
 pub mod stubs;
+pub mod tree;
 
 use std::fmt;
 use std::path::PathBuf;
