@@ -1,0 +1,173 @@
+//! Issue forms and packages are as GitHub, docs.rs and the registry expect them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use gpustub_tests::{Result, repository};
+
+/// Value of a small part of YAML: block mappings and sequences of plain scalars.
+#[derive(Debug, PartialEq)]
+enum Yaml {
+    Scalar(String),
+    List(Vec<Yaml>),
+    Map(BTreeMap<String, Yaml>),
+}
+
+impl Yaml {
+    /// Reads a document. Anything that YAML could read in another way is an error.
+    fn parse(text: &str) -> Result<Self> {
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let content = line.trim_start_matches(' ');
+            // An item of a list is a line of its own.
+            let mut indent = line.len() - content.len();
+            let mut rest = content;
+            while let Some(item) = rest.strip_prefix("- ") {
+                lines.push((indent, "-"));
+                indent += 2;
+                rest = item;
+            }
+            lines.push((indent, rest));
+        }
+        let mut lines = &lines[..];
+        let value = Self::block(&mut lines, 0)?;
+        match lines.first() {
+            None => Ok(value),
+            Some((_, line)) => Err(format!("wrong indentation: {line:?}").into()),
+        }
+    }
+
+    fn block(lines: &mut &[(usize, &str)], indent: usize) -> Result<Self> {
+        let mut list = Vec::new();
+        let mut map = BTreeMap::new();
+        while let [(at, line), rest @ ..] = *lines {
+            if *at != indent {
+                break;
+            }
+            *lines = rest;
+            if *line == "-" {
+                list.push(Self::block(lines, indent + 2)?);
+                continue;
+            }
+            let (key, value) = line.split_once(':').ok_or(format!("no key: {line:?}"))?;
+            let value = match value.strip_prefix(' ') {
+                Some(value) => Self::scalar(value)?,
+                None if value.is_empty() => Self::block(lines, indent + 2)?,
+                None => return Err(format!("no space after the key: {line:?}").into()),
+            };
+            if map.insert(key.to_owned(), value).is_some() {
+                return Err(format!("duplicate key {key}").into());
+            }
+        }
+        match (list.is_empty(), map.is_empty()) {
+            (false, true) => Ok(Self::List(list)),
+            (true, false) => Ok(Self::Map(map)),
+            _ => Err(format!("neither a list nor a map, before {:?}", lines.first()).into()),
+        }
+    }
+
+    fn scalar(text: &str) -> Result<Self> {
+        let special = text.starts_with(|c: char| "!&*-?[]{}|>@`\"'%#, \t".contains(c));
+        if special || text.contains(": ") || text.contains(" #") || text.ends_with([':', ' ']) {
+            return Err(format!("no plain scalar: {text:?}").into());
+        }
+        Ok(Self::Scalar(text.to_owned()))
+    }
+
+    fn get(&self, key: &str) -> Result<&Self> {
+        let found = match self {
+            Self::Map(map) => map.get(key),
+            _ => None,
+        };
+        Ok(found.ok_or(format!("no `{key}` in {self:?}"))?)
+    }
+
+    fn text(&self, key: &str) -> Result<&str> {
+        match self.get(key)? {
+            Self::Scalar(text) => Ok(text),
+            other => Err(format!("`{key}` is {other:?}").into()),
+        }
+    }
+
+    fn list(&self, key: &str) -> Result<&[Self]> {
+        match self.get(key)? {
+            Self::List(list) => Ok(list),
+            other => Err(format!("`{key}` is {other:?}").into()),
+        }
+    }
+}
+
+/// Keys and types are those of GitHub's documentation, "Syntax for GitHub's form schema".
+fn form(form: &Yaml) -> Result<()> {
+    form.text("name")?;
+    form.text("description")?;
+    let mut ids = BTreeSet::new();
+    let mut asks_doctor = false;
+    for part in form.list("body")? {
+        let kind = part.text("type")?;
+        assert!(["input", "textarea"].contains(&kind), "{kind}");
+        let id = part.text("id")?;
+        let is_id = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        assert!(id.chars().all(is_id) && ids.insert(id), "{id}");
+        let label = part.get("attributes")?.text("label")?;
+        asks_doctor |= label.contains("`cargo gpustub doctor --message-format json`");
+        let required = part.get("validations")?.text("required")?;
+        assert!(["true", "false"].contains(&required), "{required}");
+    }
+    assert!(asks_doctor, "no part asks for the output of doctor");
+    Ok(())
+}
+
+#[test]
+fn issue_forms_are_valid() -> Result<()> {
+    let mut forms = 0;
+    for entry in fs::read_dir(repository().join(".github/ISSUE_TEMPLATE"))? {
+        let path = entry?.path();
+        let failed = |e: String| format!("{}: {e}", path.display());
+        let yaml = Yaml::parse(&fs::read_to_string(&path)?).map_err(|e| failed(e.0))?;
+        if path.ends_with("config.yml") {
+            yaml.text("blank_issues_enabled")?;
+            for link in yaml.list("contact_links")? {
+                let (_, url, _) = (link.text("name")?, link.text("url")?, link.text("about")?);
+                assert!(
+                    url.starts_with(&format!("{}/", url_of_repository()?)),
+                    "{url}"
+                );
+            }
+            continue;
+        }
+        form(&yaml).map_err(|e| failed(e.0))?;
+        forms += 1;
+    }
+    assert!(forms >= 3, "{forms} forms");
+    Ok(())
+}
+
+#[test]
+fn yaml_is_read_or_refused() -> Result<()> {
+    let text = "a: b\nlist:\n  - x: 1\n    y: 2\n  - x: 3\n";
+    let yaml = Yaml::parse(text)?;
+    assert_eq!(yaml.text("a")?, "b");
+    assert_eq!(yaml.list("list")?[0].text("y")?, "2");
+    assert_eq!(yaml.list("list")?.len(), 2);
+    for wrong in [
+        "a",
+        "a:b",
+        "a: b\n   c: d",
+        "a: b\na: c",
+        "a: 'b'",
+        "a: b: c",
+        "a: b #c",
+        "a:",
+    ] {
+        assert!(Yaml::parse(wrong).is_err(), "{wrong}");
+    }
+    Ok(())
+}
+
+fn url_of_repository() -> Result<String> {
+    let manifest: toml::Table =
+        toml::from_str(&fs::read_to_string(repository().join("Cargo.toml"))?)?;
+    let url = &manifest["workspace"]["package"]["repository"];
+    Ok(url.as_str().ok_or("a URL")?.to_owned())
+}
