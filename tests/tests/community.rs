@@ -171,3 +171,71 @@ fn url_of_repository() -> Result<String> {
     let url = &manifest["workspace"]["package"]["repository"];
     Ok(url.as_str().ok_or("a URL")?.to_owned())
 }
+
+/// Suites of the tree: package, name, and whether it has ignored and heavy tests.
+fn suites() -> Result<BTreeSet<[String; 3]>> {
+    let root = repository();
+    let mut packages = Vec::new();
+    for parent in ["", "crates", "rpc"] {
+        for entry in fs::read_dir(root.join(parent))? {
+            packages.extend(Some(entry?.path()).filter(|path| path.join("tests").is_dir()));
+        }
+    }
+    let mut suites = BTreeSet::new();
+    for package in packages {
+        let manifest = fs::read_to_string(package.join("Cargo.toml"))?;
+        let manifest: toml::Table = toml::from_str(&manifest)?;
+        let name = manifest["package"]["name"].as_str().ok_or("a name")?;
+        for entry in fs::read_dir(package.join("tests"))? {
+            let path = entry?.path();
+            let mut text = String::new();
+            if path.join("main.rs").is_file() {
+                for file in fs::read_dir(&path)? {
+                    let file = file?.path();
+                    if file.is_file() {
+                        text += &String::from_utf8_lossy(&fs::read(file)?);
+                    }
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text = fs::read_to_string(&path)?;
+            } else {
+                continue;
+            }
+            let suite = path.file_stem().unwrap_or_default().to_string_lossy();
+            let real = text.contains(concat!("#[", "ignore"))
+                || text.contains(concat!("with_", "ignored"));
+            let marks = [
+                ("real", real),
+                ("heavy", text.contains(concat!("heavy", "_"))),
+            ];
+            let marks: Vec<&str> = (marks.iter().filter(|mark| mark.1))
+                .map(|mark| mark.0)
+                .collect();
+            suites.insert([name.to_owned(), suite.into_owned(), marks.join(", ")]);
+        }
+    }
+    Ok(suites)
+}
+
+#[test]
+fn the_table_of_suites_is_complete() -> Result<()> {
+    let page = fs::read_to_string(repository().join("tests/README.md"))?;
+    let (_, table) = page
+        .split_once("|---|---|---|---|\n")
+        .ok_or("no table of suites")?;
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let mut listed = BTreeSet::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, package, suite, proves, also, _] = cells[..] else {
+            return Err(format!("not four cells: {row}").into());
+        };
+        assert!(!proves.is_empty(), "{row}");
+        listed.insert([package, suite, also].map(str::to_owned));
+    }
+    let suites = suites()?;
+    let differ: Vec<_> = listed.symmetric_difference(&suites).collect();
+    assert!(differ.is_empty(), "tests/README.md: {differ:?}");
+    assert!(suites.len() > 70);
+    Ok(())
+}
