@@ -44,6 +44,8 @@
 //! }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod error;
 
 use std::path::PathBuf;

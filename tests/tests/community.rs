@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 
 use gpustub_tests::{Result, repository};
 
@@ -237,5 +238,62 @@ fn the_table_of_suites_is_complete() -> Result<()> {
     let differ: Vec<_> = listed.symmetric_difference(&suites).collect();
     assert!(differ.is_empty(), "tests/README.md: {differ:?}");
     assert!(suites.len() > 70);
+    Ok(())
+}
+
+/// Manifest of each published package of the workspace, with its directory.
+fn published() -> Result<Vec<(PathBuf, toml::Table)>> {
+    let root = repository();
+    let workspace: toml::Table = toml::from_str(&fs::read_to_string(root.join("Cargo.toml"))?)?;
+    let members = workspace["workspace"]["members"].as_array();
+    let mut packages = Vec::new();
+    for member in members.into_iter().flatten() {
+        let directory = root.join(member.as_str().ok_or("a path")?);
+        let text = fs::read_to_string(directory.join("Cargo.toml"))?;
+        let manifest: toml::Table = toml::from_str(&text)?;
+        if manifest["package"].get("publish").is_none() {
+            packages.push((directory, manifest));
+        }
+    }
+    Ok(packages)
+}
+
+#[test]
+fn published_packages_are_described() -> Result<()> {
+    let packages = published()?;
+    assert!(packages.len() >= 18, "{} packages", packages.len());
+    for (directory, manifest) in packages {
+        let package = &manifest["package"];
+        let text = |key: &str| package.get(key).and_then(|value| value.as_str());
+        let name = text("name").ok_or("a name")?;
+        assert!(
+            text("description").is_some_and(|text| text.len() > 20),
+            "{name}: description"
+        );
+        let readme = text("readme").ok_or(format!("{name} has no `readme`"))?;
+        let readme = fs::read_to_string(directory.join(readme))
+            .map_err(|e| format!("{name}: {readme}: {e}"))?;
+        assert!(readme.starts_with("# "), "{name}: README without a title");
+        if manifest.get("features").is_none() {
+            continue;
+        }
+        let docs = package
+            .get("metadata")
+            .and_then(|metadata| metadata.get("docs"));
+        let docs = docs.and_then(|docs| docs.get("rs"));
+        let docs = docs.ok_or(format!(
+            "{name} has features and no `[package.metadata.docs.rs]`"
+        ))?;
+        assert_eq!(
+            docs.get("all-features"),
+            Some(&toml::Value::Boolean(true)),
+            "{name}"
+        );
+        let arguments = docs.get("rustdoc-args").and_then(|list| list.as_array());
+        let arguments: Vec<&str> = (arguments.into_iter().flatten())
+            .filter_map(|argument| argument.as_str())
+            .collect();
+        assert_eq!(arguments, ["--cfg", "docsrs"], "{name}");
+    }
     Ok(())
 }

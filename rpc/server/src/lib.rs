@@ -14,6 +14,7 @@
 //! - [`client`]: the other side of the protocol, for threads of the host.
 
 #![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 // Unit tests that share a file with integration tests name public items through the crate.
