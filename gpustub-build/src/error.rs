@@ -3,6 +3,15 @@
 use std::fmt;
 
 /// Reason why a build failed. The text names the next step and may have several lines.
+///
+/// ```
+/// use gpustub_build::{Build, Env};
+///
+/// // Outside of a build script.
+/// let error = Build::new().env(Env::from_iter([("PATH", "")])).try_build().unwrap_err();
+/// assert_eq!(error.code(), None);
+/// assert!(error.to_string().contains("CARGO_MANIFEST_DIR"), "{error}");
+/// ```
 #[derive(Clone)]
 pub struct Error {
     kind: gpustub_engine::Error,

@@ -70,6 +70,11 @@ pub fn build() {
 ///
 /// If such libraries are indirect dependencies, or if only tests need them,
 /// `cargo gpustub sync` writes a crate that does the same with [`build_finalizer`].
+///
+/// ```no_run
+/// // build.rs of a program, with `gpustub-build = { version = "0.1", features = ["device-link"] }`
+/// gpustub_build::finalize();
+/// ```
 #[cfg(feature = "device-link")]
 pub fn finalize() {
     Build::new().finalize().build();
@@ -83,6 +88,16 @@ pub fn build_finalizer() {
 }
 
 /// Settings of a build, for cases in which the defaults do not fit.
+///
+/// ```no_run
+/// use gpustub_build::Build;
+///
+/// let output = Build::new().manifest_path("gpu/GpuStub.toml").build();
+/// // C sources that ask which libraries are available include `gpustub.h`.
+/// if let Some(include) = output.include_dir {
+///     println!("cargo::metadata=include={}", include.display());
+/// }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Build {
     settings: Settings,
@@ -171,8 +186,9 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// Problems of `GpuStub.toml`, of the tools and of the file system. [`Error::code`]
-    /// distinguishes them.
+    /// Errors in `GpuStub.toml`, of the tools and of the file system. [`Error::code`] identifies them:
+    /// `missing-compiler` and `compiler-error` of the C compiler, `unsupported-target`, `io-error`, the
+    /// codes of manifests such as `unknown-key`. `cargo gpustub explain --list` prints all.
     pub fn try_build(self) -> Result<Output, Error> {
         gpustub_engine::build(&self.settings).map_err(Error::new)
     }

@@ -3,6 +3,19 @@
 use core::fmt;
 
 /// Reason why a super-archive, or a part of it, cannot be read.
+///
+/// ```
+/// use gpustub_archive::{Error, SuperArchive};
+///
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// let cut = &bytes[..bytes.len() - 1];
+/// match SuperArchive::parse(cut) {
+///     Err(Error::SizeMismatch { written, found }) => assert_eq!(written, found + 1),
+///     other => panic!("{other:?}"),
+/// }
+/// assert_eq!(SuperArchive::parse(b"text").unwrap_err(), Error::NotAnArchive);
+/// assert_eq!(SuperArchive::parse(b"!<arch>\n").unwrap_err(), Error::NoViews);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,6 +50,13 @@ pub enum Error {
 }
 
 /// A part of a super-archive.
+///
+/// ```
+/// use gpustub_archive::{Error, Part};
+///
+/// let error = Error::Malformed(Part::Symbols);
+/// assert!(error.to_string().contains("symbol table"), "{error}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {

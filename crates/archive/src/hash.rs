@@ -2,6 +2,13 @@
 
 /// Hashes bytes as in the tables: 16 at a time, the last ones padded with zeros. Detects accidents,
 /// not attacks.
+///
+/// ```
+/// use gpustub_archive::hash::hash_bytes;
+///
+/// assert_eq!(hash_bytes(b"norm"), hash_bytes(b"norm"));
+/// assert_ne!(hash_bytes(b"norm"), hash_bytes(b"scale"));
+/// ```
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let (mut hash, mut rest) = (bytes.len() as u64, bytes);

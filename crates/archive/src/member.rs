@@ -8,6 +8,18 @@ use crate::hash::hash_bytes;
 use crate::tables::Tables;
 
 /// A member: an object file, a module of bitcode, or anything else.
+///
+/// ```
+/// # use gpustub_archive::SuperArchive;
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let view = archive.view("gfx1100")?.expect("a view");
+/// let member = view.find_symbol("scale")?.expect("a symbol");
+/// assert_eq!(member.name(), b"scale.o");
+/// assert!(!member.in_default_view());
+/// assert!(member.data()?.starts_with(b"\x7fELF"));
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
     archive: Bytes<'a>,
@@ -69,7 +81,7 @@ impl<'a> Member<'a> {
     ///
     /// # Errors
     ///
-    /// If another tool has moved it, or its header is not as written.
+    /// [`Error::MemberMoved`] if another tool has moved it, or its header is not as written.
     pub fn data(&self) -> Result<&'a [u8], Error> {
         let moved = Error::MemberMoved { member: self.index };
         if let Some(written) = self.header_hash {

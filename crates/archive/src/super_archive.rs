@@ -10,6 +10,18 @@ use crate::tables::Tables;
 use crate::view::View;
 
 /// A super-archive in memory.
+///
+/// ```
+/// use gpustub_archive::SuperArchive;
+///
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// let archive = SuperArchive::parse(bytes)?;
+/// assert_eq!((archive.view_count(), archive.member_count()), (2, 3));
+/// let default = archive.default_view()?.expect("written with a default view");
+/// assert_eq!(default.name(), b"gfx900");
+/// archive.verify()?;
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SuperArchive<'a> {
     pub(crate) tables: Tables<'a>,
@@ -21,8 +33,9 @@ impl<'a> SuperArchive<'a> {
     ///
     /// # Errors
     ///
-    /// If it is no archive, has no views, is of a later format, was changed in length since it was
-    /// written, or has tables that reach beyond its end.
+    /// [`Error::NotAnArchive`], [`Error::NoViews`], [`Error::UnsupportedVersion`],
+    /// [`Error::SizeMismatch`] if the length changed after writing, and [`Error::Malformed`] if the
+    /// tables reach beyond the end.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let archive = Bytes(bytes);
         let blob = container::find_tables(archive)?;

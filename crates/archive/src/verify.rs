@@ -11,7 +11,8 @@ impl SuperArchive<'_> {
     ///
     /// # Errors
     ///
-    /// The first deviation from the archive as written.
+    /// [`Error::Malformed`] for the first wrong part of the tables, [`Error::MemberMoved`] and
+    /// [`Error::HashMismatch`] for the first wrong member.
     pub fn verify(&self) -> Result<(), Error> {
         let malformed = Error::Malformed(Part::Header);
         let size = self.tables.header.tables_size.checked_sub(HEADER_SIZE);

@@ -10,6 +10,20 @@ use crate::tables::Tables;
 
 /// One of the archives in a super-archive. Declared as a list of layers, which are searched in order
 /// for each symbol; one table has the results of that search.
+///
+/// ```
+/// # use gpustub_archive::SuperArchive;
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let gfx900 = archive.view("gfx900")?.expect("a view");
+/// let gfx1100 = archive.view("gfx1100")?.expect("a view");
+/// // Both views share the member of `norm`; that of `scale` is overridden.
+/// let [norm, other] = [gfx900, gfx1100].map(|view| view.find_symbol("norm"));
+/// assert_eq!(norm?.map(|m| m.index()), other?.map(|m| m.index()));
+/// let [scale, other] = [gfx900, gfx1100].map(|view| view.find_symbol("scale"));
+/// assert_ne!(scale?.map(|m| m.index()), other?.map(|m| m.index()));
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     tables: Tables<'a>,
@@ -21,6 +35,16 @@ pub struct View<'a> {
 }
 
 /// A layer of a view.
+///
+/// ```
+/// # use gpustub_archive::{Layer, SuperArchive};
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let view = archive.view("gfx1100")?.expect("a view");
+/// let layers: Vec<Layer<'_>> = view.layers().collect::<Result<_, _>>()?;
+/// assert_eq!(layers, [Layer { name: b"gfx11" }, Layer { name: b"common" }]);
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layer<'a> {
     /// Name of the layer.
@@ -28,6 +52,19 @@ pub struct Layer<'a> {
 }
 
 /// A symbol of a view.
+///
+/// ```
+/// # use gpustub_archive::SuperArchive;
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let view = archive.view("gfx1100")?.expect("a view");
+/// for symbol in view.symbols() {
+///     let symbol = symbol?;
+///     let found = view.find_symbol(symbol.name)?.map(|member| member.index());
+///     assert_eq!(found, Some(symbol.member.index()));
+/// }
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Symbol<'a> {
     /// Name as in object files.
@@ -37,6 +74,20 @@ pub struct Symbol<'a> {
 }
 
 /// All symbols of a view: see [`View::symbols`].
+///
+/// ```
+/// # use gpustub_archive::SuperArchive;
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let view = archive.view("gfx900")?.expect("a view");
+/// let mut names: Vec<&[u8]> = Vec::new();
+/// for symbol in view.symbols() {
+///     names.push(symbol?.name);
+/// }
+/// names.sort();
+/// assert_eq!(names, [&b"norm"[..], b"scale"]);
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Symbols<'a> {
     view: View<'a>,

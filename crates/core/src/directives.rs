@@ -3,6 +3,13 @@
 use std::fmt;
 
 /// One line for cargo (two-colon form, cargo 1.77; `error` since 1.84).
+///
+/// ```
+/// use gpustub_core::directives::Directive;
+///
+/// let line = Directive::RerunIfChanged("GpuStub.toml".into());
+/// assert_eq!(line.to_string(), "cargo::rerun-if-changed=GpuStub.toml");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Directive {

@@ -14,6 +14,14 @@ use gpustub_core::target::Target;
 use crate::error::Error;
 
 /// Environment variables, and the names of those that were read.
+///
+/// ```
+/// use gpustub_engine::Env;
+///
+/// let env = Env::from_iter([("TARGET", "x86_64-unknown-linux-gnu")]);
+/// assert_eq!(env.get("TARGET").unwrap(), "x86_64-unknown-linux-gnu");
+/// assert_eq!(env.get("CUDA_HOME"), None);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     /// `None`: the environment of the process.

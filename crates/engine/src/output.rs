@@ -5,6 +5,11 @@ use std::path::PathBuf;
 use gpustub_core::directives::Directive;
 
 /// Products of a build. Nothing has been printed yet.
+///
+/// ```
+/// let output = gpustub_engine::Output::default();
+/// assert!(output.directives.is_empty() && output.stub_library.is_none());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Output {
