@@ -3,6 +3,12 @@
 use core::fmt;
 
 /// Reason why a call of this library was refused.
+///
+/// ```
+/// use gpurpc::{Error, Layout};
+///
+/// assert_eq!(Layout::new(0, 32), Err(Error::InvalidPortCount(0)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -17,6 +17,15 @@ pub const PACKET_WORDS: usize = PACKET_SIZE / 8;
 pub const CLIENT_SIZE: usize = 552;
 
 /// Index of a port of a client, below [`Layout::ports`].
+///
+/// ```
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let layout = Layout::new(2, 32)?;
+/// let ports: Vec<PortIndex> = layout.port_indices().collect();
+/// assert_eq!(ports, [PortIndex::new(0), PortIndex::new(1)]);
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortIndex(u32);
 
@@ -48,6 +57,16 @@ impl fmt::Display for PortIndex {
 /// In memory, consecutively: `u32 primary[ports]`, `u32 secondary[ports]`,
 /// `Header header[ports]`, `Packet packet[ports][lanes]`. The client reads `primary` and writes
 /// `secondary`, the server the other way round (LLVM's `libc/shared/rpc.h`).
+///
+/// ```
+/// use gpurpc::{Error, Layout};
+///
+/// let layout = Layout::new(64, 32)?;
+/// // Two mailboxes and a header for each port, a packet for each of its lanes.
+/// assert_eq!(layout.size(), 64 * (4 + 4 + 16 + 32 * 64));
+/// assert_eq!(Layout::new(64, 16), Err(Error::InvalidLaneSize(16)));
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     ports: u32,
@@ -59,6 +78,10 @@ impl Layout {
     ///
     /// A device needs as many ports as it has warps at the same time: warps that wait for a port may
     /// keep the one that holds it from running.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPortCount`] or [`Error::InvalidLaneSize`].
     pub const fn new(ports: u32, lanes: u32) -> Result<Self, Error> {
         if ports == 0 || ports > MAX_PORTS {
             return Err(Error::InvalidPortCount(ports));

@@ -54,6 +54,12 @@ use stream::Backing;
 use streams::Streams;
 
 /// Limits of a program.
+///
+/// ```
+/// use gpurpc::libc::{LibcLimits, Services};
+///
+/// let services = Services::new().limits(LibcLimits { files: 8, ..LibcLimits::default() });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LibcLimits {
     /// Maximum number of files that are open or being opened. Each has a thread.
@@ -85,6 +91,19 @@ impl Default for LibcLimits {
 ///
 /// Devices that share handlers share files, so a program whose files no other program may close needs its own
 /// services. Files that it leaves open are closed when the handlers are dropped.
+///
+/// ```
+/// use gpurpc::libc::Services;
+/// use gpurpc::server::Handlers;
+///
+/// let mut handlers = Handlers::new();
+/// Services::new()
+///     .stdin("input of the program\n".as_bytes())
+///     .stdout(std::io::sink())
+///     .on_exit(|status| println!("exit {status}"))
+///     .register(&mut handlers)?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 pub struct Services {
     stdin: Backing,
     stdout: Backing,
@@ -140,7 +159,7 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// If the directory cannot be opened.
+    /// The error of the system if the directory cannot be opened.
     #[cfg(feature = "files")]
     pub fn files(mut self, root: impl AsRef<Path>) -> std::io::Result<Self> {
         self.root = Some(Arc::new(Root::open(root.as_ref())?));

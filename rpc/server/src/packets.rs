@@ -13,6 +13,10 @@ pub struct Packets<'m, M: Memory> {
 }
 
 /// Numbers of the bits set in a mask, in ascending order.
+///
+/// ```
+/// assert_eq!(gpurpc::Lanes::from_mask(0b1010).collect::<Vec<u32>>(), [1, 3]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes(u64);
 

@@ -15,6 +15,15 @@ use crate::layout::Layout;
 /// the last of them is dropped.
 ///
 /// Calls of a device hold a clone, so the memory may outlive the device.
+///
+/// ```
+/// use gpurpc::memory::{Memory, Region};
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let region = Region::zeroed(Layout::new(8, 32)?)?;
+/// assert_eq!(region.word(PortIndex::new(7), 31, 0), 0);
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 pub struct Region {
     /// Duplicate of the owner's, so that accesses need no indirection.
     memory: SharedMemory,

@@ -6,6 +6,13 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::fault::Fault;
 
 /// Limits of the calls of a device.
+///
+/// ```
+/// use gpurpc::server::Limits;
+///
+/// let limits = Limits { memory: 64 << 20, ..Limits::default() };
+/// assert_eq!(limits.message, 16 << 20);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Maximum size in bytes of one message of one lane.

@@ -71,6 +71,21 @@ impl Block {
 }
 
 /// Ports of a device, polled by one thread at a time.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gpurpc::Layout;
+/// use gpurpc::memory::Region;
+/// use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let mut device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// // No client has called.
+/// assert!(!device.poll());
+/// assert_eq!((device.open_calls(), device.dropped_calls()), (0, 0));
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 pub struct Device {
     state: Arc<DeviceState>,
     handlers: Arc<Handlers>,

@@ -4,6 +4,13 @@ use core::fmt;
 
 /// Reason why a call was dropped: a protocol violation of the client, or a failure on the host. The port of
 /// such a call is not served again, because the state of its client is unknown.
+///
+/// ```
+/// use gpurpc::server::Fault;
+///
+/// let fault = Fault::MessageTooLarge { size: 1 << 40, limit: 16 << 20 };
+/// assert!(fault.to_string().contains("1099511627776"), "{fault}");
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Fault {

@@ -21,6 +21,11 @@ type SessionHandler = Box<dyn Fn(Port) -> HandlerFuture + Send + Sync>;
 type FaultHandler = Box<dyn Fn(&DroppedCall) + Send + Sync>;
 
 /// A call whose port is no longer served.
+///
+/// ```
+/// let mut handlers = gpurpc::server::Handlers::new();
+/// handlers.on_fault(|call| eprintln!("port {}, opcode {:#x}: {}", call.port, call.opcode, call.fault));
+/// ```
 #[derive(Clone, Debug)]
 pub struct DroppedCall {
     /// The port.
@@ -37,6 +42,21 @@ pub(crate) enum Handler {
 }
 
 /// Handlers by opcode.
+///
+/// ```
+/// use gpurpc::Error;
+/// use gpurpc::server::Handlers;
+///
+/// let mut handlers = Handlers::new();
+/// handlers.on_request(0x7800_0001, |packets| {
+///     for lane in packets.lanes() {
+///         packets.set_word(lane, 0, packets.word(lane, 0).wrapping_add(1));
+///     }
+/// })?;
+/// let again = handlers.on_request(0x7800_0001, |_| {});
+/// assert_eq!(again.err(), Some(Error::DuplicateOpcode(0x7800_0001)));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Default)]
 pub struct Handlers {
     by_opcode: BTreeMap<u32, Handler>,

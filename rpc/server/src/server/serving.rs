@@ -14,6 +14,15 @@ use crate::error::Error;
 ///
 /// The thread spins for a while, as the next call usually follows soon; then it yields the processor between
 /// polls; then it sleeps, each time for an eighth of the time since its first sleep.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gpurpc::server::IdlePolicy;
+///
+/// // Saves energy: a call after a pause waits for up to 5 ms.
+/// let idle = IdlePolicy { spin_count: 0, max_sleep: Duration::from_millis(5), ..IdlePolicy::default() };
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdlePolicy {
     /// Number of polls while spinning.
@@ -35,6 +44,22 @@ impl Default for IdlePolicy {
 }
 
 /// Identifies a device of a server. Returned by [`Server::add_device`] and never reused.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gpurpc::memory::Region;
+/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+/// use gpurpc::{Error, Layout};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let server = Server::new(IdlePolicy::default());
+/// let id = server.add_device(device);
+/// server.remove_device(id)?;
+/// assert_eq!(server.remove_device(id), Err(Error::NoDevice));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceId(usize);
 
@@ -45,6 +70,27 @@ struct Devices {
 }
 
 /// Any number of devices, served by any number of threads.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gpurpc::memory::Region;
+/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+/// use gpurpc::{Error, Layout};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let server = Arc::new(Server::new(IdlePolicy::default()));
+/// server.add_device(device);
+/// let serving = std::thread::spawn({
+///     let server = Arc::clone(&server);
+///     move || server.serve()
+/// });
+/// // Launch kernels here, and wait for them.
+/// server.drain();
+/// serving.join().unwrap();
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Default)]
 pub struct Server {
     devices: RwLock<Devices>,
