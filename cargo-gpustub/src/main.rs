@@ -3,6 +3,7 @@
 mod cli;
 mod cmd;
 mod compile;
+mod dependencies;
 mod shipped;
 mod toolkit;
 

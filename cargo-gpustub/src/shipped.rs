@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
-use gpustub_core::diag::{Diagnostic, UNKNOWN_LIBRARY};
+use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_LIBRARY};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
+use gpustub_core::target::Target;
 use gpustub_workspace::tables::FILE;
+
+use crate::cli::FamilyVersion;
 
 /// The libraries of these names, and what is wrong with the names.
 pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
@@ -32,7 +35,92 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
     (libraries, unknown)
 }
 
-/// What a `GpuStub.toml` with these libraries would say.
+/// Family whose headers a library is compiled with, unless its majors are its own.
+pub fn toolkit_family(library: &Library) -> Option<&str> {
+    let is_of_toolkit = !library.independent_major && !library.family.is_empty();
+    is_of_toolkit.then_some(library.family.as_str())
+}
+
+/// Whether functions of the library have several ABI variants.
+pub fn depends_on_headers(library: &Library) -> bool {
+    let mut names = library.abi.names();
+    names.any(|name| library.abi.depends_on_headers(name))
+}
+
+/// Header version of each library by the options: the last one for its family, else the last one
+/// without a family. Beside libraries of toolkits, one without a family is not for the others, whose
+/// majors are their own.
+pub fn header_versions<'a>(
+    libraries: &[&'static Library],
+    options: &'a [FamilyVersion],
+) -> Vec<Option<&'a str>> {
+    let last = |wanted: Option<&str>| {
+        let mut all = options.iter().rev();
+        let found = all.find(|one| one.family.as_deref() == wanted);
+        found.map(|one| one.version.as_str())
+    };
+    let for_toolkits = libraries.iter().any(|one| toolkit_family(one).is_some());
+    let versions = libraries
+        .iter()
+        .map(|library| match toolkit_family(library) {
+            Some(family) => last(Some(family)).or_else(|| last(None)),
+            None => last(None).filter(|_| !for_toolkits),
+        });
+    versions.collect()
+}
+
+/// `--header-version` options with the newest known major of each of these libraries' families.
+pub fn header_options(libraries: &[&Library], target: &Target) -> String {
+    let mut families: Vec<(&str, u32)> = Vec::new();
+    for library in libraries {
+        let newest = library.majors(&target.os).first().copied();
+        let seen = families.iter().any(|(family, _)| *family == library.family);
+        families.extend(
+            newest
+                .filter(|_| !seen)
+                .map(|newest| (&library.family[..], newest)),
+        );
+    }
+    let options = families
+        .iter()
+        .map(|(family, newest)| match families.len() {
+            1 => format!("--header-version {newest}"),
+            _ => format!("--header-version {family}={newest}"),
+        });
+    options.collect::<Vec<_>>().join(" ")
+}
+
+/// Prepares diagnostics of libraries that the command line names: their places are in a text that no
+/// file has, and options set the header version. `command` says what to do with these options.
+pub fn on_command_line(
+    found: &mut [Diagnostic],
+    manifest: &Manifest,
+    target: &Target,
+    command: impl Fn(&str) -> String,
+) {
+    let is_missing = |one: &Diagnostic| one.code.id == MISSING_HEADER_VERSION.id;
+    let spans: Vec<_> = found.iter().filter(|one| is_missing(one)).collect();
+    let stubs = manifest.stubs.iter().filter(|stub| {
+        let mut origins = spans.iter().filter_map(|one| one.origin.as_ref());
+        origins.any(|origin| origin.span == stub.id.span)
+    });
+    let libraries: Vec<&Library> = stubs
+        .filter_map(|stub| Library::builtin(&stub.id.value))
+        .collect();
+    let options = header_options(&libraries, target);
+    for diagnostic in found {
+        if is_missing(diagnostic) {
+            diagnostic.help = Some(format!(
+                "{}, with the version of the headers or bindings that the program is compiled \
+                 against; `none` refuses the functions that depend on it",
+                command(&options)
+            ));
+        }
+        diagnostic.origin = None;
+    }
+}
+
+/// Manifest of a `GpuStub.toml` with these libraries.
 pub fn manifest<'a>(
     libraries: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> (Manifest, Vec<Diagnostic>) {

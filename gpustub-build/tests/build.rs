@@ -46,7 +46,7 @@ fn names(nm: &str) -> Vec<&str> {
 fn static_stubs_are_an_archive_with_empty_stand_ins() {
     let package = Package::new(
         "static",
-        "schema = 1\n[stub.cuda]\n[stub.nvrtc]\n[stub.opencl]\n",
+        "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.nvrtc]\n[stub.opencl]\n",
     );
     let output = package.output();
     assert_eq!(output.stubs, ["cuda", "nvrtc", "opencl"]);
@@ -161,7 +161,8 @@ fn shared_stubs_are_a_library_with_linker_scripts() {
 
 #[test]
 fn static_and_shared_in_one_package_are_rejected() {
-    let manifest = "schema = 1\n[stub.cuda]\n[stub.nvrtc]\ntype = \"shared\"\n";
+    let manifest =
+        "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.nvrtc]\ntype = \"shared\"\n";
     let error = Package::new("mixed", manifest).error();
     assert!(error.contains("the same `type`"), "{error}");
 }
@@ -286,6 +287,11 @@ fn errors_in_the_manifest_have_their_location() {
     );
     assert!(error.contains("majors"), "{error}");
 
+    let error = Package::new("headers", "schema = 1\n[stub.cudart]\n").error();
+    assert!(
+        error.contains("header version of `cudart` unknown"),
+        "{error}"
+    );
     let error = Package::new("unknown", "schema = 1\n[stub.cudatr]\n").error();
     assert!(
         error.contains("GpuStub.toml:2:") && error.contains("cudart"),

@@ -102,7 +102,7 @@ fn sync(program: &Path, folder: &Path) -> Result<()> {
         fs::write(package.join("Cargo.toml"), head)?;
         fs::write(package.join("src/lib.rs"), "")?;
         fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
-        let stubs = "schema = 1\n[stub.cuda]\n[stub.cudart]\n";
+        let stubs = "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.cudart]\nheader-version = \"none\"\n";
         fs::write(package.join("GpuStub.toml"), stubs)?;
     }
     fs::write(
@@ -327,7 +327,7 @@ fn dependency(folder: &Path) -> Result<()> {
 
     fs::write(
         &manifest,
-        "schema = 1\n[stub.cuda]\n[stub.cudart]\n[stub.nvrtc]\n[stub.opencl]\n",
+        "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.cudart]\nheader-version = \"none\"\n[stub.nvrtc]\n[stub.opencl]\n",
     )?;
     build_script(&with_helper)
 }

@@ -224,7 +224,7 @@ pub fn hip_program(dir: &Path, library: &Path) -> Result<[PathBuf; 2]> {
 /// An object linked with the stubs of `id`, and with a library.
 fn both(dir: &Path, id: &str, object: &Path, library: &Path) -> Result<[PathBuf; 2]> {
     let plan = plan_or_fail(
-        &format!("schema = 1\n[stub.{id}]\n"),
+        &format!("schema = 1\n[stub.{id}]\nheader-version = \"none\"\n"),
         &[],
         &Machine::X86_64.target(),
     )?;

@@ -31,7 +31,7 @@ int main(void) { int count; return demo(&count); }
 
 /// Stubs of the driver, NVML and the run time, and a source that calls them.
 fn stubs(dir: &Path) -> Result<Stubs> {
-    let manifest = "schema = 1\n[stub.cuda]\n[stub.nvml]\n[stub.cudart]\nheader-version = \"12\"\n";
+    let manifest = "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.nvml]\n[stub.cudart]\nheader-version = \"12\"\n";
     fs::write(dir.join("calls.c"), CALLS)?;
     let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
     Stubs::write(dir, &plan, "cc", &[])

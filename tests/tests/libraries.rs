@@ -84,7 +84,8 @@ const SITE: &str = "/env/lib/python3.12/site-packages";
 /// A program of one C file with stubs for some libraries, in `dir`. What it does not use is left
 /// out, as in a release build.
 fn build(dir: &Path, ids: &[&str], source: &str, flags: &[String]) -> Result<PathBuf> {
-    let manifest: String = ids.iter().map(|id| format!("[stub.{id}]\n")).collect();
+    let table = |id: &&str| format!("[stub.{id}]\nheader-version = \"none\"\n");
+    let manifest: String = ids.iter().map(table).collect();
     let target = Machine::X86_64.target();
     let plan = plan_or_fail(&format!("schema = 1\n{manifest}"), &[], &target)?;
     let stubs = Stubs::write(dir, &plan, "cc", &[])?;

@@ -43,6 +43,8 @@ fn two_users_in_two_folders_generate_the_same_bytes() -> Result<()> {
             "nvrtc",
             "opencl",
             "hip",
+            "--header-version",
+            "none",
             "--type",
             form,
             "--out-dir",

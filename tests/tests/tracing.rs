@@ -119,7 +119,7 @@ fn fail_makes_the_third_buffer_of_the_example_fail() -> Result<()> {
 #[test]
 fn fail_reaches_functions_that_return_a_fixed_value() -> Result<()> {
     let dir = scratch()?;
-    let manifest = "schema = 1\n[stub.cudart]\n[stub.hiprtc]\n";
+    let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"none\"\n[stub.hiprtc]\n";
     let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
     let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
     let source = dir.path().join("values.c");

@@ -7,7 +7,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (
         &[],
         &[
-            "cargo gpustub add cudart nvrtc && cargo gpustub sync",
+            "cargo gpustub add cudart nvrtc --header-version 12.8 && cargo gpustub sync",
             "cargo gpustub check dist/*.whl",
             "cargo gpustub export stubs cudart --header-version 13 --out-dir stubs",
         ],
@@ -19,8 +19,8 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (
         &["add"],
         &[
-            "cargo gpustub add cudart nvrtc",
-            "cargo gpustub add cudart --header-version 12.8",
+            "cargo gpustub add",
+            "cargo gpustub add cudart nvrtc --header-version 12.8",
             "cargo gpustub add cudart hip --header-version cuda=12 --header-version rocm=6.4",
             "cargo gpustub add --toolkit cuda=12.8",
         ],
@@ -89,8 +89,8 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &["export", "stubs"],
         &[
             "cargo gpustub export stubs cuda cudart --header-version 13 --out-dir stubs",
-            "cargo gpustub export stubs cudart --type shared --name mine --out-dir stubs",
-            "cargo gpustub export stubs cudart --sources-only --out-dir third-party/stubs",
+            "cargo gpustub export stubs nvrtc --type shared --name mine --out-dir stubs",
+            "cargo gpustub export stubs cudart --header-version 12 --sources-only --out-dir third-party/stubs",
         ],
     ),
     (

@@ -21,16 +21,17 @@ pub struct Init {
 /// `add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// Names of libraries: cuda, cudart, nvrtc
+    /// Names of libraries: cuda, cudart, nvrtc [default: list those that dependencies link]
     ///
     /// `cargo gpustub doctor` outside of a package lists all of them.
-    #[arg(value_name = "LIBRARY", required_unless_present_any = TOOLKIT_OPTIONS)]
+    #[arg(value_name = "LIBRARY")]
     pub libraries: Vec<String>,
     /// Version of the headers that the program is compiled against
     ///
-    /// A major, `12`, or a release, `12.8`. With a family in front, `cuda=12.8` or `rocm=6.4`, it
-    /// holds for the libraries of that family.
+    /// A major, `12`, a release, `12.8`, or `none`, which refuses the functions that depend on it. With a
+    /// family in front, `cuda=12.8` or `rocm=6.4`, it holds for the libraries of that family.
     #[arg(long, value_name = "[FAMILY=]VERSION", value_parser = header_version)]
+    #[arg(requires = "libraries")]
     pub header_version: Vec<FamilyVersion>,
     /// Toolkit for build scripts.
     #[command(flatten, next_help_heading = "Toolkit")]
@@ -39,14 +40,6 @@ pub struct Add {
     #[command(flatten)]
     pub cargo: Selection,
 }
-
-const TOOLKIT_OPTIONS: [&str; 5] = [
-    "toolkit",
-    "toolkit_headers",
-    "toolkit_dir",
-    "toolkit_force",
-    "override_build_script",
-];
 
 /// The options of `add` about the `[toolkit]` table.
 #[derive(Debug, Args)]
@@ -326,8 +319,8 @@ pub struct ExportStubs {
     pub name: Option<String>,
     /// Version of the headers that the program is compiled against
     ///
-    /// A major, `12`, or a release, `12.8`. With a family in front, `cuda=12.8` or `rocm=6.4`, it
-    /// holds for the libraries of that family.
+    /// A major, `12`, a release, `12.8`, or `none`, which refuses the functions that depend on it. With a
+    /// family in front, `cuda=12.8` or `rocm=6.4`, it holds for the libraries of that family.
     #[arg(long, value_name = "[FAMILY=]VERSION", value_parser = header_version)]
     pub header_version: Vec<FamilyVersion>,
     /// Write the sources only, compile nothing

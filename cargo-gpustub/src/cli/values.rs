@@ -7,9 +7,9 @@ use gpustub_check::policy::ALL;
 use gpustub_core::date::Date;
 use gpustub_core::library::Library;
 use gpustub_core::suggest::nearest;
-use gpustub_core::version::HeaderVersion;
+use gpustub_core::version::HeaderChoice;
 
-/// A version, perhaps of one family of libraries only: `12.8`, `cuda=12.8`.
+/// A version, perhaps of one family of libraries only: `12.8`, `none`, `cuda=12.8`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FamilyVersion {
     /// The family, as in library manifests.
@@ -18,27 +18,14 @@ pub struct FamilyVersion {
     pub version: String,
 }
 
-impl FamilyVersion {
-    /// The version for a family: one given for this family, else one given for all.
-    pub fn for_family<'a>(all: &'a [Self], family: &str) -> Option<&'a str> {
-        let last = |wanted: Option<&str>| {
-            let mut all = all.iter().rev();
-            all.find(|one| one.family.as_deref() == wanted)
-        };
-        last(Some(family))
-            .or_else(|| last(None))
-            .map(|one| one.version.as_str())
-    }
-}
-
-/// `12`, `12.8`, `cuda=12.8`.
+/// `12`, `12.8`, `none`, `cuda=12.8`.
 pub fn header_version(text: &str) -> Result<FamilyVersion, String> {
     let (family, version) = match text.split_once('=') {
         Some((family, version)) => (Some(family), version),
         None => (None, text),
     };
-    if HeaderVersion::parse(version).is_none() {
-        return Err("write the major, `12`, or one release, `12.8`".into());
+    if HeaderChoice::parse(version).is_none() {
+        return Err("write the major, `12`, one release, `12.8`, or `none`".into());
     }
     let families = || {
         let all = Library::builtin_ids().filter_map(Library::builtin);

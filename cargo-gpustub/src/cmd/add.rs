@@ -1,12 +1,15 @@
 //! `cargo gpustub add`: `[stub.<library>]` and `[toolkit]` tables in `GpuStub.toml`.
 
+mod headers;
+mod offer;
 mod toolkit;
 
 use std::collections::BTreeSet;
 
-use cargo_metadata::Metadata;
-use gpustub_core::diag::has_errors;
+use cargo_metadata::Package;
+use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_VERSION, has_errors};
 use gpustub_core::library::Library;
+use gpustub_core::plan::plan;
 use gpustub_edit::as_before;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation};
@@ -17,13 +20,17 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, folder, target};
 use toml_edit::{DocumentMut, Item, Table};
 
-use crate::cli::{self, FamilyVersion};
+use crate::cli;
+use crate::dependencies::Dependencies;
 use crate::shipped;
-use crate::toolkit::installed::{self, Found};
+use crate::toolkit::installed::Found;
+
+pub use headers::KnownHeaders;
 
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
-    if !options.libraries.is_empty() && !add_libraries(options, shell)? {
+    let has_libraries = !options.libraries.is_empty() || !options.toolkit.is_given();
+    if has_libraries && !add_libraries(options, shell)? {
         return Ok(false);
     }
     if options.toolkit.is_given() {
@@ -35,129 +42,170 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
-    let (libraries, unknown) = shipped::look_up(&options.libraries);
+    let (mut libraries, unknown) = shipped::look_up(&options.libraries);
     if !unknown.is_empty() {
         shell.diagnostics(&unknown, &Sources::new())?;
         return Ok(false);
     }
+    let mut seen = BTreeSet::new();
+    libraries.retain(|library| seen.insert(library.id.as_str()));
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
         return Ok(false);
     }
+    let dependencies = dependencies(&options.cargo, package, shell);
+    let known = KnownHeaders {
+        given: KnownHeaders::given(&options.toolkit),
+        toolkit: Declared::read_shared(&workspace)?.and_then(|shared| shared.manifest.toolkit),
+        crates: dependencies.all.clone(),
+    };
+    let command = match workspace.members().len() {
+        1 => "cargo gpustub add".to_owned(),
+        _ => format!("cargo gpustub add -p {}", package.name),
+    };
+    if libraries.is_empty() {
+        offer::list(&dependencies, &declared.manifest, &known, &command, shell)?;
+        return Ok(true);
+    }
 
+    let requests = requests(options, &libraries, &declared, &known);
     let mut text = declared.text.clone();
-    let mut seen = BTreeSet::new();
-    for library in libraries.iter().filter(|library| seen.insert(&library.id)) {
-        let stub = declared
-            .manifest
-            .stubs
-            .iter()
-            .find(|stub| stub.id.value == library.id);
-        let given = FamilyVersion::for_family(&options.header_version, &library.family);
-        let header = match (given, stub) {
-            (Some(header), _) => Some(header.to_owned()),
-            (None, Some(_)) => None,
-            (None, None) => propose(library, &options.cargo, shell),
-        };
-        if stub.is_some() && header.is_none() {
-            shell.status(
-                "Fresh",
-                format!("{} is already declared in {}", library.id, declared.shown),
-            );
-            continue;
-        }
+    for Request {
+        library, header, ..
+    } in &requests
+    {
         text = insert(&text, &library.id, header.as_deref())
             .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
-        let with = header.map_or_else(String::new, |header| format!(", header version {header}"));
-        shell.status(
-            if stub.is_some() { "Changing" } else { "Adding" },
-            format!("{} ({}){with}", library.id, library.title),
-        );
     }
+    let added = Declared::from_text(folder(package), text.clone())?;
+    let found = refused(added, &requests, &command)?;
+    shell.diagnostics(&found, &Sources::new())?;
+    if has_errors(&found) {
+        return Ok(false);
+    }
+    report(&requests, &declared.shown, shell);
     let operation = Operation::write(folder(package).join(FILE), declared.shown.clone(), text)?;
-    if !operation.is_done() {
+    let is_done = operation.is_done();
+    if !is_done {
         ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+    }
+    let ids: BTreeSet<&str> = libraries.iter().map(|one| one.id.as_str()).collect();
+    offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell)?;
+    if !is_done {
         shell.note("next: `cargo gpustub sync`");
     }
     Ok(true)
 }
 
-/// The header version that both the workspace and this machine agree on.
-fn propose(library: &Library, options: &Selection, shell: &mut Shell) -> Option<String> {
-    let family = toolkit_of(library);
-    let mut graph = None;
-    if family == "cuda" {
-        // A workspace whose graph cannot be had (no network yet) can still declare a library.
-        let loaded =
-            target(None).and_then(|host| Workspace::load(options, Depth::Graph(&host.triple)));
-        match loaded {
-            Ok(loaded) => graph = Some(loaded.metadata),
-            Err(error) => shell.detail("Skipped", format!("the dependency graph: {error}")),
+/// Crates that the package links. A workspace whose graph cannot be resolved (no network yet) can
+/// declare a library all the same.
+fn dependencies(options: &Selection, package: &Package, shell: &mut Shell) -> Dependencies {
+    Dependencies::read(options, package).unwrap_or_else(|error| {
+        shell.detail("Skipped", format!("the dependency graph: {error}"));
+        Dependencies::default()
+    })
+}
+
+/// A library of the command line.
+struct Request {
+    library: &'static Library,
+    /// Whether the file declares it already.
+    is_declared: bool,
+    /// Header version to write.
+    header: Option<String>,
+    /// Versions that the workspace and this machine name; several if there is no header.
+    found: Vec<Found>,
+}
+
+fn requests(
+    options: &cli::Add,
+    libraries: &[&'static Library],
+    declared: &Declared,
+    known: &KnownHeaders,
+) -> Vec<Request> {
+    let given = shipped::header_versions(libraries, &options.header_version);
+    let requests = libraries.iter().zip(given).map(|(library, given)| {
+        let mut stubs = declared.manifest.stubs.iter();
+        let stub = stubs.find(|stub| stub.id.value == library.id);
+        let is_open = stub.is_none_or(|stub| stub.provide && stub.header_version.is_none());
+        let found = match given {
+            None if is_open => known.find(library),
+            _ => Vec::new(),
+        };
+        let agreed = KnownHeaders::agreed(&found).map(|version| version.to_string());
+        Request {
+            library,
+            is_declared: stub.is_some(),
+            header: given.map(str::to_owned).or(agreed),
+            found,
+        }
+    });
+    requests.collect()
+}
+
+/// Errors about the header versions of the requested libraries in the edited file.
+fn refused(mut added: Declared, requests: &[Request], command: &str) -> Result<Vec<Diagnostic>> {
+    let host = target(None)?;
+    let is_requested = |id: &str| requests.iter().any(|one| one.library.id == id);
+    let stubs = &mut added.manifest.stubs;
+    stubs.retain(|stub| is_requested(&stub.id.value));
+    let (_, mut found) = plan(&added.manifest, &host, &added.inputs);
+    let codes = [MISSING_HEADER_VERSION.id, UNKNOWN_VERSION.id];
+    found.retain(|one| codes.contains(&one.code.id));
+    let ids: Vec<&str> = requests.iter().map(|one| one.library.id.as_str()).collect();
+    let command = format!("{command} {}", ids.join(" "));
+    shipped::on_command_line(&mut found, &added.manifest, &host, |options| {
+        format!("run `{command} {options}`")
+    });
+    let mut conflicts = requests.iter().filter(|one| one.header.is_none());
+    if let Some(Request { found: several, .. }) = conflicts.find(|one| !one.found.is_empty()) {
+        let help = format!(
+            "found several versions: {}; choose one: `{command} --header-version {}`",
+            Found::listing(several),
+            several[0].version
+        );
+        for one in &mut found {
+            if one.code.id == MISSING_HEADER_VERSION.id {
+                one.help = Some(help.clone());
+            }
         }
     }
-    let found = headers(family, graph.as_ref());
-    let Some(first) = found.first() else {
-        if !library.abi.is_empty() {
-            shell.note(format!(
-                "no `header-version` for {id}: functions whose ABI changed between versions return \
-                 \"not supported\" until `cargo gpustub add {id} --header-version VERSION` sets \
-                 the version of the headers or bindings that the program is compiled against",
-                id = library.id
-            ));
+    Ok(found)
+}
+
+fn report(requests: &[Request], shown: &str, shell: &mut Shell) {
+    let mut reported: Vec<&[Found]> = Vec::new();
+    for one in requests {
+        let Request { library, found, .. } = one;
+        if !found.is_empty() && !reported.contains(&&found[..]) {
+            reported.push(found);
+            let versions = Found::listing(found);
+            match &one.header {
+                Some(_) => shell.status("Found", format!("header version {versions}")),
+                None => shell.note(format!(
+                    "no `header-version` for {}: found several versions: {versions}; choose one with \
+                     `--header-version`",
+                    library.id
+                )),
+            }
         }
-        return None;
-    };
-    let versions = || {
-        found
-            .iter()
-            .map(|f| format!("{} ({})", f.version, f.origin))
-    };
-    if found.iter().any(|other| other.version != first.version) {
-        shell.note(format!(
-            "no `header-version` for {}: found several versions: {}; choose one with `--header-version`",
-            library.id,
-            versions().collect::<Vec<_>>().join(", ")
-        ));
-        return None;
+        if one.is_declared && one.header.is_none() {
+            let what = format!("{} is already declared in {shown}", library.id);
+            shell.status("Fresh", what);
+            continue;
+        }
+        let header = one.header.as_ref();
+        let with = header.map_or_else(String::new, |header| format!(", header version {header}"));
+        shell.status(
+            if one.is_declared {
+                "Changing"
+            } else {
+                "Adding"
+            },
+            format!("{} ({}){with}", library.id, library.title),
+        );
     }
-    shell.status(
-        "Found",
-        format!(
-            "header version {}",
-            versions().collect::<Vec<_>>().join(", ")
-        ),
-    );
-    Some(first.version.to_string())
-}
-
-/// The family whose headers say which ones a program uses for a library. A toolkit says nothing of
-/// the headers of a library that it does not bring.
-fn toolkit_of(library: &Library) -> &str {
-    if library.independent_major {
-        ""
-    } else {
-        &library.family
-    }
-}
-
-/// What is known of the headers of a family: the toolkit on this machine, and binding crates.
-fn headers(family: &str, graph: Option<&Metadata>) -> Vec<Found> {
-    let mut found: Vec<Found> = installed::installed(family).into_iter().collect();
-    found.extend(
-        graph
-            .into_iter()
-            .flat_map(|graph| installed::binding(family, graph)),
-    );
-    found
-}
-
-/// The header version, if all that is known of it says the same.
-pub fn agreed(library: &Library, graph: &Metadata) -> Option<String> {
-    let found = headers(toolkit_of(library), Some(graph));
-    let first = found.first()?.version;
-    let agree = found.iter().all(|other| other.version == first);
-    agree.then(|| first.to_string())
 }
 
 /// The text with `[stub.<id>]` in it, and its `header-version` set if one is given.

@@ -117,7 +117,7 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
     }
     if subjects.is_empty() {
         let (manifest, diagnostics) =
-            shipped::manifest(Library::builtin_ids().map(|id| (id, None)));
+            shipped::manifest(Library::builtin_ids().map(|id| (id, Some("none"))));
         subjects.push(Subject {
             title: "all known libraries".into(),
             manifest,

@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::Metadata;
 use gpustub_core::version::Version;
 use gpustub_workspace::environment::variable;
+
+use crate::dependencies::Dependency;
 
 /// A version and where it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,16 @@ pub struct Found {
     pub version: Version,
     /// For people: a file, or a crate and its feature.
     pub origin: String,
+}
+
+impl Found {
+    /// `12.8 (/usr/local/cuda/include/cuda.h), 12.8 (feature …)`.
+    pub fn listing(found: &[Self]) -> String {
+        let shown = found
+            .iter()
+            .map(|one| format!("{} ({})", one.version, one.origin));
+        shown.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// What is known of a family's headers: where toolkits lie and which header says its version.
@@ -75,27 +86,18 @@ pub fn installed(family_name: &str) -> Option<Found> {
     })
 }
 
-/// What the features of a binding crate say. cudarc's name the toolkit: `cuda-12080` is 12.8.
-pub fn binding(family: &str, metadata: &Metadata) -> Vec<Found> {
+/// Versions that features of binding crates name: `cuda-12080` of cudarc is 12.8.
+pub fn binding(family: &str, crates: &[Dependency]) -> Vec<Found> {
     if family != "cuda" {
         return Vec::new();
     }
-    let Some(resolve) = &metadata.resolve else {
-        return Vec::new();
-    };
     let mut found = Vec::new();
-    for package in metadata
-        .packages
-        .iter()
-        .filter(|package| package.name.as_str() == "cudarc")
-    {
-        let node = resolve.nodes.iter().find(|node| node.id == package.id);
-        for feature in node.iter().flat_map(|node| &node.features) {
-            let Some(number) = feature.strip_prefix("cuda-") else {
-                continue;
-            };
-            if let Some(version) = number.parse().ok().and_then(Version::from_code) {
-                let origin = format!("feature `{feature}` of cudarc {}", package.version);
+    for one in crates.iter().filter(|one| one.name == "cudarc") {
+        for feature in &one.features {
+            let number = feature.strip_prefix("cuda-");
+            let number = number.and_then(|number| number.parse().ok());
+            if let Some(version) = number.and_then(Version::from_code) {
+                let origin = format!("feature `{feature}` of {one}");
                 found.push(Found { version, origin });
             }
         }

@@ -49,7 +49,12 @@ fn prepare(folder: &Path) {
         )
     };
     let workspace = "[workspace]\nmembers = [\"helper\", \"kernels\", \"physics\"]\n\
-                     [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
+                     [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n\
+                     [dependencies]\ncudarc = { path = \"cudarc\", features = [\"nvrtc\"] }\n";
+    let cudarc = "[package]\nname = \"cudarc\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+                  [features]\ndefault = [\"dynamic-linking\"]\ndynamic-linking = []\nnvrtc = []\n";
+    write(folder, "cudarc/Cargo.toml", cudarc);
+    write(folder, "cudarc/src/lib.rs", "");
     write(folder, "Cargo.toml", &package("app", workspace));
     let helper = "[package]\nname = \"gpustub-build\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
                   [features]\narchive = []\ndevice-link = []\n";

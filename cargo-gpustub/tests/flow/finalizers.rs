@@ -401,7 +401,11 @@ fn one_run_writes_all() {
     let folder = folder.path();
     diamond(folder);
     write(folder, "app/src/lib.rs", "");
-    write(folder, "app/GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    write(
+        folder,
+        "app/GpuStub.toml",
+        "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
+    );
     ends(0, folder, &["sync", "--workspace"]);
     let (_, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
     assert!(err.contains("Fresh"), "{err}");

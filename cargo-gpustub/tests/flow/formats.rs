@@ -62,7 +62,7 @@ fn sarif(code: i32, folder: &Path, arguments: &[&str]) -> Value {
 fn demo(folder: &Path) {
     package(folder, "demo", "");
     let text = "schema = 1\n[stub.cudart]\nmajors = [\"12\", \"11\"]\nmin-version = \"12.2\"\n\
-                [policy]\nrules = { no-heder = \"deny\" }\n";
+                header-version = \"13.77\"\n[policy]\nrules = { no-heder = \"deny\" }\n";
     write(folder, "GpuStub.toml", text);
     write(folder, "dist/a b%ü.so", "\x7fELF");
 }
@@ -83,7 +83,7 @@ fn sarif_is_valid_against_its_schema() {
     let run = sarif(1, folder, &["check"]);
     let expected = [
         "out-of-sync",
-        "missing-header-version",
+        "unsupported-header-version",
         "unknown-rule",
         "unusable-major",
         "out-of-sync",

@@ -77,7 +77,7 @@ fn sync_refuses_what_plan_refuses() {
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
     assert!(err.contains("Fresh"), "{err}");
 
-    let two = "[stub.cuda]\n";
+    let two = "[stub.cuda]\nheader-version = \"12\"\n";
     for (code, text) in [
         ("missing-arch", good.replace("sm_80", "sm_90")),
         (
@@ -173,20 +173,20 @@ fn a_shared_library_needs_shared_stubs() {
     let stub = |rest: &str| format!("{good}[stub.cudart]\n{rest}");
     for (text, provider, told) in [
         (good.clone(), "", ""),
-        (stub("type = \"shared\"\n"), "", ""),
+        (stub("header-version = \"12\"\ntype = \"shared\"\n"), "", ""),
         (
             stub("provide = false\n"),
-            "[stub.cudart]\ntype = \"shared\"\n",
+            "[stub.cudart]\nheader-version = \"12\"\ntype = \"shared\"\n",
             "",
         ),
         (
-            stub(""),
+            stub("header-version = \"12\"\n"),
             "",
             ", and the stubs of the CUDA runtime are static",
         ),
         (
             stub("provide = false\n"),
-            "[stub.cudart]\n",
+            "[stub.cudart]\nheader-version = \"12\"\n",
             ", and the stubs of the CUDA runtime are static",
         ),
         (
@@ -195,7 +195,10 @@ fn a_shared_library_needs_shared_stubs() {
             " and cudart = \"static\"",
         ),
         (
-            format!("{}cudart = \"none\"\n[stub.cudart]\n", good),
+            format!(
+                "{}cudart = \"none\"\n[stub.cudart]\nheader-version = \"12\"\n",
+                good
+            ),
             "",
             "",
         ),
@@ -234,8 +237,13 @@ fn two_versions_of_one_package_are_told_apart() {
     let folder = folder.path();
     workspace(folder);
     let old = folder.join("others");
-    rdc(folder, "vec", "", "[stub.cudart]\n");
-    rdc(&old, "vec", "", "[stub.cudart]\n");
+    rdc(
+        folder,
+        "vec",
+        "",
+        "[stub.cudart]\nheader-version = \"12\"\n",
+    );
+    rdc(&old, "vec", "", "[stub.cudart]\nheader-version = \"12\"\n");
     for (name, old, new) in [
         ("vec/Cargo.toml", "0.1.0", "0.2.0"),
         (
@@ -266,7 +274,7 @@ fn two_versions_of_one_package_are_told_apart() {
         write(
             folder,
             &format!("{name}/GpuStub.toml"),
-            "schema = 1\n[stub.cudart]\n",
+            "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
         );
     }
     let (_, err) = ends(1, folder, &["plan"]);

@@ -171,7 +171,11 @@ fn lines_about_the_own_library_follow_its_name() {
     workspace(folder);
     plain(folder, "one", "");
     write(folder, "one/src/main.rs", "fn main() {}\n");
-    write(folder, "one/GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    write(
+        folder,
+        "one/GpuStub.toml",
+        "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
+    );
     ends(0, folder, &["sync", "--workspace"]);
     assert!(read(folder, "one/src/main.rs").starts_with("use one as _;"));
     let text = read(folder, "one/Cargo.toml").replace("\"one\"", "\"two\"");

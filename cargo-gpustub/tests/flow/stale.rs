@@ -175,7 +175,7 @@ fn what_remains_without_a_file_is_named() {
     write(
         folder,
         "stubs/GpuStub.toml",
-        "schema = 1\n[stub.cudart]\nprovide = true\n",
+        "schema = 1\n[stub.cudart]\nheader-version = \"12\"\nprovide = true\n",
     );
     ends(0, folder, &["sync", "--workspace"]);
     for name in ["base", "left", "right", "stubs"] {

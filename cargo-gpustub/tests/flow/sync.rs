@@ -145,17 +145,45 @@ fn a_check_shows_and_writes_nothing() {
     assert!(!folder.join("build.rs").exists() && !folder.join("GpuStub.lock").exists());
 }
 
-/// An installed toolkit decides `header-version` where it is unambiguous, and is named.
 #[test]
-fn a_header_that_nobody_knows_is_asked_for() {
+fn add_without_a_known_header_version_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "user", "");
     write(folder, "GpuStub.toml", "schema = 1\n");
-    let (_, err) = ends(0, folder, &["add", "cudart", "opencl", "cudart"]);
-    assert!(err.contains("no `header-version` for cudart"), "{err}");
-    assert!(!err.contains("no `header-version` for opencl"), "{err}");
-    assert_eq!(err.matches("Adding cudart").count(), 1, "{err}");
+    let (_, err) = ends(1, folder, &["add", "cudart", "opencl", "cudart"]);
+    assert_eq!(err.matches("error[").count(), 1, "{err}");
+    assert!(err.contains("header version of `cudart` unknown"), "{err}");
+    let command = "`cargo gpustub add cudart opencl --header-version 13`";
+    assert!(err.contains(command), "{err}");
+    let text = || fs::read_to_string(folder.join("GpuStub.toml")).unwrap();
+    assert_eq!(text(), "schema = 1\n");
+
+    let none = ["add", "cudart", "opencl", "--header-version", "none"];
+    let (_, err) = ends(0, folder, &none);
+    assert_eq!(err.matches("Adding").count(), 2, "{err}");
+    let chosen = "schema = 1\n\n[stub.cudart]\nheader-version = \"none\"\n\n[stub.opencl]\n";
+    assert_eq!(text(), chosen);
+    ends(0, folder, &["sync"]);
+
+    // The file as it was committed before there was an error for it.
+    write(folder, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    for command in [&["sync"][..], &["sync", "--check"]] {
+        let (_, err) = ends(1, folder, command);
+        assert!(err.contains("error[missing-header-version]"), "{err}");
+        assert!(err.contains("--> GpuStub.toml:2:7"), "{err}");
+    }
+    ends(1, folder, &["add", "cudart"]);
+    let (_, err) = ends(0, folder, &["add", "cudart", "--toolkit", "cuda=12.8"]);
+    assert!(
+        err.contains("Found header version 12.8 (`--toolkit`)"),
+        "{err}"
+    );
+    assert!(err.contains("Changing cudart"), "{err}");
+    let (_, err) = ends(0, folder, &["add", "cuda"]);
+    let found = "Found header version 12.8 (`[toolkit]` of GpuStub.toml)";
+    assert!(err.contains(found), "{err}");
+    ends(0, folder, &["sync"]);
 }
 
 #[test]
@@ -173,7 +201,7 @@ fn a_header_is_proposed_where_one_is_known() {
         "cudarc/Cargo.toml",
         "[package]\nname = \"cudarc\"\nversion = \"0.17.0\"\n[features]\ncuda-12080 = []\ncuda-11080 = []\n",
     );
-    let add = |feature: &str| {
+    let add = |code: i32, feature: &str| {
         let more = format!(
             "[workspace]\n[dependencies]\ncudarc = {{ path = \"cudarc\", features = [\"{feature}\"] }}\n"
         );
@@ -184,13 +212,13 @@ fn a_header_is_proposed_where_one_is_known() {
             .output()
             .unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{err}");
+        assert_eq!(output.status.code(), Some(code), "{err}");
         (
             fs::read_to_string(folder.join("GpuStub.toml")).unwrap(),
             err,
         )
     };
-    let (text, err) = add("cuda-12080");
+    let (text, err) = add(0, "cuda-12080");
     assert!(
         text.ends_with("[stub.cudart]\nheader-version = \"12.8\"\n"),
         "{text}"
@@ -200,10 +228,11 @@ fn a_header_is_proposed_where_one_is_known() {
         err.contains("feature `cuda-12080` of cudarc 0.17.0"),
         "{err}"
     );
-    let (text, err) = add("cuda-11080");
-    assert!(text.ends_with("[stub.cudart]\n"), "{text}");
+    let (text, err) = add(1, "cuda-11080");
+    assert_eq!(text, "schema = 1\n");
+    let choice = "choose one: `cargo gpustub add -p user cudart --header-version 12.8`";
     assert!(
-        err.contains("found several versions") && err.contains("--header-version"),
+        err.contains("found several versions: 12.8 (") && err.contains(choice),
         "{err}"
     );
 }

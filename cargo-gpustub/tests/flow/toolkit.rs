@@ -16,7 +16,11 @@ fn read(folder: &Path, name: &str) -> String {
 
 fn user(folder: &Path) {
     package(folder, "user", "");
-    write(folder, "GpuStub.toml", "schema = 1 # ours\n\n[stub.cuda]\n");
+    write(
+        folder,
+        "GpuStub.toml",
+        "schema = 1 # ours\n\n[stub.cuda]\nheader-version = \"12\"\n",
+    );
     ends(0, folder, &["sync"]);
 }
 
@@ -31,7 +35,7 @@ fn a_tree_is_laid_out_once_and_kept() {
     assert!(err.contains("Wrote gpustub-toolkit (files: "), "{err}");
     assert_eq!(
         read(folder, "GpuStub.toml"),
-        "schema = 1 # ours\n\n[stub.cuda]\n\n[toolkit]\ncuda = \"12.8\"\n"
+        "schema = 1 # ours\n\n[stub.cuda]\nheader-version = \"12\"\n\n[toolkit]\ncuda = \"12.8\"\n"
     );
     let variable = "CUDA_PATH = { value = \"gpustub-toolkit\", relative = true }\n";
     assert!(read(folder, CONFIG).contains(variable));

@@ -131,19 +131,19 @@ fn policies_of_root_and_package() {
     for name in ["a", "b"] {
         let own = match name {
             "a" => "",
-            _ => "[policy.rules]\nmissing-header-version = \"allow\"\n",
+            _ => "[policy.rules]\nunsupported-header-version = \"allow\"\n",
         };
-        let text = format!("schema = 1\n[stub.cudart]\n{own}");
+        let text = format!("schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n{own}");
         write(folder, &format!("{name}/GpuStub.toml"), &text);
         helper(folder, name);
     }
-    let rules = "schema = 1\n[policy.rules]\nmissing-header-version = \"deny\"\n";
+    let rules = "schema = 1\n[policy.rules]\nunsupported-header-version = \"deny\"\n";
     write(folder, "GpuStub.toml", rules);
     let (_, err) = ends(0, folder, &["sync", "--workspace"]);
     assert!(!err.contains("misplaced-table"), "{err}");
 
     let short = ["check", "--workspace", "--message-format", "short"];
-    let found = "a/GpuStub.toml:2:7: error[missing-header-version]";
+    let found = "a/GpuStub.toml:3:18: error[unsupported-header-version]";
     let (_, err) = ends(1, folder, &short);
     assert!(
         err.contains(found) && !err.contains("b/GpuStub.toml"),
@@ -155,22 +155,22 @@ fn policies_of_root_and_package() {
         &["check", "--message-format", "short"],
     );
     assert!(
-        err.starts_with("GpuStub.toml:2:7: error[missing-header-version]"),
+        err.starts_with("GpuStub.toml:3:18: error[unsupported-header-version]"),
         "{err}"
     );
     ends(0, &folder.join("b"), &["check"]);
     ends(
         0,
         folder,
-        &[&short[..], &["--warn", "missing-header-version"]].concat(),
+        &[&short[..], &["--warn", "unsupported-header-version"]].concat(),
     );
     let (_, err) = ends(
         1,
         folder,
-        &[&short[..], &["-D", "missing-header-version"]].concat(),
+        &[&short[..], &["-D", "unsupported-header-version"]].concat(),
     );
     assert!(
-        err.contains("b/GpuStub.toml:2:7: error[missing-header-version]"),
+        err.contains("b/GpuStub.toml:3:18: error[unsupported-header-version]"),
         "{err}"
     );
 
@@ -178,15 +178,16 @@ fn policies_of_root_and_package() {
     write(
         folder,
         "GpuStub.toml",
-        &rules.replace("missing-header-version", "missing-haeder-version"),
+        &rules.replace("unsupported-header", "unsupported-haeder"),
     );
     let (_, err) = ends(1, folder, &["check", "a/src/lib.rs"]);
     assert!(
-        err.contains("error[unknown-rule]: unknown rule `missing-haeder-version`"),
+        err.contains("error[unknown-rule]: unknown rule `unsupported-haeder-version`"),
         "{err}"
     );
     assert!(
-        err.contains("GpuStub.toml:3:1") && err.contains("did you mean `missing-header-version`?"),
+        err.contains("GpuStub.toml:3:1")
+            && err.contains("did you mean `unsupported-header-version`?"),
         "{err}"
     );
 }
@@ -196,11 +197,11 @@ fn mistakes_in_a_policy_are_told_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "demo", "");
-    let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nmissing-header-version = \"forbid\"\n";
+    let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nunsupported-header-version = \"forbid\"\n";
     write(folder, "GpuStub.toml", text);
     let wrong = [
         "GpuStub.toml:3:16: error[invalid-value]: `policy.platform-tag` takes no \"manylinux_9\"",
-        "GpuStub.toml:5:26: error[invalid-value]: `policy.rules.missing-header-version` does not take \"forbid\"",
+        "GpuStub.toml:5:30: error[invalid-value]: `policy.rules.unsupported-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
         let words = [&["check", "--message-format", "short"], paths].concat();
@@ -220,7 +221,7 @@ fn allowances_end() {
     let folder = folder.path();
     virtual_workspace(folder);
     helper(folder, "a");
-    let text = "schema = 1\n[stub.cudart]\n[[policy.allow]]\nrule = \"missing-header-version\"\n\
+    let text = "schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n[[policy.allow]]\nrule = \"unsupported-header-version\"\n\
                 reason = \"soon\"\nuntil = \"2027-01-31\"\n";
     write(folder, "a/GpuStub.toml", text);
     ends(0, folder, &["sync"]);

@@ -1,5 +1,6 @@
 //! What well-known crates link, and what they need where they are built: `data/crates.toml`.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -18,6 +19,34 @@ pub struct Known {
     pub requires_tools: Option<String>,
     /// Whether it links a static CUDA runtime.
     pub cudart: bool,
+    /// Feature that links the libraries, of a crate that opens them with dlopen: no stub is ever called.
+    pub link_feature: Option<String>,
+    /// Feature that `link_feature` cannot be combined with.
+    pub replaced_feature: Option<String>,
+}
+
+impl Known {
+    /// Libraries that the crate would link with [`Self::link_feature`], by the ids of gpustub.
+    pub fn libraries_if_linked(&self, features: &[String]) -> BTreeSet<&'static str> {
+        let replaced = |feature: &&String| Some(*feature) != self.replaced_feature.as_ref();
+        let mut features: Vec<String> = features.iter().filter(replaced).cloned().collect();
+        features.extend(self.link_feature.clone());
+        let linked = known(&self.name, &features).flat_map(|row| &row.links);
+        linked.map(String::as_str).collect()
+    }
+
+    /// Advice for a crate that opens the libraries with dlopen.
+    pub fn link_feature_help(&self) -> Option<String> {
+        let (name, feature) = (&self.name, self.link_feature.as_ref()?);
+        Some(match &self.replaced_feature {
+            Some(replaced) => {
+                format!("replace the feature `{replaced}` of {name} with `{feature}`")
+            }
+            None => format!(
+                "enable the feature `{feature}` of {name}: `cargo add {name} --features {feature}`"
+            ),
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -57,7 +86,10 @@ mod tests {
             for id in &row.links {
                 assert!(Library::builtin(id).is_some(), "{}: {id}", row.name);
             }
-            let says = !row.links.is_empty() || row.requires_tools.is_some() || row.cudart;
+            let says = !row.links.is_empty()
+                || row.requires_tools.is_some()
+                || row.cudart
+                || row.link_feature.is_some();
             assert!(says, "{}: a row that says nothing", row.name);
         }
     }
@@ -75,6 +107,31 @@ mod tests {
         assert_eq!(links(&["driver", "dynamic-loading"]), [""; 0]);
         assert_eq!(links(&["driver", "dynamic-linking"]), ["cuda"]);
         assert_eq!(links(&["cudnn-09010", "dynamic-linking"]), ["cudnn"]);
+        assert_eq!(links(&["nccl-02022", "dynamic-linking"]), ["nccl"]);
+        let if_linked = |features: &[&str]| -> Option<(Vec<&str>, String)> {
+            let features: Vec<String> = features.iter().map(ToString::to_string).collect();
+            let row = known("cudarc", &features).find(|row| row.link_feature.is_some())?;
+            let libraries = row.libraries_if_linked(&features).into_iter().collect();
+            Some((libraries, row.link_feature_help()?))
+        };
+        let default = ["driver", "nvrtc", "fallback-dynamic-loading"];
+        let (libraries, help) = if_linked(&default).unwrap();
+        assert_eq!(libraries, ["cuda", "nvrtc"]);
+        assert!(help.contains("--features dynamic-linking"), "{help}");
+        let (libraries, help) = if_linked(&[&default[..], &["dynamic-loading"]].concat()).unwrap();
+        assert_eq!(libraries, ["cuda", "nvrtc"]);
+        assert!(
+            help.starts_with("replace the feature `dynamic-loading`"),
+            "{help}"
+        );
+        assert_eq!(
+            if_linked(&[&default[..], &["dynamic-linking"]].concat()),
+            None
+        );
+        assert_eq!(
+            if_linked(&[&default[..], &["static-linking"]].concat()),
+            None
+        );
         let needs = |features: &[&str]| {
             let features: Vec<String> = features.iter().map(ToString::to_string).collect();
             known("cudarc", &features).any(|row| row.requires_tools.is_some())

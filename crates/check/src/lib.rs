@@ -12,7 +12,7 @@ pub mod fuzz;
 pub mod gpu_file;
 mod gpu_relation;
 mod imports;
-mod known_crates;
+pub mod known_crates;
 pub mod package;
 pub mod platform_tag;
 pub mod policy;
@@ -30,7 +30,7 @@ pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use rule::{Check, Findings, Rule};
 pub use rules::workspace::{
-    MISSING_HEADER_VERSION, MISSING_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW,
+    DLOPENING_DEPENDENCY, MISSING_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW,
     real_names,
 };
 pub use rules::{RULES, check, check_workspace, sorted};

@@ -401,7 +401,7 @@ mod tests {
         let text = "\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\npath = \"dist/*.whl\"\n\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n\
-[[policy.allow]]\nrule = \"missing-header-version\"\nreason = \"x\"\n";
+[[policy.allow]]\nrule = \"missing-fallback\"\nreason = \"x\"\n";
         let policy = policy(text);
         let overrides = Overrides::default();
         let layer = Layer {

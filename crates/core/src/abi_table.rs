@@ -179,6 +179,13 @@ impl AbiTable {
         self.find(name).is_some()
     }
 
+    /// Whether the function has several ABI variants, so that it is refused where the version of the
+    /// headers is unknown.
+    pub fn depends_on_headers(&self, name: &str) -> bool {
+        self.find(name)
+            .is_some_and(|name| only_variant(name).is_none())
+    }
+
     /// Whether the function is exported in this version.
     pub fn is_exported_in(&self, name: &str, version: Version) -> bool {
         self.find(name)

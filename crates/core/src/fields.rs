@@ -102,9 +102,10 @@ fields! {
         "schema": Type::Integer, true, "1",
             "The rules that the file follows: 1. Must be the first key, so that later versions can \
              change the rules without changing what older files mean.";
-        "stub": Type::Map("stub"), false, "{ cudart = {} }",
-            "The libraries to stub, a table each: `[stub.cudart]`. The table of a library that \
-             gpustub knows may be empty. `cargo gpustub add` writes one.";
+        "stub": Type::Map("stub"), false, "{ nvrtc = {} }",
+            "The libraries to stub, a table each: `[stub.cudart]`. The table of a library that gpustub \
+             knows may be empty, unless the library needs `header-version`. `cargo gpustub add` writes \
+             one.";
         "device-link": Type::Map("device-link"), false,
             "{ physics = { sources = [\"cuda/*.cu\"], archs = [\"sm_80\"] } }",
             "Libraries of relocatable CUDA code (nvcc's `-rdc=true`), a table each: \
@@ -131,8 +132,9 @@ fields! {
         "header-version": Type::String, false, "\"12\"",
             "The version of the headers (or bindings) that the program was compiled against: a major \
              (`\"12\"`) or an exact version (`\"11.8\"`). It decides which functions have the \
-             meaning that the program expects. No default: without it, functions whose meaning \
-             changed between versions return the library's \"not supported\" code.";
+             meaning that the program expects. `\"none\"` declares no version: functions whose meaning \
+             changed between versions return the library's \"not supported\" code. No default: a library \
+             that has such functions needs one or the other.";
         "required-functions": Type::Strings, false, "[\"cudaMallocAsync\"]",
             "Functions without which a library counts as unavailable. Default: none.";
         "min-version": Type::String, false, "\"11.2\"",

@@ -13,6 +13,7 @@ use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::symbols::SymbolList;
+use crate::version::{HeaderVersion, Version};
 
 /// Origin of a library, which decides where the run time searches for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,6 +271,32 @@ impl Library {
             add(version.major);
         }
         majors
+    }
+
+    /// Releases of the library's toolkit whose headers were read, ascending: those of its own ABI table,
+    /// or of another library of the family. Empty where the majors are the library's own.
+    fn toolkit_releases(&self) -> &[Version] {
+        if self.family.is_empty() || self.independent_major || !self.abi.headers().is_empty() {
+            return self.abi.headers();
+        }
+        let with_table = LIBRARIES.iter().filter(|library| !library.abi.is_empty());
+        let mut siblings = with_table.filter_map(|library| Self::builtin(library.id));
+        let sibling = siblings.find(|library| library.family == self.family);
+        sibling.map_or(&[], |library| library.abi.headers())
+    }
+
+    /// Last release of the major of `header`, if `header` is newer. Of the newest known major the last
+    /// release is unknown.
+    pub fn last_release_before(&self, header: HeaderVersion) -> Option<Version> {
+        let version = header.from;
+        let is_known = |known: &Version| known.major == version.major && *known >= version;
+        if version.minor == 0 || self.symbols.releases.iter().any(is_known) {
+            return None;
+        }
+        let releases = self.toolkit_releases();
+        let is_complete = releases.last()?.major > version.major;
+        let last = releases.iter().rfind(|one| one.major == version.major)?;
+        (is_complete && *last < version).then_some(*last)
     }
 }
 

@@ -15,7 +15,7 @@ mod toolkit;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::library::{LoadName, Out, StatusCodes};
-use crate::version::{HeaderVersion, Version};
+use crate::version::{HeaderChoice, HeaderVersion, Version};
 
 pub use crate::spanned::Spanned;
 #[cfg(feature = "archive")]
@@ -44,8 +44,8 @@ pub struct Stub {
     pub id: Spanned<String>,
     /// Accepted majors, in order of preference; empty: all that the library manifest knows.
     pub majors: Vec<Spanned<String>>,
-    /// The version of the headers that the program was compiled against.
-    pub header_version: Option<Spanned<HeaderVersion>>,
+    /// The version of the headers that the program was compiled against, or the choice to declare none.
+    pub header_version: Option<Spanned<HeaderChoice>>,
     /// Functions without which the library counts as unavailable.
     pub required_functions: Vec<Spanned<String>>,
     /// The lowest version that counts as available.
@@ -60,6 +60,13 @@ pub struct Stub {
     pub required_features: RequiredFeatures,
     /// Description of a user-defined library, or changes to the shipped manifest.
     pub custom: Custom,
+}
+
+impl Stub {
+    /// Declared version of the headers.
+    pub fn header_version(&self) -> Option<HeaderVersion> {
+        self.header_version.as_ref()?.value.version()
+    }
 }
 
 /// Keys of a stub table that describe a library.

@@ -81,6 +81,33 @@ impl HeaderVersion {
     }
 }
 
+/// `header-version` of a stub table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderChoice {
+    /// Version of the headers that the program is compiled against.
+    Version(HeaderVersion),
+    /// `"none"`: functions whose ABI depends on the headers are refused.
+    None,
+}
+
+impl HeaderChoice {
+    /// Reads `12`, `11.8` or `none`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "none" => Some(Self::None),
+            _ => HeaderVersion::parse(text).map(Self::Version),
+        }
+    }
+
+    /// Version of the headers, if one is declared.
+    pub fn version(self) -> Option<HeaderVersion> {
+        match self {
+            Self::Version(version) => Some(version),
+            Self::None => None,
+        }
+    }
+}
+
 /// Formats as it is parsed: `12`, `11.8`.
 impl fmt::Display for HeaderVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,6 +174,10 @@ mod tests {
         assert_eq!(range("11.99"), (11_990, 12_000));
         assert_eq!(range("9999"), (9_999_000, 10_000_000));
         assert_eq!(HeaderVersion::parse("twelve"), None);
+        let choice = |text| HeaderChoice::parse(text).map(HeaderChoice::version);
+        assert_eq!(choice("12"), Some(HeaderVersion::parse("12")));
+        assert_eq!(choice("none"), Some(None));
+        assert_eq!(choice("None"), None);
         for text in ["12", "12.0", "11.8", "11.99", "9999"] {
             assert_eq!(HeaderVersion::parse(text).unwrap().to_string(), text);
         }

@@ -202,7 +202,7 @@ impl Programs {
         let header = if declared {
             format!("header-version = \"{version}\"\n")
         } else {
-            String::new()
+            "header-version = \"none\"\n".to_owned()
         };
         let manifest = format!(
             "schema = 1\n[stub.{}]\nsymbols = \"symbols\"\n{header}",

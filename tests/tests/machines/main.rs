@@ -96,7 +96,7 @@ fn machine_without_any_gpu_library() -> Result<()> {
 fn program_with_all_stubs(dir: &Path, source: &Path) -> Result<PathBuf> {
     let mut manifest = String::from("schema = 1\n");
     for library in LIBRARIES {
-        manifest += &format!("[stub.{library}]\n");
+        manifest += &format!("[stub.{library}]\nheader-version = \"none\"\n");
     }
     let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
     let stubs = Stubs::write(dir, &plan, "cc", &[])?;

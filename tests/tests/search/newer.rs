@@ -59,7 +59,11 @@ fn program(dir: &Path, header: &str) -> Result<PathBuf> {
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn major_newer_than_the_manifest_keeps_what_is_stable() -> Result<()> {
-    for header in ["header-version = \"13\"", "header-version = \"11\"", ""] {
+    for header in [
+        "header-version = \"13\"",
+        "header-version = \"11\"",
+        "header-version = \"none\"",
+    ] {
         let dir = scratch()?;
         let program = program(dir.path(), header)?;
         // Its major is in the soname; in the version node, where there is no soname or no function.

@@ -36,7 +36,7 @@ fn program(dir: &Path) -> Result<PathBuf> {
 
 /// A stub of a library in the family of cudart, with what else a shipped manifest would say.
 pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathBuf> {
-    let manifest = "schema = 1\n[stub.cudart]\n[stub.acme]\nsymbols = \"acme.symbols\"\n\
+    let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"none\"\n[stub.acme]\nsymbols = \"acme.symbols\"\n\
                     load-names = { linux = [\"libacme.so.12\"] }\nsearch-dirs = [\"/a\", \"/b\"]\n";
     let lists = [("acme.symbols", list_of(["acme_function"]))];
     let mut plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;

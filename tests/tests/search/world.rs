@@ -42,9 +42,10 @@ impl Config {
             if !majors.is_empty() {
                 text += &format!("majors = {majors:?}\n");
             }
-            if let Some(header) = choice.header {
-                text += &format!("header-version = \"{header}\"\n");
-            }
+            text += &match choice.header {
+                Some(header) => format!("header-version = \"{header}\"\n"),
+                None => "header-version = \"none\"\n".to_owned(),
+            };
             if !choice.search_dirs.is_empty() {
                 text += &format!("search-dirs = {:?}\n", choice.search_dirs);
             }

@@ -5,11 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_check::{
-    MISSING_HEADER_VERSION, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW, real_names,
-};
+use gpustub_check::{OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW, real_names};
 use gpustub_core::define_id;
-use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, has_errors};
 use gpustub_core::ids::Id;
 use gpustub_core::library::Library;
 use gpustub_edit::as_before;
@@ -27,6 +25,7 @@ use super::policies::Policies;
 use super::workspace;
 use crate::cli;
 use crate::cmd::{add, sync};
+use crate::dependencies;
 
 /// Mends, and says what it did. What is left is for the check that follows.
 pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
@@ -51,6 +50,11 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let (found, policies) = findings(options, here)?;
     let host = target(None)?;
     let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
+    let known = add::KnownHeaders {
+        toolkit: Declared::read_shared(&loaded)?.and_then(|one| one.manifest.toolkit),
+        crates: dependencies::crates(&loaded.metadata),
+        ..add::KnownHeaders::default()
+    };
     let mut operations = Vec::new();
     for declared in policies.declared() {
         let mine = |code: &str| -> Vec<&Diagnostic> {
@@ -61,11 +65,12 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
         };
         // Places first: they are those of the text as it is.
         let mut text = load_names(declared, &mine(UNKNOWN_LOAD_NAME.code.id));
-        for finding in mine(MISSING_HEADER_VERSION.code.id) {
+        for finding in mine(MISSING_HEADER_VERSION.id) {
             let mut stubs = declared.manifest.stubs.iter();
             let stub = stubs.find(|stub| is_at(finding, &stub.id.span));
             let library = stub.and_then(|stub| Library::builtin(&stub.id.value));
-            let header = library.and_then(|l| Some((l, add::agreed(l, &loaded.metadata)?)));
+            let header = library
+                .and_then(|l| Some((l, add::KnownHeaders::agreed(&known.find(l))?.to_string())));
             if let Some((library, header)) = header {
                 text = add::insert(&text, &library.id, Some(&header)).map_err(Error::new)?;
             }

@@ -92,7 +92,7 @@ impl Policies {
         let stubs = self.declared().flat_map(|one| &one.manifest.stubs);
         for stub in stubs {
             let headers = declared.entry(&stub.id.value).or_default();
-            headers.extend(stub.header_version.iter().map(|header| header.value));
+            headers.extend(stub.header_version());
         }
         let same = declared.into_iter().filter_map(|(id, headers)| {
             let (first, others) = headers.split_first()?;

@@ -25,7 +25,7 @@ use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 use serde_json::json;
 
-use crate::cli::{self, FamilyVersion};
+use crate::cli;
 use crate::compile::{self, Product};
 use crate::shipped;
 
@@ -41,8 +41,9 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     }
     if plan.libraries.iter().all(|library| !library.stubbed) {
-        return Err(Error::new("no library to make stubs for")
-            .help("name some: `cargo gpustub export stubs cudart nvrtc --out-dir stubs`"));
+        return Err(Error::new("no library to make stubs for").help(
+            "name some: `cargo gpustub export stubs cudart --header-version 13 --out-dir stubs`",
+        ));
     }
     let library_type = match options.library_type {
         Some(cli::StubType::Static) => LibraryType::Static,
@@ -122,17 +123,15 @@ fn planned(
     let (mut libraries, mut found) = shipped::look_up(&options.libraries);
     libraries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     libraries.dedup_by(|a, b| a.id == b.id);
-    let (manifest, more) = shipped::manifest(libraries.iter().map(|library| {
-        let version = FamilyVersion::for_family(versions, &library.family);
-        (library.id.as_str(), version)
-    }));
+    let headers = shipped::header_versions(&libraries, versions);
+    let ids = libraries.iter().map(|library| library.id.as_str());
+    let (manifest, more) = shipped::manifest(ids.zip(headers));
     found.extend(more);
     let (plan, more) = plan(&manifest, target, &Inputs::default());
     found.extend(more);
-    for diagnostic in &mut found {
-        // It would point into a file that does not exist.
-        diagnostic.origin = None;
-    }
+    shipped::on_command_line(&mut found, &manifest, target, |options| {
+        format!("add `{options}`")
+    });
     Ok((plan, found, Sources::new()))
 }
 

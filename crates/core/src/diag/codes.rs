@@ -258,6 +258,16 @@ with all files around them (https://github.com/pytorch/extension-cpp/issues/80).
     B*:shared
     plug:shared -> B           # `plugin` has a device link
     host:bin opens plug";
+    MISSING_HEADER_VERSION "missing-header-version": "unknown version of the headers",
+        "A name of such a library has one meaning in one version and another in the next: more arguments, or
+another struct behind a pointer (https://github.com/ROCm/hipfort/issues/387). The stubs bind a name
+only where it means what the program's headers mean. `cargo gpustub add` reads the version from a
+binding crate's feature (`cuda-12080` of cudarc), from `[toolkit]`, or from an installed toolkit;
+otherwise declare the version that the program is compiled against. `\"none\"` refuses these functions
+on every machine, for a program that calls none of them.
+
+    [stub.cudart]
+    header-version = \"12.8\"     # or \"none\"";
     MISSING_KEY "missing-key": "a mandatory key is missing",
         "Some tables have mandatory keys: an entry of `[[policy.allow]]` needs the rule that it allows and
 the reason, a user-defined library needs its load names and its symbol list.
@@ -373,7 +383,8 @@ with the member that defines it.
     cargo gpustub archive nm all.a --view gfx900";
     UNKNOWN_VERSION "unknown-version": "a version that is unknown in the library's manifest",
         "`majors` and `header-version` choose among the versions that the library's manifest was made from:
-load names and changes of the ABI are known for those only. A newer gpustub may know more.
+load names and changes of the ABI are known for those only. A newer gpustub may know more. The last
+minor release of a major is known once the next major is out: there is no CUDA 12.10.
 
     [stub.cudart]
     majors = [\"13\", \"12\"]

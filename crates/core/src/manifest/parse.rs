@@ -16,7 +16,7 @@ use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
 use crate::library::{Out, StatusCodes, is_id};
 use crate::spanned::Spanned;
-use crate::version::{HeaderVersion, Version};
+use crate::version::{HeaderChoice, Version};
 
 const LIBRARY_TYPES: [(&str, LibraryType); 2] = [
     ("static", LibraryType::Static),
@@ -100,7 +100,8 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
         return None;
     }
     let table = decoder.table(value, &fields::keys("stub"))?;
-    let header = "a version such as \"12\" or \"11.8\"";
+    let takes = "a version such as \"12\" or \"11.8\"";
+    let header = format!("{takes}, or \"none\"");
     let mut stub = Stub {
         id: Spanned {
             value: id.to_owned(),
@@ -114,11 +115,11 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
             decoder,
             &table,
             "header-version",
-            header,
-            HeaderVersion::parse,
+            &header,
+            HeaderChoice::parse,
         ),
         required_functions: checked_strings(decoder, &table, "required-functions", |_| None),
-        min_version: version(decoder, &table, "min-version", header, Version::parse),
+        min_version: version(decoder, &table, "min-version", takes, Version::parse),
         search_dirs: checked_strings(decoder, &table, "search-dirs", search_dir),
         library_type: LibraryType::default(),
         provide: true,

@@ -7,7 +7,7 @@ use super::{Function, Inputs, LibraryPlan, MAX_LIBRARIES, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
-    MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
+    MISSING_HEADER_VERSION, MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
 };
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{LibraryType, Manifest, Stub};
@@ -87,12 +87,13 @@ impl<'a> Planner<'a> {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
             Cow::Owned(own) => self.functions(stub, own),
         };
+        self.check_headers(stub, &library, &functions);
         let required_functions = self.required(stub, &library);
         Some(LibraryPlan {
             stubbed: true,
             library_type: stub.library_type,
             load_names: self.load_names(stub, &library),
-            header_version: stub.header_version.as_ref().map(|header| header.value),
+            header_version: stub.header_version(),
             min_version: stub.min_version.as_ref().map(|version| version.value),
             required_functions,
             search_dirs: values(&stub.search_dirs),
@@ -162,10 +163,7 @@ impl<'a> Planner<'a> {
             }
             return names;
         }
-        let header = stub
-            .header_version
-            .as_ref()
-            .map(|header| header.value.from.major);
+        let header = stub.header_version().map(|header| header.from.major);
         if stub.majors.is_empty() {
             let rank = |name: &LoadName| match name.major {
                 None => 2,
@@ -214,8 +212,8 @@ impl<'a> Planner<'a> {
 
     fn check_versions(&mut self, stub: &Stub, library: &Library) {
         let id = &library.id;
-        if let Some(header) = &stub.header_version {
-            let major = header.value.from.major;
+        if let (Some(header), Some(place)) = (stub.header_version(), &stub.header_version) {
+            let major = header.from.major;
             // Headers may be older than any library whose symbols were available.
             let known = library.majors(&self.target.os);
             if !known.is_empty() && !known.contains(&major) {
@@ -223,7 +221,14 @@ impl<'a> Planner<'a> {
                 let help = format!("known majors are {}", numbers(&known));
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
-                    &header.span,
+                    &place.span,
+                );
+            } else if let Some(last) = library.last_release_before(header) {
+                let message = format!("unknown version {} of `{id}`", header.from);
+                let help = format!("the last release of major {major} is {last}");
+                self.add(
+                    Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
+                    &place.span,
                 );
             }
         }
@@ -238,6 +243,39 @@ impl<'a> Planner<'a> {
                 );
             }
         }
+    }
+
+    /// Without a header version, functions whose ABI depends on the headers would be refused on every
+    /// machine: declaring none is a choice, never a default.
+    fn check_headers(&mut self, stub: &Stub, library: &Library, functions: &[Function]) {
+        if stub.header_version.is_some() || library.abi.is_empty() {
+            return;
+        }
+        let names = functions.iter().map(|function| function.name.as_str());
+        let refused: Vec<&str> = names
+            .filter(|name| library.abi.depends_on_headers(name))
+            .collect();
+        let known = library.majors(&self.target.os);
+        let (false, Some(newest)) = (refused.is_empty(), known.first()) else {
+            return;
+        };
+        let message = format!(
+            "header version of `{}` unknown; known majors are {}",
+            library.id,
+            numbers(&known)
+        );
+        let label = format!(
+            "{} functions depend on it, such as {}",
+            refused.len(),
+            listing(&refused[..refused.len().min(3)])
+        );
+        let help = format!(
+            "add the version of the headers or bindings that the program is compiled against, such as \
+             `header-version = \"{newest}\"`; \"none\" refuses {} functions on every machine",
+            refused.len()
+        );
+        let error = Diagnostic::error(&MISSING_HEADER_VERSION, message);
+        self.add(error.label(label).help(help), &stub.id.span);
     }
 
     /// Checks that ids differ as parts of C names as well.

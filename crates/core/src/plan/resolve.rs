@@ -125,7 +125,7 @@ impl Planner<'_> {
     /// Warns of a required function that the declared headers do not have.
     #[cfg(feature = "tools")]
     fn check_header(&mut self, stub: &Stub, library: &Library, name: &Spanned<String>) {
-        let Some(header) = stub.header_version.as_ref().map(|header| header.value) else {
+        let Some(header) = stub.header_version() else {
             return;
         };
         if let Some(only) = library.only_in(&name.value, header) {

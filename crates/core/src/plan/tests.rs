@@ -96,7 +96,7 @@ fn majors_are_tried_in_order() {
             .map(|name| name.major)
             .collect::<Vec<_>>()
     };
-    let newest_first = cudart("[stub.cudart]");
+    let newest_first = cudart("[stub.cudart]\nheader-version = 'none'");
     assert!(newest_first.is_sorted_by(|a, b| a >= b), "{newest_first:?}");
     assert_eq!(cudart("[stub.cudart]\nheader-version = '12'")[0], Some(12));
     assert_eq!(
@@ -143,13 +143,14 @@ fn only_callable_symbols_become_functions() {
 
 #[test]
 fn drivers_are_planned_for_their_version() {
-    let plan = plan_of("[stub.cudart]\n[stub.opencl]");
+    let plan = plan_of("[stub.cudart]\nheader-version = 'none'\n[stub.opencl]");
     assert_eq!(ids(&plan), ["cuda", "cudart", "opencl"]);
     let cuda = &plan.libraries[0];
     assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.manifest.version_query.is_some());
     assert_eq!(plan.libraries[1].manifest.driver.as_deref(), Some("cuda"));
     assert!(plan.libraries[1].functions.len() > 100);
-    let both = plan_of("[stub.cudart]\n[stub.cuda]");
+    let both =
+        plan_of("[stub.cudart]\nheader-version = 'none'\n[stub.cuda]\nheader-version = 'none'");
     assert_eq!(ids(&both), ["cuda", "cudart"]);
     assert!(both.libraries[0].stubbed);
 }
@@ -177,17 +178,17 @@ fn targets_without_trampolines_are_errors_if_stubs_are_built() {
     for (triple, body, code) in [
         (
             "riscv64gc-unknown-linux-gnu",
-            "[stub.cuda]",
+            "[stub.cuda]\nheader-version = 'none'",
             Some("unsupported-target"),
         ),
         (
             "x86_64-unknown-linux-musl",
-            "[stub.cuda]",
+            "[stub.cuda]\nheader-version = 'none'",
             Some("static-libc"),
         ),
         (
             "x86_64-pc-windows-msvc",
-            "[stub.cuda]",
+            "[stub.cuda]\nheader-version = 'none'",
             Some("unsupported-target"),
         ),
         (

@@ -142,7 +142,8 @@ fn templates_are_copied_unchanged() {
 
 #[test]
 fn families_and_drivers_are_numbered() {
-    let manifest = "schema = 1\n[stub.nvrtc]\n[stub.cudart]\n[stub.hip]\n";
+    let manifest = "schema = 1\n[stub.nvrtc]\n[stub.cudart]\nheader-version = \"13\"\n\
+                    [stub.hip]\nheader-version = \"none\"\n";
     let text = &render_text(manifest, "x86_64-unknown-linux-gnu")["gpustub_libraries.inc"];
     let entries: Vec<&str> = text
         .lines()
@@ -213,7 +214,7 @@ fn adapted_functions_are_in_both_tables() {
         rows("abi_entries")[first.parse::<usize>().expect("a number")],
         "{.from = 13000, .below = 14000, .name = \"cudaGraphAddDependencies\"}"
     );
-    for header in ["header-version = \"13\"", ""] {
+    for header in ["header-version = \"13\"", "header-version = \"none\""] {
         assert!(!of(header).0.contains("GPUSTUB_ADAPTER"), "{header}");
     }
 }

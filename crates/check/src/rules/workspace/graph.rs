@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::{Code, Diagnostic, Origin};
+use gpustub_core::diag::{Code, Diagnostic, Origin, listing};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::RuleLevel;
 use gpustub_core::version::{HeaderVersion, Version};
@@ -52,9 +52,9 @@ pub static UNSTUBBED_LIBRARY: Rule = Rule {
 A crate among the dependencies asks the linker for the library. Without a stub the link fails where
 the library is missing, or the program needs it to start
 (https://github.com/huggingface/candle/issues/3900). Declare the library in the package that owns
-the program.
+the program; `cargo gpustub add` without a library lists those that dependencies link.
 
-    cargo gpustub add cudart
+    cargo gpustub add cudart --header-version 12.8
     cargo gpustub sync",
     },
     level: RuleLevel::Warn,
@@ -77,6 +77,23 @@ feature says it.
     },
     level: RuleLevel::Deny,
     check: Check::Workspace(mixed_header_versions),
+};
+
+/// A dependency that never calls the stubs.
+pub static DLOPENING_DEPENDENCY: Rule = Rule {
+    code: Code {
+        id: "dlopening-dependency",
+        summary: "dependency that opens GPU libraries with dlopen",
+        explanation: "\
+A crate among the dependencies opens the libraries with dlopen and looks its functions up with dlsym,
+so that it never calls a stub. It finds only the names and directories that it searches itself, and
+what it does without the library is up to it: cudarc panics
+(https://github.com/chelsea0x3b/cudarc/issues/525). Let it link the libraries; the stubs load them.
+
+    cargo add cudarc --features dynamic-linking",
+    },
+    level: RuleLevel::Warn,
+    check: Check::Workspace(dlopening_dependency),
 };
 
 /// A finding about a crate, where a package of the workspace asks for it.
@@ -162,6 +179,39 @@ fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
+fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
+    let mut found = BTreeSet::new();
+    for image in workspace.images() {
+        let closure = workspace.closure(image);
+        let manifests = closure
+            .iter()
+            .filter_map(|&id| workspace.crates[id].manifest);
+        let stubs: BTreeSet<&str> = manifests
+            .flat_map(|manifest| &manifest.stubs)
+            .map(|stub| stub.id.value.as_str())
+            .collect();
+        for (id, krate, row) in rows(workspace).filter(|(id, ..)| closure.contains(id)) {
+            let Some(help) = row.link_feature_help() else {
+                continue;
+            };
+            let libraries = row.libraries_if_linked(&krate.features);
+            let unused: Vec<String> = libraries
+                .intersection(&stubs)
+                .map(|id| format!("`{id}`"))
+                .collect();
+            if unused.is_empty() || !found.insert(id) {
+                continue;
+            }
+            let message = format!(
+                "{} opens its libraries with dlopen and never calls the stubs of {}",
+                krate.display_name(),
+                listing(&unused)
+            );
+            findings.push(crate_finding(&DLOPENING_DEPENDENCY, krate, message).help(help));
+        }
+    }
+}
+
 /// A header version, who has it, and where it is said.
 struct Header {
     major: u32,
@@ -209,17 +259,18 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
 fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
     let stubs = krate.manifest.map_or(&[][..], |manifest| &manifest.stubs);
     let declared = stubs.iter().filter_map(|stub| {
-        let header = stub.header_version.as_ref()?;
+        let header = stub.header_version()?;
+        let span = &stub.header_version.as_ref()?.span;
         let features = krate.features.iter().map(String::as_str);
         let library = Library::builtin(&stub.id.value)?;
         // Where libraries of a toolkit count for themselves, a number says nothing of the others.
         if !stub.required_features.are_enabled(features) || !counts_with_family(library) {
             return None;
         }
-        let HeaderVersion { from, below } = header.value;
+        let HeaderVersion { from, below } = header;
         let place = krate.checked.then(|| Origin {
             file: krate.manifest.map_or_else(String::new, |m| m.file.clone()),
-            span: header.span.clone(),
+            span: span.clone(),
         });
         let who = format!("`stub.{}` of `{}`", stub.id.value, krate.name);
         Some((

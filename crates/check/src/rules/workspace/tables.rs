@@ -1,6 +1,6 @@
 //! What `GpuStub.toml` says of libraries.
 
-use gpustub_core::diag::{Code, Diagnostic, listing};
+use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{RuleLevel, Stub};
 use gpustub_core::version::Version;
@@ -8,25 +8,6 @@ use gpustub_core::version::Version;
 use crate::gpu_file::gpu_file;
 use crate::rule::{Check, Findings, Rule};
 use crate::workspace::Workspace;
-
-/// A library that changed, without `header-version`.
-pub static MISSING_HEADER_VERSION: Rule = Rule {
-    code: Code {
-        id: "missing-header-version",
-        summary: "changed functions without a header version",
-        explanation: "\
-A name of such a library means one thing in one version and another in the next: more arguments, or
-another struct behind a pointer (https://github.com/ROCm/hipfort/issues/387). The stubs bind a name
-only where it means what the program's headers mean, and without `header-version` they cannot know: those
-functions are refused, on every machine. `cargo gpustub add cudart` proposes the version that is
-installed, or that a binding crate names.
-
-    [stub.cudart]
-    header-version = \"12.8\"",
-    },
-    level: RuleLevel::Warn,
-    check: Check::Workspace(missing_header_version),
-};
 
 pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
     code: Code {
@@ -115,48 +96,13 @@ library out with the variable, which comes before everything that is built in.
     check: Check::Workspace(nonportable_search_dir),
 };
 
-fn missing_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
-    for (_, manifest, stub) in workspace.stubs() {
-        let Some(library) = Library::builtin(&stub.id.value) else {
-            continue;
-        };
-        if !stub.provide || stub.header_version.is_some() || stub.custom.symbols.is_some() {
-            continue;
-        }
-        let refused: Vec<&str> = library
-            .abi
-            .names()
-            // One entry without a name, for all versions.
-            .filter(
-                |name| matches!(&library.abi.entries(name, None)[..], [entry] if entry.name.is_none()),
-            )
-            .collect();
-        if refused.is_empty() {
-            continue;
-        }
-        let id = &stub.id.value;
-        let message = format!(
-            "`stub.{id}` has no `header-version`: {} functions are refused on every machine, such as {}",
-            refused.len(),
-            listing(&refused[..refused.len().min(3)])
-        );
-        let help = format!(
-            "say which headers or bindings the program is compiled against: \
-             `cargo gpustub add {id} --header-version VERSION`"
-        );
-        findings.push(
-            Diagnostic::error(&MISSING_HEADER_VERSION.code, message)
-                .with_origin(&manifest.file, stub.id.span.clone())
-                .help(help),
-        );
-    }
-}
-
 fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
-        let (Some(library), Some(header)) =
-            (Library::builtin(&stub.id.value), &stub.header_version)
-        else {
+        let (Some(library), Some(place), Some(header)) = (
+            Library::builtin(&stub.id.value),
+            &stub.header_version,
+            stub.header_version(),
+        ) else {
             continue;
         };
         let versions = library
@@ -168,16 +114,16 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
             continue;
         };
         // That nothing is known of a major is an error of the plan.
-        if library.abi.is_empty() || header.value.from <= *newest || header.value.from.minor == 0 {
+        if library.abi.is_empty() || header.from <= *newest || header.from.minor == 0 {
             continue;
         }
         let message = format!(
             "header version {} of `stub.{}` is newer than {newest}, the newest known release",
-            header.value.from, stub.id.value
+            header.from, stub.id.value
         );
         findings.push(
             Diagnostic::error(&UNSUPPORTED_HEADER_VERSION.code, message)
-                .with_origin(&manifest.file, header.span.clone())
+                .with_origin(&manifest.file, place.span.clone())
                 .help(format!(
                     "update gpustub; functions that are newer than {newest} have no stub in this one"
                 )),

@@ -1,0 +1,156 @@
+//! Libraries that dependencies link: listed by `add` without a library, and noted with one.
+
+use std::collections::BTreeSet;
+
+use gpustub_check::DLOPENING_DEPENDENCY;
+use gpustub_check::known_crates::Known;
+use gpustub_core::diag::Diagnostic;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::Manifest;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::workspace::target;
+
+use super::headers::KnownHeaders;
+use crate::dependencies::{Dependencies, Dependency};
+use crate::shipped;
+use crate::toolkit::installed::Found;
+
+/// Lists the libraries that the dependencies link, and the command that adds them, which begins with
+/// `command`.
+pub fn list(
+    dependencies: &Dependencies,
+    manifest: &Manifest,
+    known: &KnownHeaders,
+    command: &str,
+    shell: &mut Shell,
+) -> Result<()> {
+    let mut linked = BTreeSet::new();
+    for one in &dependencies.linked {
+        let links = one.links();
+        if !links.is_empty() {
+            let ids = join(&links);
+            shell.status("Found", format!("{one}, which links {ids}"));
+            linked.extend(links);
+        }
+    }
+    warn(dependencies, None, shell)?;
+    if linked.is_empty() {
+        let known: Vec<&str> = Library::builtin_ids().collect();
+        return Err(
+            Error::new("no library named, and no dependency links a known one").help(format!(
+                "name some: `cargo gpustub add cudart --header-version 13`; known libraries are {}",
+                known.join(", ")
+            )),
+        );
+    }
+    linked.retain(|id| !declares(manifest, id));
+    if linked.is_empty() {
+        shell.status(
+            "Fresh",
+            "every library that the dependencies link is declared",
+        );
+        return Ok(());
+    }
+    let libraries: Vec<&Library> = linked
+        .iter()
+        .filter_map(|id| Library::builtin(id))
+        .collect();
+    let found = libraries.iter().map(|library| known.find(library));
+    let found = found.into_iter().find(|found| !found.is_empty());
+    if let Some(found) = &found {
+        shell.status("Found", format!("header version {}", Found::listing(found)));
+    }
+    let depending: Vec<&Library> = libraries
+        .into_iter()
+        .filter(|library| shipped::depends_on_headers(library))
+        .collect();
+    let next = match found {
+        None if !depending.is_empty() => format!(
+            "`{command} {} {}`, with the version of the headers or bindings that the program is \
+             compiled against",
+            words(&linked),
+            shipped::header_options(&depending, &target(None)?)
+        ),
+        _ => format!("`{command} {}`", words(&linked)),
+    };
+    shell.note(format!(
+        "no library named; to declare those that the dependencies link: {next}"
+    ));
+    Ok(())
+}
+
+/// Notes the libraries that dependencies link in addition to the added ones, and warns of dependencies
+/// that open the added ones with dlopen.
+pub fn note_missing(
+    added: &BTreeSet<&str>,
+    dependencies: &Dependencies,
+    manifest: &Manifest,
+    command: &str,
+    shell: &mut Shell,
+) -> Result<()> {
+    warn(dependencies, Some(added), shell)?;
+    for one in &dependencies.linked {
+        let mut missing = one.links();
+        missing.retain(|id| !added.contains(id) && !declares(manifest, id));
+        if !missing.is_empty() {
+            shell.note(format!(
+                "{one} links {}, too: `{command} {}`",
+                join(&missing),
+                words(&missing)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Warns of dependencies that never call the stubs of these libraries, or of any.
+fn warn(
+    dependencies: &Dependencies,
+    ids: Option<&BTreeSet<&str>>,
+    shell: &mut Shell,
+) -> Result<()> {
+    let mut found = Vec::new();
+    for one in &dependencies.linked {
+        let Some((row, help)) = one
+            .dlopens()
+            .and_then(|row| Some((row, row.link_feature_help()?)))
+        else {
+            continue;
+        };
+        let libraries = unreached(one, row, ids);
+        if !libraries.is_empty() {
+            let message = format!(
+                "{one} opens its libraries with dlopen and never calls the stubs of {}",
+                join(&libraries)
+            );
+            let warning = Diagnostic::warning(&DLOPENING_DEPENDENCY.code, message);
+            found.push(warning.help(help));
+        }
+    }
+    shell.diagnostics(&found, &Sources::new())
+}
+
+/// Libraries that a crate opens with dlopen.
+fn unreached(
+    one: &Dependency,
+    row: &Known,
+    ids: Option<&BTreeSet<&str>>,
+) -> BTreeSet<&'static str> {
+    let mut libraries = row.libraries_if_linked(&one.features);
+    libraries.retain(|id| ids.is_none_or(|ids| ids.contains(id)));
+    libraries
+}
+
+fn declares(manifest: &Manifest, id: &str) -> bool {
+    manifest.stubs.iter().any(|stub| stub.id.value == id)
+}
+
+fn join(ids: &BTreeSet<&str>) -> String {
+    ids.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+fn words(ids: &BTreeSet<&str>) -> String {
+    ids.iter().copied().collect::<Vec<_>>().join(" ")
+}
