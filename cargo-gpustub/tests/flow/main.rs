@@ -12,6 +12,7 @@ mod formats;
 mod graphs;
 mod headers;
 mod libraries;
+mod offers;
 mod refusals;
 mod renames;
 mod sources;

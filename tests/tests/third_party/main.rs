@@ -6,6 +6,7 @@
 //! values. The toolkit is a folder of stand-ins: linkers take them for the real ones, and they say
 //! so when they are loaded.
 
+mod existing;
 mod programs;
 
 use std::fs;

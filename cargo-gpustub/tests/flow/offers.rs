@@ -1,0 +1,100 @@
+//! `add` beside dependencies that link GPU libraries, or open them with dlopen.
+
+use std::fs;
+use std::path::Path;
+
+use super::{ends, package, write};
+
+/// The features of cudarc 0.19.10 that decide about libraries.
+const CUDARC: &str = "[package]\nname = \"cudarc\"\nversion = \"0.19.10\"\n[features]\n\
+    default = [\"driver\", \"runtime\", \"nvrtc\", \"fallback-dynamic-loading\"]\n\
+    driver = []\nruntime = [\"driver\"]\nnvrtc = []\nfallback-dynamic-loading = []\n\
+    dynamic-loading = []\ndynamic-linking = []\ncuda-12080 = []\n";
+
+/// A package that depends on cudarc with these features, beside the default ones.
+fn user(directory: &Path, features: &str) {
+    write(directory, "cudarc/Cargo.toml", CUDARC);
+    write(directory, "cudarc/src/lib.rs", "");
+    let cudarc = format!(
+        "[dependencies]\ncudarc = {{ path = \"../cudarc\", features = [{features}] }}\n\
+         [workspace]\n"
+    );
+    package(&directory.join("user"), "user", &cudarc);
+    write(directory, "user/src/main.rs", "fn main() {}\n");
+    write(directory, "user/GpuStub.toml", "schema = 1\n");
+}
+
+#[test]
+fn add_lists_what_dependencies_link() {
+    let directory = tempfile::tempdir().unwrap();
+    user(directory.path(), "\"dynamic-linking\", \"cuda-12080\"");
+    let directory = &directory.path().join("user");
+    let text = || fs::read_to_string(directory.join("GpuStub.toml")).unwrap();
+
+    let (_, err) = ends(0, directory, &["add"]);
+    assert!(
+        err.contains("Found cudarc 0.19.10, which links cuda, cudart, nvrtc\n"),
+        "{err}"
+    );
+    let header = "header version 12.8 (feature `cuda-12080` of cudarc 0.19.10)";
+    assert!(err.contains(header), "{err}");
+    assert!(
+        err.contains("`cargo gpustub add cuda cudart nvrtc`"),
+        "{err}"
+    );
+    assert_eq!(text(), "schema = 1\n");
+
+    let (_, err) = ends(0, directory, &["add", "cuda", "opencl"]);
+    let note = "cudarc 0.19.10 links cudart, nvrtc, too: `cargo gpustub add cudart nvrtc`";
+    assert!(err.contains(note), "{err}");
+    let (_, err) = ends(0, directory, &["add", "cudart", "nvrtc"]);
+    assert!(!err.contains("links"), "{err}");
+    let expected = "schema = 1\n\n[stub.cuda]\nheader-version = \"12.8\"\n\n[stub.opencl]\n\n\
+                    [stub.cudart]\nheader-version = \"12.8\"\n\n\
+                    [stub.nvrtc]\nheader-version = \"12.8\"\n";
+    assert_eq!(text(), expected);
+    let (_, err) = ends(0, directory, &["add"]);
+    assert!(err.contains("Fresh every library that"), "{err}");
+}
+
+#[test]
+fn add_without_a_version_feature_says_how_to_give_one() {
+    let directory = tempfile::tempdir().unwrap();
+    user(directory.path(), "\"dynamic-linking\"");
+    let directory = &directory.path().join("user");
+    let (_, err) = ends(0, directory, &["add"]);
+    let command = "`cargo gpustub add cuda cudart nvrtc --header-version 13`, with the version";
+    assert!(err.contains(command), "{err}");
+    let (_, err) = ends(1, directory, &["add", "cuda"]);
+    assert!(err.contains("error[missing-header-version]"), "{err}");
+}
+
+#[test]
+fn stubs_that_a_dependency_never_calls_are_reported() {
+    for (features, help) in [
+        (
+            "\"cuda-12080\"",
+            "`cargo add cudarc --features dynamic-linking`",
+        ),
+        (
+            "\"cuda-12080\", \"dynamic-loading\"",
+            "replace the feature `dynamic-loading` of cudarc with `dynamic-linking`",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        user(directory.path(), features);
+        let directory = &directory.path().join("user");
+        let found = "warning[dlopening-dependency]: cudarc 0.19.10 opens its libraries with dlopen";
+        let (_, err) = ends(101, directory, &["add"]);
+        assert!(err.contains(found) && err.contains(help), "{err}");
+        assert!(err.contains("no dependency links a known one"), "{err}");
+        let (_, err) = ends(0, directory, &["add", "nvrtc"]);
+        assert!(err.contains("never calls the stubs of nvrtc\n"), "{err}");
+        assert!(err.contains("Adding nvrtc"), "{err}");
+        let (_, err) = ends(0, directory, &["add", "opencl"]);
+        assert!(!err.contains("dlopen"), "{err}");
+        let (_, err) = ends(1, directory, &["check", "-D", "dlopening-dependency"]);
+        assert!(err.contains("error[dlopening-dependency]"), "{err}");
+        assert!(err.contains(help), "{err}");
+    }
+}

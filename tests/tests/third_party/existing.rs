@@ -1,0 +1,92 @@
+//! A project that uses cudarc already, `fixtures/third-party/existing`: the commands of the README lead from
+//! it to a program that starts without CUDA.
+
+use std::fs;
+
+use gpustub_tests::cargo::gpustub;
+use gpustub_tests::command::{Ran, run};
+
+use super::*;
+
+impl Project {
+    /// The project without what an earlier run has written.
+    fn existing() -> Result<Self> {
+        let project = Self::new("existing", false)?;
+        for made in ["GpuStub.toml", "GpuStub.lock", "build.rs"] {
+            if project.folder().join(made).exists() {
+                fs::remove_file(project.folder().join(made))?;
+            }
+        }
+        Ok(project)
+    }
+
+    fn gpustub(&self, words: &[&str]) -> Result<Ran> {
+        let mut command = gpustub(words)?;
+        run(clean(command.current_dir(self.folder())))
+    }
+}
+
+#[test]
+#[ignore = "needs crates from the registry: ./tests/run"]
+fn add_offers_what_cudarc_links() -> Result<()> {
+    let project = Project::existing()?;
+    project.gpustub(&["init"])?;
+    let offer = project.gpustub(&["add"])?;
+    let links = "Found cudarc 0.19.10, which links cublas, cublaslt, cuda, cudart, curand, nvrtc\n";
+    let header = "Found header version 12.8 (feature `cuda-12080` of cudarc 0.19.10)\n";
+    for expected in [links, header] {
+        assert!(offer.stderr.contains(expected), "{}", offer.stderr);
+    }
+    let (_, command) = offer
+        .stderr
+        .split_once("`cargo gpustub ")
+        .ok_or("no command")?;
+    let (command, _) = command.split_once('`').ok_or("no end")?;
+    let words: Vec<&str> = command.split(' ').collect();
+    for words in [&words[..], &["sync"]] {
+        let ran = project.gpustub(words)?;
+        assert!(ran.status.success(), "{ran:?}");
+    }
+    let text = fs::read_to_string(project.folder().join("GpuStub.toml"))?;
+    assert_eq!(
+        text.matches("\nheader-version = \"12.8\"\n").count(),
+        6,
+        "{text}"
+    );
+
+    let build = ["build", "--message-format", "json"];
+    for linker in [DEFAULT, BFD] {
+        let built = succeed(&mut project.cargo(&build, linker, false)?)?;
+        let images = images(&built.stdout, "existing")?;
+        let (_, program) = images.first().ok_or("no program")?;
+        look_at(program, linker)?;
+        let mut command = Command::new(program);
+        let ran = succeed(project.switch_off(clean(&mut command)))?;
+        assert!(ran.stdout.contains("CUDA_ERROR_NO_DEVICE"), "{ran:?}");
+        assert!(ran.stdout.contains("is not available"), "{ran:?}");
+    }
+    Ok(())
+}
+
+/// cudarc's default feature opens the libraries with dlopen.
+#[test]
+#[ignore = "needs crates from the registry: ./tests/run"]
+fn stubs_that_cudarc_never_calls_are_reported() -> Result<()> {
+    let project = Project::existing()?;
+    let path = project.folder().join("Cargo.toml");
+    let text = fs::read_to_string(&path)?;
+    fs::write(&path, text.replace("\"dynamic-linking\", ", ""))?;
+    project.gpustub(&["init"])?;
+    let help = "enable the feature `dynamic-linking` of cudarc";
+    for (words, code) in [
+        (&["add"][..], 101),
+        (&["add", "cuda"], 0),
+        (&["check", "--deny", "dlopening-dependency"], 1),
+    ] {
+        let ran = project.gpustub(words)?;
+        assert_eq!(ran.status.code(), Some(code), "{ran:?}");
+        assert!(ran.stderr.contains("[dlopening-dependency]"), "{ran:?}");
+        assert!(ran.stderr.contains(help), "{ran:?}");
+    }
+    Ok(())
+}
