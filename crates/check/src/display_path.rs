@@ -1,6 +1,6 @@
-//! What was read, as messages show it.
+//! Untrusted text in messages.
 
-/// What was read as text, without what would change a terminal or the direction of writing.
+/// Bytes as text, with control characters and changes of the writing direction escaped.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for c in String::from_utf8_lossy(bytes).chars() {
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_harmless() {
+    fn printable_escapes_terminal_codes() {
         assert_eq!(printable(b"a\x1b[31mb"), "a\\u{1b}[31mb");
         assert_eq!(printable("a\u{202e}b".as_bytes()), "a\\u{202e}b");
         assert_eq!(printable(b"\xffx"), "\u{fffd}x");

@@ -1,4 +1,4 @@
-//! What an image is, told by things that survive stripping: its names, its exports, its texts.
+//! Identification of images by data that survives stripping: names, exports and strings.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,47 +9,47 @@ use gpustub_image::{ImageFacts, Import};
 use crate::gpu_file::{gpu_file, is_vendor_file, names_gpu_file};
 use crate::package::Image;
 
-/// What texts contain that rules look at; [`is_kept`] chooses among them. What is rare comes first,
-/// because not all are kept of a file with thousands.
+/// Parts of strings that rules need; [`is_kept`] selects from them. Rare parts come first, because not
+/// all strings of a file with thousands are kept.
 pub const TEXTS: &[&str] = &[GPUSTUB, CUDART[0], CUDART[1], ".so"];
 
-/// What gpustub's run time has to say of a malformed variable begins like this.
+/// Prefix of the message of gpustub's run time about a malformed variable.
 const GPUSTUB: &str = "gpustub: GPUSTUB_FAIL is ";
 
-/// Texts that are in libcudart and in libcudart_static alike, in 11.8 as in 13.5, and neither in
-/// the driver nor in its users: the name of its shared memory, and an error's.
+/// Strings that both libcudart and libcudart_static contain, from 11.8 to 13.5, but neither the
+/// driver nor the library's users: the name of its shared memory, and an error message.
 const CUDART: [&str; 2] = ["/cudart.shm.%x.%x.%llx", "startup failure in cuda runtime"];
 
-/// What Implib.so's stubs say before they abort: `implib-gen: libcuda.so.1: failed to load …`.
+/// Prefix of the message of aborting Implib.so stubs: `implib-gen: libcuda.so.1: failed to load …`.
 const IMPLIB: &str = "implib-gen: ";
 
-/// Whether a text tells something of GPU libraries.
+/// Whether a string identifies a GPU library or a user of one.
 pub fn is_kept(text: &str) -> bool {
     is_gpustubs(text) || CUDART.contains(&text) || names_gpu_file(text)
 }
 
-/// Whether it is the run time's, and goes on as there. In programs of Rust or Go that only know the mark, as
-/// this one, other texts stand around it.
+/// Whether a string is the run time's message with its continuation. In Rust or Go programs that only
+/// contain the mark, such as this one, other strings follow it.
 fn is_gpustubs(text: &str) -> bool {
     let rest = text.strip_prefix(GPUSTUB);
     rest.is_some_and(|rest| rest.starts_with("name["))
 }
 
-/// The file names, without folders, by which an image of this file name may open GPU libraries that have
-/// longer names too, and that no other text takes further: of `libcuda.so` and `libcuda.so.1`, or
-/// `/lib/libcuda.so.%d`, not the first. None of vendors' images: those know each other.
+/// The file names, without directories, by which an image may open GPU libraries that also have longer
+/// names, unless another string extends them: `libcuda.so` is not one if `libcuda.so.1` or
+/// `/lib/libcuda.so.%d` is in the image. Empty for vendors' images, which know each other's names.
 pub fn dlopen_candidates<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
     let opens = |import: &Import| matches!(import.name.as_str(), "dlopen" | "dlmopen");
     let vendors = is_vendor_file(file) || facts.link.soname.as_deref().is_some_and(is_vendor_file);
     if vendors || !facts.imports.iter().any(opens) {
         return Vec::new();
     }
-    let goes_on = |name: &str| {
+    let has_longer = |name: &str| {
         let library = gpu_file(name).filter(|gpu| !gpu.hashed)?.library?;
         longer_load_name(library, name)
     };
     let names = facts.strings.iter().map(String::as_str);
-    let names = names.filter(|name| goes_on(name).is_some());
+    let names = names.filter(|name| has_longer(name).is_some());
     names
         .filter(|name| {
             let longer = format!("{name}.");
@@ -58,7 +58,7 @@ pub fn dlopen_candidates<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> 
         .collect()
 }
 
-/// The load name of a library that goes on, after a dot, where this name ends.
+/// The load name of a library that begins with this name and a dot.
 pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'static str> {
     let longer = format!("{name}.");
     let names = library.load_names.get("linux").into_iter().flatten();
@@ -66,7 +66,7 @@ pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'stati
     names.find(|load| load.starts_with(&longer))
 }
 
-/// Whether a vendor made the image: by its file name, or by its soname where that was changed.
+/// Whether the image is a vendor's, by its file name, or by its soname if the file was renamed.
 pub fn is_from_vendor(image: &Image<'_>) -> bool {
     image_names(image).any(is_vendor_file)
 }
@@ -85,7 +85,7 @@ pub fn has_gpustub(image: &Image<'_>) -> bool {
     hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_text(image, is_gpustubs)
 }
 
-/// Whether the image has a CUDA runtime of its own: libcudart_static.
+/// Whether the image contains a CUDA runtime: libcudart_static.
 pub fn has_cudart(image: &Image<'_>) -> bool {
     !is_from_vendor(image)
         && CUDART
@@ -93,7 +93,7 @@ pub fn has_cudart(image: &Image<'_>) -> bool {
             .all(|mark| has_text(image, |text| text == *mark))
 }
 
-/// The library that stubs made by Implib.so stand for.
+/// The library that Implib.so's stubs in the image replace.
 pub fn implib_library<'a>(image: &Image<'a>) -> Option<&'a str> {
     let mut libraries = image
         .facts
@@ -108,7 +108,7 @@ pub fn gpu_library_exporting(function: &str) -> Option<&'static Library> {
     FUNCTIONS.get(function).copied()
 }
 
-/// The names of all functions that gpustub makes stubs for.
+/// The names of all functions that gpustub generates stubs for.
 pub fn functions() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }

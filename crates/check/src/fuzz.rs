@@ -1,11 +1,11 @@
-//! What must hold of any bytes: the body of fuzz targets and of the tests with damaged archives.
+//! Properties of any input bytes: the body of fuzz targets and of the tests with damaged archives.
 
 use gpustub_core::manifest::Policy;
 
 use crate::{Kind, check, read};
 
-/// Reads `data` as a file of this name and checks it. Panics if something does that must not be,
-/// whatever `data` is; tells how many members there are.
+/// Reads `data` as a file of this name and checks it. Panics if a property does not hold. Returns the
+/// number of members.
 #[doc(hidden)]
 pub fn file(data: &[u8], name: &str) -> usize {
     let packages = read::read_bytes(data, name);

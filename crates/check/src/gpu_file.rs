@@ -1,4 +1,4 @@
-//! Which GPU library a file name belongs to.
+//! GPU libraries by file name.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,16 +6,16 @@ use std::sync::LazyLock;
 use gpustub_core::library::{Library, Role};
 use serde::Deserialize;
 
-/// A GPU library, as a file name tells it.
+/// A GPU library, recognized by its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuFile {
     /// `cudart` of `libcudart.so.12`.
     pub stem: String,
-    /// Where it comes from.
+    /// Origin of the library: driver, toolkit or loader.
     pub role: Role,
     /// The number after `.so.`.
     pub major: Option<u32>,
-    /// Whether a tool that packs libraries has put a hash into the name: `libcudart-1a2b3c4d.so.12`.
+    /// Whether the name contains the hash of a bundling tool: `libcudart-1a2b3c4d.so.12`.
     pub hashed: bool,
     /// The library's manifest, if gpustub makes stubs for it.
     pub library: Option<&'static Library>,
@@ -49,7 +49,7 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     for library in Library::builtin_ids().filter_map(Library::builtin) {
         for name in library.load_names.get("linux").into_iter().flatten() {
             if let Some((stem, _)) = split(&name.name) {
-                // Of two that share a file the first has its name: hiprtc 5 is in libamdhip64.
+                // The first of two libraries in one file owns the name: hiprtc 5 is in libamdhip64.
                 known
                     .entry(stem.to_owned())
                     .or_insert((library.role, Some(library)));
@@ -60,14 +60,14 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
 });
 
 impl GpuFile {
-    /// Whether it works with other kernels than the one that it came with: ROCm's libraries that talk
-    /// to the kernel are a part of ROCm, and its wheels carry them.
+    /// Whether the library works with other kernel drivers than the one that it was released with:
+    /// ROCm's libraries that call the kernel are a part of ROCm, and its wheels contain them.
     pub fn is_portable(&self) -> bool {
         OTHERS.portable.contains(&self.stem)
     }
 }
 
-/// The GPU library that a file of this name (without folders) is, or is a copy of.
+/// The GPU library that a file of this name (without directories) is, or is a copy of.
 pub fn gpu_file(name: &str) -> Option<GpuFile> {
     let (stem, version) = split(name)?;
     let (stem, hashed) = if KNOWN.contains_key(stem) {
@@ -94,7 +94,7 @@ pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The GPU library that a text names somewhere: `/usr/lib/libcuda.so.1`, or `no libcuda.so found`.
+/// Whether a string contains the name of a GPU library: `/usr/lib/libcuda.so.1`, `no libcuda.so found`.
 pub fn names_gpu_file(text: &str) -> bool {
     text.match_indices(".so").any(|(end, _)| {
         let stem = text[..end].rfind("lib").map(|start| &text[start + 3..end]);
@@ -102,8 +102,8 @@ pub fn names_gpu_file(text: &str) -> bool {
     })
 }
 
-/// Whether a file of this name (without folders) is one that a vendor of GPUs ships, variants
-/// included that are no library of their own: `libnvrtc.alt.so.12`.
+/// Whether a vendor of GPUs ships a file of this name (without directories), including variants such
+/// as `libnvrtc.alt.so.12`.
 pub fn is_vendor_file(name: &str) -> bool {
     let stem = name.strip_prefix("lib").and_then(|n| n.split('.').next());
     gpu_file(name).is_some() || stem.is_some_and(|stem| KNOWN.contains_key(stem))
@@ -114,14 +114,14 @@ pub fn is_standalone(stem: &str) -> bool {
     OTHERS.alone.iter().any(|alone| alone == stem)
 }
 
-/// Whether a file of this name is a library of the system in which there are no GPU functions.
+/// Whether a file of this name is a system library without GPU functions.
 pub fn is_system(name: &str) -> bool {
     let stem = name.split(".so").next().unwrap_or_default();
     OTHERS.system.iter().any(|system| system == stem)
 }
 
-/// The stem of the GPU library for whose file one is taken that has this name: `cudart` of
-/// `libcudart.so.12` and of `libcudart_stub.so`.
+/// The stem of the GPU library that a search by partial name finds in this name: `cudart` for
+/// `libcudart.so.12` and for `libcudart_stub.so`.
 pub fn impersonated_library(name: &str) -> Option<&str> {
     let stem = name.strip_prefix("lib")?;
     let ends = stem.match_indices(|c: char| !c.is_ascii_alphanumeric());
@@ -129,7 +129,7 @@ pub fn impersonated_library(name: &str) -> Option<&str> {
     stems.rfind(|stem| KNOWN.contains_key(*stem))
 }
 
-/// The stem without the hash that tools put after it: `-` (auditwheel) or `.` (torchvision's), and
+/// The stem without the hash that tools append: `-` (auditwheel) or `.` (torchvision's), and
 /// eight hexadecimal digits.
 fn unhashed(stem: &str) -> Option<&str> {
     let (stem, hash) = stem.rsplit_once(['-', '.'])?;
@@ -151,7 +151,7 @@ mod tests {
         }
         for stem in [others.driver, others.loader, others.toolkit].concat() {
             assert!(KNOWN[&stem].1.is_none(), "{stem} has a manifest");
-            assert!(seen.insert(stem.clone()), "{stem} stands there twice");
+            assert!(seen.insert(stem.clone()), "{stem} is listed twice");
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart() {
+    fn gpu_file_parses_file_names() {
         let file = |name| gpu_file(name).map(|f| (f.stem, f.role, f.major, f.hashed));
         let told = |stem: &str, role, major, hashed| Some((stem.to_owned(), role, major, hashed));
         for (name, expected) in [

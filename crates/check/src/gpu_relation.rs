@@ -1,5 +1,5 @@
-//! Images that use GPUs, and images that are loaded into one process. Faults of other images, which
-//! they have on any machine, are not reported; but a wheel's tag applies to all of its images.
+//! Images that use GPUs, and images that are loaded into one process. Faults of other images are not
+//! reported; but a wheel's tag applies to all of its images.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,13 +11,13 @@ use crate::gpu_file::{impersonated_library, is_vendor_file};
 use crate::package::{Image, Package};
 use crate::symbol_names::{is_gpu, is_support};
 
-/// Words in names of files and directories that are of GPUs: `libc10_cuda.so`, `/opt/rocm/lib`.
+/// Words in names of GPU files and directories: `libc10_cuda.so`, `/opt/rocm/lib`.
 const WORDS: &[&str] = &["cuda", "rocm", "hip", "nvidia", "opencl"];
 
-/// Device code, as nvcc and hipcc put it into images.
+/// Sections with device code of nvcc and hipcc.
 const SECTIONS: &[&str] = &[".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"];
 
-/// The images that need, import, export or name something of GPUs, and those of the package that
+/// Images that need, import, export or name GPU libraries or functions, and images of the package that
 /// need one of these, sorted by path.
 pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
     let images: IndexVec<ImageId, Image<'_>> = package.images().collect();
@@ -32,7 +32,7 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
     let mut found: BTreeSet<ImageId> = open.iter().copied().collect();
     while let Some(id) = open.pop() {
         for name in image_names(&images[id]) {
-            // Each name once, however many files have it.
+            // Each name is processed once, even if several files have it.
             let users = users.remove(name).into_iter().flatten();
             open.extend(users.filter(|user| found.insert(*user)));
         }
@@ -40,13 +40,13 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
     found.into_iter().map(move |id| images[id])
 }
 
-/// Whether the image by itself has to do with GPUs.
+/// Whether the image itself uses GPUs.
 fn uses_gpu(image: &Image<'_>) -> bool {
     let facts = image.facts;
     let mut names = image_names(image).chain(image.needed().iter().map(String::as_str));
     let functions = facts.exports.iter().chain(&facts.hidden);
     let mut functions = functions.chain(facts.imports.iter().map(|import| &import.name));
-    // Only texts and Implib.so's names that are of GPUs were kept.
+    // The reader kept only strings and Implib.so's names that refer to GPU libraries.
     names.any(|name| is_vendor_file(name) || impersonated_library(name).is_some() || has_word(name))
         || image.runpath().any(has_word)
         || !facts.strings.is_empty()
@@ -99,8 +99,8 @@ impl<'a> LoadGraph<'a> {
         self.images[id]
     }
 
-    /// The image that another needs by this name: of several with one name the one beside it; which of
-    /// others the loader takes is not known.
+    /// The image that another needs by this name: of several with one name the one in the same
+    /// directory, otherwise none, as the loader's choice is unknown.
     pub fn find(&self, id: ImageId, name: &str) -> Option<ImageId> {
         let all = self.by_name.get(name)?;
         let folder = self.image(id).member.folder();

@@ -1,4 +1,4 @@
-//! What files that were compiled against headers of a library want from it.
+//! Functions that files compiled against a library's headers import.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use gpustub_core::library::Library;
 use crate::gpu_file::{gpu_file, impersonated_library, is_vendor_file};
 use crate::package::{Content, Image, Package};
 
-/// The names that each object file, static library and image of a package wants from others and that
-/// may be of a library, by how messages call the file. Files of vendors, and images that were linked
-/// to the library itself, are left out: they have nothing to do with a program's headers.
+/// The names that each object file, static library and image of a package imports, and that the
+/// library may define, by the file's display path. Files of vendors, and images that were linked to
+/// the library itself, are left out: they do not depend on a program's headers.
 pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, BTreeSet<&'a str>> {
     let mut found = BTreeMap::<String, BTreeSet<&str>>::new();
     for member in &package.members {
         let (imports, file) = match &member.content {
             Content::Object(facts) => {
-                // A static library as a whole: its objects are compiled as one.
+                // A static library is one entry: its objects are compiled together.
                 let shown = package.display_path(member);
                 let file = shown
                     .rsplit_once('!')
@@ -43,7 +43,7 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, 
         if is_vendor_file(name) || impersonated_library(name).is_some() {
             continue;
         }
-        // A weak name may be a question, whether the library has it.
+        // A weak import may only test whether the library has the function.
         let names = imports.iter().filter(|import| !import.weak);
         let mut names = names.map(|import| import.name.as_str()).peekable();
         if names.peek().is_some() {

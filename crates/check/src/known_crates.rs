@@ -1,4 +1,4 @@
-//! What well-known crates link, and what they need where they are built: `data/crates.toml`.
+//! Libraries that well-known crates link, and tools that they need to build: `data/crates.toml`.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -13,11 +13,11 @@ pub struct Known {
     pub name: String,
     features: Vec<String>,
     excluded_features: Vec<String>,
-    /// The libraries that it asks the linker for, by the ids of gpustub.
+    /// Libraries that the crate links, by the ids of gpustub.
     pub links: Vec<String>,
-    /// Tools without which its build script fails.
+    /// Tools without which the crate's build script fails.
     pub requires_tools: Option<String>,
-    /// Whether it links a static CUDA runtime.
+    /// Whether the crate links a static CUDA runtime.
     pub cudart: bool,
     /// Feature that links the libraries, of a crate that opens them with dlopen: no stub is ever called.
     pub link_feature: Option<String>,
@@ -60,7 +60,7 @@ static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     toml::from_str::<Table>(include_str!("../data/crates.toml")).map_or(Vec::new(), |t| t.rows)
 });
 
-/// The rows that hold for a crate with these features.
+/// The rows that apply to a crate with these features.
 pub fn known(name: &str, features: &[String]) -> impl Iterator<Item = &'static Known> {
     let is_on = |wanted: &String| match wanted.strip_suffix('*') {
         Some(start) => features.iter().any(|feature| feature.starts_with(start)),
@@ -90,7 +90,7 @@ mod tests {
                 || row.requires_tools.is_some()
                 || row.cudart
                 || row.link_feature.is_some();
-            assert!(says, "{}: a row that says nothing", row.name);
+            assert!(says, "{}: a row without effect", row.name);
         }
     }
 

@@ -1,9 +1,9 @@
-//! The rules of `cargo gpustub check`: what keeps a program, library or wheel that uses GPUs from
-//! starting, or from being installed, where it was meant to.
+//! The rules of `cargo gpustub check`: faults that keep a program, library or wheel that uses GPUs from
+//! starting, or from being installed, on other machines.
 //!
-//! [`read`](mod@read) makes [`Package`]s of files, directories and archives: facts, no bytes. The
-//! [`RULES`] look at each and give diagnostics; a [`policy`] says how seriously each is taken.
-//! Nothing here prints, and nothing but `read` touches a file.
+//! [`read`](mod@read) converts files, directories and archives to [`Package`]s: facts, no bytes. The
+//! [`RULES`] return diagnostics for each package; a [`policy`] sets their levels.
+//! The crate prints nothing, and only `read` accesses files.
 
 mod display_path;
 mod evidence;

@@ -1,51 +1,51 @@
-//! What is looked at: a file, a directory or an archive, as facts.
+//! Facts about a file, a directory or an archive to check.
 
 use gpustub_image::{ImageFacts, ObjectFacts, Problem};
 
-/// Something that is shipped as one: what was named on the command line.
+/// A unit that is shipped as one: a file or directory named on the command line, or an archive in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// As it was named.
+    /// Name on the command line.
     pub name: String,
-    /// What it is.
+    /// Kind of container.
     pub kind: Kind,
-    /// The size of the file that was named, in bytes; 0 for a directory.
+    /// Size of the file in bytes; 0 for a directory.
     pub size: u64,
-    /// Its files, sorted by path.
+    /// Files of the package, sorted by path.
     pub members: Vec<Member>,
-    /// What is wrong with what holds them, in the order in which it was seen.
+    /// Faults of the container, in the order in which they were found.
     pub flaws: Vec<Flaw>,
 }
 
-/// Something that is wrong with an archive or a directory, whatever its files are.
+/// A fault of an archive or a directory, independent of the contents of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
-    /// The member that has it; empty for the package itself.
+    /// The affected member; empty for the package itself.
     pub path: String,
-    /// Its kind.
+    /// Kind of the fault.
     pub kind: FlawKind,
-    /// What is wrong, in one sentence, without a full stop.
+    /// Description in one sentence, without a full stop.
     pub message: String,
 }
 
-/// What kind of flaw it is.
+/// Kind of a [`Flaw`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlawKind {
-    /// The system does not give the file.
+    /// The system cannot read the file.
     Unreadable,
-    /// The archive is damaged, contradicts itself, or is more than is looked at.
+    /// The archive is damaged, contradicts itself, or exceeds a limit.
     Archive,
-    /// A name that leads out of the place that the archive is unpacked to, or means another file on
-    /// another system.
+    /// A name that leads out of the directory that the archive is unpacked to, or means another file
+    /// on another system.
     Path,
-    /// No fault: a file that no rule looks at, although somebody may expect it.
+    /// No fault: a file that no rule reads, although a user may expect it.
     Skipped,
 }
 
-/// What holds the files of a package.
+/// Kind of a package's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It is a single file.
+    /// A single file.
     File,
     /// A directory.
     Directory,
@@ -60,23 +60,23 @@ pub enum Kind {
 /// A file of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its path in the package, with `/`; the file's name if the package is a single file. A file of a
+    /// Path in the package, with `/`; the file's name if the package is a single file. A member of a
     /// static library has `!` and its own name after the library's path: `lib/libx.a!x.o`.
     pub path: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What is in it, as far as rules look at it.
+    /// Contents, as far as rules read them.
     pub content: Content,
 }
 
-/// What is in a file.
+/// Contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A program or shared library.
     Image(Box<ImageFacts>),
     /// An object file.
     Object(Box<ObjectFacts>),
-    /// A short text that rules read: a wheel's `METADATA` and `WHEEL`, a crate's `Cargo.toml`.
+    /// A text file that rules read: a wheel's `METADATA` and `WHEEL`, a crate's `Cargo.toml`.
     Text(String),
     /// A program or library that cannot be read.
     Damaged(Problem),
@@ -91,12 +91,12 @@ pub struct Image<'a> {
     pub package: &'a Package,
     /// The file.
     pub member: &'a Member,
-    /// What is in it.
+    /// Facts about the file.
     pub facts: &'a ImageFacts,
 }
 
 impl Package {
-    /// Its programs and shared libraries.
+    /// Programs and shared libraries of the package.
     pub fn images(&self) -> impl Iterator<Item = Image<'_>> {
         self.members
             .iter()
@@ -110,7 +110,7 @@ impl Package {
             })
     }
 
-    /// The text of a member that has this path.
+    /// The text of the member at this path.
     pub fn text(&self, path: &str) -> Option<&str> {
         let member = self.members.iter().find(|member| member.path == path)?;
         match &member.content {
@@ -119,12 +119,12 @@ impl Package {
         }
     }
 
-    /// How messages call a member: `dist/x.whl!x/_core.so`.
+    /// Display path of a member: `dist/x.whl!x/_core.so`.
     pub fn display_path(&self, member: &Member) -> String {
         self.display_path_of(&member.path)
     }
 
-    /// How messages call what has this path in the package; an empty one is the package itself.
+    /// Display path of a path in the package; an empty one is the package itself.
     pub fn display_path_of(&self, path: &str) -> String {
         match self.kind {
             _ if path.is_empty() => self.name.clone(),
@@ -136,29 +136,29 @@ impl Package {
 }
 
 impl Member {
-    /// Its file name.
+    /// File name of the member.
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The folder that it is in; empty for the package's own.
+    /// Directory of the member; empty for the top directory of the package.
     pub fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 }
 
 impl<'a> Image<'a> {
-    /// How messages call it.
+    /// Display path of the image.
     pub fn display_path(&self) -> String {
         self.package.display_path(self.member)
     }
 
-    /// Its `DT_NEEDED`.
+    /// `DT_NEEDED` entries of the image.
     pub fn needed(&self) -> &'a [String] {
         &self.facts.link.needed
     }
 
-    /// The entries of its search path, empty ones included: they mean the current directory.
+    /// Entries of the runpath, including empty ones, which mean the current directory.
     pub fn runpath(&self) -> impl Iterator<Item = &'a str> {
         self.facts
             .link

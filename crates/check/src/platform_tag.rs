@@ -1,4 +1,4 @@
-//! What the platform tags of wheels promise (`data/tags.toml`).
+//! Guarantees of the platform tags of wheels (`data/tags.toml`).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// Who promises something.
+/// Family of platform tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// `manylinux_2_<N>`: systems with glibc 2.N or newer (PEP 600).
@@ -16,14 +16,14 @@ pub enum Family {
     Musl,
 }
 
-/// A platform tag that promises something: not `linux_x86_64` or `any`.
+/// A platform tag with guarantees: not `linux_x86_64` or `any`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    /// Who promises.
+    /// Family of the tag.
     pub family: Family,
     /// The N of `manylinux_2_<N>`.
     pub minor: u32,
-    /// The machine, as tags call it; a policy's tag has none.
+    /// Machine, as named in tags; a policy's tag has none.
     pub machine: Option<String>,
 }
 
@@ -43,7 +43,7 @@ struct Promises {
     versions: BTreeMap<String, BTreeMap<String, Since>>,
 }
 
-/// What came with which N.
+/// Names by the N that introduced them.
 type Since = BTreeMap<String, Vec<String>>;
 
 #[derive(Deserialize)]
@@ -58,8 +58,8 @@ static DATA: LazyLock<Option<Data>> =
     LazyLock::new(|| toml::from_str(include_str!("../data/tags.toml")).ok());
 
 impl Tag {
-    /// `manylinux_2_28_x86_64`, `manylinux2014_x86_64`, `musllinux_1_2`. Nothing if the tag promises
-    /// nothing, or is none.
+    /// Parses `manylinux_2_28_x86_64`, `manylinux2014_x86_64`, `musllinux_1_2`. Returns `None` for a tag
+    /// without guarantees, or for other text.
     pub fn parse(text: &str) -> Option<Self> {
         let data = DATA.as_ref()?;
         let families = [
@@ -105,7 +105,7 @@ impl Tag {
         })
     }
 
-    /// What stands under an N that is not newer than `minor`.
+    /// Names of every N that is not newer than `minor`.
     fn up_to(since: &Since, minor: u32) -> impl Iterator<Item = &String> {
         since
             .iter()
@@ -113,8 +113,8 @@ impl Tag {
             .flat_map(|(_, names)| names)
     }
 
-    /// Whether a wheel may need this library without carrying it. `machine` is the image's, as tags
-    /// call it.
+    /// Whether a wheel may need this library without bundling it. `machine` is the image's, as named in
+    /// tags.
     pub fn has_library(&self, name: &str, machine: &str) -> bool {
         // The loader itself: `ld-linux-x86-64.so.2`, `ld64.so.2` of s390x and POWER.
         if name.contains("ld-linux") || matches!(name, "ld64.so.1" | "ld64.so.2") {
@@ -122,7 +122,7 @@ impl Tag {
         }
         let libc = match self.family {
             Family::Many => None,
-            // Alpine's name of musl; musl's own, `libc.so`, is there on no system.
+            // Alpine's name of musl; no system has musl's own name, `libc.so`.
             Family::Musl => Some(format!("libc.musl-{}.so.1", musl_machine(machine))),
         };
         let Some(promises) = self.promises() else {
@@ -134,7 +134,7 @@ impl Tag {
         })
     }
 
-    /// Whether there is no such version node on some system that has this tag.
+    /// Whether some system that this tag covers lacks a version node.
     pub fn lacks_node(&self, node: &str, machine: &str) -> bool {
         let Some(promises) = self.promises() else {
             return false;
@@ -142,11 +142,11 @@ impl Tag {
         let Some((prefix, version)) = node.split_once('_') else {
             return false;
         };
-        // Between two policies of auditwheel, and after its last, only the tag's own number says
-        // something for sure: that of glibc.
-        let judged = promises.minors.iter().find(|&&n| n >= self.minor);
+        // Between two policies of auditwheel, and after its last, only the tag's own number is
+        // certain: the version of glibc.
+        let policy = promises.minors.iter().find(|&&n| n >= self.minor);
         let listed = promises.versions.get(machine).and_then(|v| v.get(prefix));
-        if judged != Some(&self.minor)
+        if policy != Some(&self.minor)
             && prefix == "GLIBC"
             && !listed.is_some_and(is_special(version))
         {
@@ -154,7 +154,7 @@ impl Tag {
                 version.cmp(&vec![promises.major, self.minor]) == Ordering::Greater
             });
         }
-        match (listed, judged) {
+        match (listed, policy) {
             (Some(since), Some(&minor)) => !Self::up_to(since, minor).any(|known| known == version),
             _ => false,
         }
@@ -190,7 +190,7 @@ impl Tag {
     }
 }
 
-/// The symbols that some tag forbids: readers of files keep such names.
+/// Symbols that some tag denies; readers of files keep these names.
 pub fn hidden_symbols() -> impl Iterator<Item = &'static str> {
     let families = DATA
         .iter()
@@ -200,7 +200,7 @@ pub fn hidden_symbols() -> impl Iterator<Item = &'static str> {
         .flat_map(|hidden| hidden.symbols.iter().map(String::as_str))
 }
 
-/// Whether a node is one of those that are not numbers: `GLIBC_ABI_DT_RELR`.
+/// Whether a node is listed and has no number: `GLIBC_ABI_DT_RELR`.
 fn is_special(version: &str) -> impl Fn(&Since) -> bool {
     move |since| number(version).is_none() && since.values().flatten().any(|v| v == version)
 }
@@ -223,7 +223,7 @@ impl fmt::Display for Tag {
     }
 }
 
-/// What tags call a machine that images call otherwise.
+/// Name in platform tags of a machine of an image.
 pub fn machine_in_tag(machine: &str) -> &str {
     match machine {
         "x86" => "i686",
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_judged_by_policy_or_by_the_number_of_the_tag() {
+    fn lacks_node_uses_the_policy_or_the_number_of_the_tag() {
         let lacks = |tag: &str, node: &str| {
             let tag = Tag::parse(tag).unwrap();
             tag.lacks_node(node, "x86_64")
@@ -291,7 +291,7 @@ mod tests {
             ("manylinux2014", "GLIBC_PRIVATE", true),
             ("manylinux2014", "OPENSSL_3.0.0", false),
             ("manylinux2014", "Base", false),
-            // No policy of its own: glibc's number, and the next policy's others.
+            // No policy for this number: glibc by the number, others by the next policy.
             ("manylinux_2_33", "GLIBC_2.33", false),
             ("manylinux_2_33", "GLIBC_2.34", true),
             ("manylinux_2_33", "GLIBCXX_3.4.29", false),

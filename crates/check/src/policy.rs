@@ -1,7 +1,7 @@
 //! Policies: levels of findings, and allowed findings.
 //!
-//! A level is the rule's own unless a policy says otherwise: that of the workspace, then that of the
-//! package in whose directory the finding lies, then the command line.
+//! The default level of a rule is overridden by the policy of the workspace, then by that of the
+//! package whose directory contains the file, then by the command line.
 
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level};
@@ -10,17 +10,17 @@ use gpustub_core::manifest::{Allow, Policy, RuleLevel};
 use crate::rule::{Check, Rule};
 use crate::rules::RULES;
 
-/// On the command line: every rule that no policy allows.
+/// Name on the command line for every rule that no policy allows.
 pub const ALL: &str = "all";
 
-/// A `[policy]` and where it holds.
+/// A `[policy]` table and its scope.
 #[derive(Debug, Clone, Copy)]
 pub struct Layer<'a> {
-    /// The directory of its file, absolute, with `/`: paths in it start there.
+    /// Directory of the file, absolute, with `/`: base of the paths in it.
     pub directory: &'a str,
-    /// Whether it holds for everything, as a workspace's does; else for what lies in the directory.
+    /// Whether the policy applies to all files, like a workspace's; otherwise to those in the directory.
     pub everywhere: bool,
-    /// Path of its file in messages.
+    /// Display path of the file.
     pub file: &'a str,
     /// The policy.
     pub policy: &'a Policy,
@@ -42,11 +42,11 @@ pub struct Overrides {
 pub struct Scope {
     /// The whole workspace.
     pub workspace: bool,
-    /// Files, as messages call them.
+    /// Display paths of files.
     pub files: Vec<String>,
 }
 
-/// Applies policies, one over another, and records which allowances were used.
+/// Applies policies in order, and records the allowances that were used.
 #[derive(Debug)]
 pub struct PolicyEngine<'a> {
     /// The workspace's first.
@@ -58,18 +58,18 @@ pub struct PolicyEngine<'a> {
     used: Vec<Vec<bool>>,
 }
 
-/// An allowance and where it stands.
+/// An unused allowance and its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unused<'a> {
-    /// The policy's file, as messages call it.
+    /// Display path of the policy's file.
     pub file: &'a str,
     /// The allowance.
     pub allow: &'a Allow,
 }
 
 impl Overrides {
-    /// The level of a rule to which files give this one. A name beats [`ALL`], and of several
-    /// options with the same name the strictest counts.
+    /// The level of a rule that has the level `from_files` in files. A rule's name takes precedence
+    /// over [`ALL`], and the strictest of several options over the others.
     fn level(&self, id: &str, from_files: RuleLevel) -> RuleLevel {
         let says = |name: &str| {
             let lists = [
@@ -88,8 +88,8 @@ impl Overrides {
 }
 
 impl<'a> PolicyEngine<'a> {
-    /// Engine with these policies, the workspace's first. `here` is the absolute directory that
-    /// relative paths of findings start from.
+    /// Engine with these policies, the workspace's first. `here` is the absolute base directory of
+    /// relative paths in findings.
     pub fn new(
         layers: Vec<Layer<'a>>,
         overrides: &'a Overrides,
@@ -109,17 +109,17 @@ impl<'a> PolicyEngine<'a> {
         }
     }
 
-    /// The findings as the policies have them: levels set, allowed ones left out.
+    /// Sets the levels of findings and removes the allowed ones.
     pub fn apply(&mut self, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
-        let judged = findings.into_iter();
-        judged
+        findings
+            .into_iter()
             .filter_map(|finding| self.apply_to(finding))
             .collect()
     }
 
     fn apply_to(&mut self, mut finding: Diagnostic) -> Option<Diagnostic> {
         let Some(rule) = rule(finding.code.id) else {
-            // Not a rule's: that something cannot be read is always an error.
+            // Not a rule's code: a file that cannot be read is always an error.
             return Some(finding);
         };
         let origin = finding.origin.as_ref();
@@ -164,7 +164,7 @@ impl<'a> PolicyEngine<'a> {
         (!allowed).then_some(finding)
     }
 
-    /// The allowances that allowed nothing though the run has looked at their place.
+    /// Allowances without a finding whose path the run has checked.
     pub fn unused(&self, scope: &Scope) -> Vec<Unused<'a>> {
         let mut unused = Vec::new();
         for (layer, used) in self.layers.iter().zip(&self.used) {
@@ -192,12 +192,12 @@ impl<'a> PolicyEngine<'a> {
     }
 }
 
-/// Whether an allowance speaks of this place.
+/// Whether an allowance applies to a path.
 fn is_for(allow: &Allow, layer: &Layer<'_>, place: Option<&str>) -> bool {
     let Some(location) = &allow.path else {
         return true;
     };
-    // What is in a directory or an archive that is named is meant, too.
+    // A directory or an archive includes all files in it.
     let pattern = absolute(layer.directory, &location.value);
     place.is_some_and(|place| {
         let ends = place
@@ -208,7 +208,7 @@ fn is_for(allow: &Allow, layer: &Layer<'_>, place: Option<&str>) -> bool {
     })
 }
 
-/// Whether a text is such as a pattern says, in which `*` stands for anything.
+/// Whether a text matches a pattern, in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    /// A finding of `needed-driver` (denied by itself) in a file.
+    /// A finding of `needed-driver` (denied by default) in a file.
     fn finding(file: &str) -> Diagnostic {
         let rule = rule("needed-driver").unwrap();
         Diagnostic::error(&rule.code, "x").with_origin(file, 0..0)
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_policy_decides() {
+    fn nearest_policy_takes_precedence() {
         let (warn, allow) = (
             "[policy.rules]\nneeded-driver = \"warn\"\n",
             "[policy.rules]\nneeded-driver = \"allow\"\n",
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_has_the_last_word() {
+    fn command_line_overrides_policies() {
         let options = |allow: &[&str], warn: &[&str], deny: &[&str]| {
             let [allow, warn, deny] =
                 [allow, warn, deny].map(|list| list.iter().map(ToString::to_string).collect());
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn allowances_hold_for_their_place_until_their_day() {
+    fn allowances_apply_to_their_path_until_they_expire() {
         let none = Overrides::default();
         let allow = |more: &str| {
             format!("[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n{more}\n")
@@ -390,14 +390,14 @@ mod tests {
         }
         let other = allow("").replace("needed-driver", "needed-toolkit");
         assert_eq!(level_of(&other, "", &none, "x"), Some(Level::Error));
-        // A package's own speaks of its directory only, and paths in it start there.
+        // A package's policy applies to its directory only, which is the base of its paths.
         assert_eq!(level_of("", &allow("path = \"x\""), &none, "a/x"), None);
         let elsewhere = level_of("", &allow("path = \"x\""), &none, "x");
         assert_eq!(elsewhere, Some(Level::Error));
     }
 
     #[test]
-    fn only_what_was_looked_at_is_unused() {
+    fn unused_reports_only_checked_paths() {
         let text = "\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\npath = \"dist/*.whl\"\n\
 [[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n\

@@ -1,7 +1,7 @@
-//! Files, directories and archives, read as packages. Only here are files touched: of large ones
-//! only the pages that hold headers and tables. Nothing is ever written where an archive says.
+//! Files, directories and archives, read as packages. Only this module accesses files, and of large
+//! files only the pages with headers and tables. No file is written to a path from an archive.
 //!
-//! Whatever an archive is, it costs no more than `Limits` allows, and gives flaws instead of errors.
+//! Any archive costs at most what `Limits` allows, and produces flaws instead of errors.
 
 mod limits;
 mod members;
@@ -27,17 +27,17 @@ use members::MemberReader;
 use source::Source;
 pub use zip::Zip;
 
-/// Compilers' output inflates to some ten times its size, and deflate's most is 1032 times. Archives
-/// that are small anyway may do that.
+/// Maximum inflation. Compilers' output inflates to about ten times its size, and deflate's maximum is
+/// 1032 times, which is accepted up to the size `SMALL`.
 const RATIO: u64 = 100;
 const SMALL: u64 = 256 << 20;
 
-/// A text that is longer is not what its name says; of a `RECORD`, which has a line for each file.
+/// Maximum size of a text file, and of a `RECORD`, which has a line for each file.
 const TEXT: u64 = 1 << 20;
 const RECORD: u64 = 16 << 20;
 
-/// Reads what `path` names; messages call it `name`. First is that itself, then the archives in it,
-/// each as a package of its own.
+/// Reads the file or directory at `path`, with the display path `name`. The first package is the file
+/// or directory itself; each archive in it follows as a separate package.
 pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
     let mut reader = Reader::new(LIMITS);
     let kind = fs::metadata(path)?.file_type();
@@ -54,7 +54,7 @@ pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
     Ok(reader.packages())
 }
 
-/// The same of bytes, as if they were a file.
+/// Reads bytes like the contents of a file.
 #[doc(hidden)]
 pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
     let mut reader = Reader::new(LIMITS);
@@ -64,8 +64,8 @@ pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
     reader.packages()
 }
 
-/// What a file is, by its first bytes and, where those of a crate are those of any other archive,
-/// by its name.
+/// Format of a file, by its first bytes, and by its name where these are ambiguous (a crate begins
+/// like any other archive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Elf,
@@ -74,12 +74,12 @@ enum Format {
     TarGz(Kind),
     Tar,
     Text(u64),
-    /// What Windows or macOS load; why it was not looked at.
+    /// A program or library of Windows or macOS; the reason why it was skipped.
     Foreign(&'static str),
     Other,
 }
 
-/// `named`: on the command line, where a zip file of any other name is one too.
+/// Detects the format. `named`: named on the command line, where a zip file may have any name.
 fn format(head: &[u8], path: &str, named: bool) -> Format {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let ends = |end: &str| file.ends_with(end);
@@ -91,7 +91,7 @@ fn format(head: &[u8], path: &str, named: bool) -> Format {
     } else if head.starts_with(b"!<arch>\n") {
         Format::Objects
     } else if ends(".whl") {
-        // Whatever it begins with: pip takes it for one.
+        // Independent of its first bytes: pip treats it as a wheel.
         Format::Zip(Kind::Wheel)
     } else if ends(".crate") {
         Format::TarGz(Kind::Crate)
@@ -114,19 +114,19 @@ fn format(head: &[u8], path: &str, named: bool) -> Format {
     }
 }
 
-/// Whether a file that begins like this is a program or library of another system.
+/// Reason for skipping a file whose first bytes are those of a program or library of another system.
 fn foreign(head: &[u8]) -> Option<&'static str> {
     let four = |at: usize| -> Option<[u8; 4]> { head.get(at..at + 4)?.try_into().ok() };
     match four(0)? {
-        // IMAGE_DOS_HEADER has the place of the header proper at 60 (e_lfanew).
+        // IMAGE_DOS_HEADER has the offset of the PE header at 60 (e_lfanew).
         [b'M', b'Z', ..] => {
             let at = usize::try_from(u32::from_le_bytes(four(60)?)).ok()?;
             (four(at)? == *b"PE\0\0").then_some("programs and libraries of Windows are not checked")
         }
         // mach-o/loader.h: MH_MAGIC and MH_MAGIC_64, in either order of bytes.
         [0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe] => Some(MACOS),
-        // mach-o/fat.h: FAT_MAGIC and the number of machines. Java's classes begin alike, and have
-        // their version there, 45 or more.
+        // mach-o/fat.h: FAT_MAGIC and the number of machines. Java class files have the same magic
+        // number, followed by their version, 45 or more.
         [0xca, 0xfe, 0xba, 0xbe | 0xbf] if u32::from_be_bytes(four(4)?) < 45 => Some(MACOS),
         _ => None,
     }
@@ -134,15 +134,15 @@ fn foreign(head: &[u8]) -> Option<&'static str> {
 
 const MACOS: &str = "programs and libraries of macOS are not checked";
 
-/// Where reading stands.
+/// State of a read.
 struct Reader {
-    /// What is left of the limits.
+    /// Remaining limits.
     left: Limits,
-    /// How many archives are open.
+    /// Number of open archives.
     depth: u32,
-    /// In the order in which they are told: what holds others comes before them.
+    /// Packages that are read, with sort keys that place a container before its archives.
     done: Vec<(Vec<String>, Package)>,
-    /// The names of the packages that are being read.
+    /// Names of the packages that are being read.
     open: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Reader {
         self.done.into_iter().map(|(_, package)| package).collect()
     }
 
-    /// A file that was named.
+    /// Reads a file named on the command line.
     fn named(&mut self, file: File, path: &Path, name: &str) -> io::Result<()> {
         let size = file.metadata()?.len();
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -211,10 +211,10 @@ impl Reader {
                 "" => name,
                 folder => format!("{folder}/{name}"),
             };
-            let mut look = || -> io::Result<()> {
+            let mut read = || -> io::Result<()> {
                 let kind = entry.file_type()?;
-                // Links are not followed: what they lead to is looked at where it is. What is no file,
-                // as a pipe, may never end.
+                // Links are not followed: their targets are read at their own paths. Special files, such
+                // as pipes, are skipped: reading one may block indefinitely.
                 if kind.is_dir() {
                     self.directory(&entry.path(), &inside, package)
                 } else if kind.is_file() {
@@ -225,8 +225,8 @@ impl Reader {
                     Ok(())
                 }
             };
-            match look() {
-                // Deleted meanwhile.
+            match read() {
+                // Deleted in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => package.flaw(&inside, FlawKind::Unreadable, error.to_string()),
                 Ok(()) => {}
@@ -254,7 +254,7 @@ impl Reader {
         Ok(Content::Text(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// An archive, as a package of its own.
+    /// Reads an archive as a separate package.
     fn archive(&mut self, source: &mut Source<'_>, what: Format, name: &str) {
         let kind = match what {
             Format::Zip(kind) | Format::TarGz(kind) => kind,
@@ -268,7 +268,7 @@ impl Reader {
         self.depth += 1;
         let result = match what {
             Format::Zip(_) => source.whole(&mut self.left).and_then(|whole| {
-                zip::read(self, &whole, &|part| whole.give_back(part), &mut package)
+                zip::read(self, &whole, &|part| whole.release(part), &mut package)
             }),
             _ => source
                 .read(&mut self.left)
@@ -279,15 +279,15 @@ impl Reader {
         if let Err(error) = result {
             package.flaw("", FlawKind::Archive, error.to_string());
         }
-        // An archive of another kind within a package is the package's data, perhaps a broken one for
-        // its tests: whoever unpacks it has to judge it.
+        // An archive of another kind within a package is the package's data, perhaps a malformed one for
+        // its tests: the program that unpacks it validates it.
         if !self.open.is_empty() && kind == Kind::Archive {
             package.flaws.clear();
         }
         self.add(package);
     }
 
-    /// The objects of a static library that has the path `path` in the package.
+    /// Reads the objects of a static library at `path` in the package.
     fn objects(&mut self, bytes: &[u8], path: &str, package: &mut Package) {
         let members = match archive_members(bytes) {
             Ok(members) => members,
@@ -303,7 +303,7 @@ impl Reader {
                 Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
             };
             let content = content(member.data, "", &|_| ());
-            // Most are of no interest, and there may be thousands.
+            // Rules need few members of the thousands that a library may have.
             if matches!(&content, Content::Object(o) if o.imports.is_empty() && o.defines.is_empty())
                 || content == Content::Other
             {
@@ -338,7 +338,7 @@ impl MemberReader for Reader {
             Format::Elf => {
                 let whole = source.whole(&mut self.left)?;
                 let file = path.rsplit('/').next().unwrap_or_default();
-                content(&whole, file, &|part| whole.give_back(part))
+                content(&whole, file, &|part| whole.release(part))
             }
             Format::Objects => {
                 let bytes = source.whole(&mut self.left)?;
@@ -376,9 +376,9 @@ impl MemberReader for Reader {
     }
 }
 
-/// What is in an ELF file of this name; other bytes are of no interest.
+/// Contents of an ELF file of this name; `Other` for other files.
 fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
-    // Code for GPUs is ELF too, and no loader's or linker's business: EM_CUDA, EM_AMDGPU.
+    // ELF files with GPU code are not for host loaders and linkers: EM_CUDA, EM_AMDGPU.
     let machine = bytes.get(18..20);
     if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
         return Content::Other;
@@ -420,7 +420,7 @@ impl Package {
     }
 
     fn flaw(&mut self, path: &str, kind: FlawKind, message: String) {
-        // A hostile archive has one for each member.
+        // A hostile archive may have one for each member.
         if self.flaws.len() < 1000 {
             self.flaws.push(Flaw {
                 path: path.to_owned(),

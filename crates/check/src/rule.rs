@@ -1,4 +1,4 @@
-//! Rules, and what they find.
+//! Rules and their findings.
 
 use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::{Policy, RuleLevel};
@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its id, what it means and why.
+    /// Id, summary and explanation.
     pub code: Code,
     /// Default level.
     pub level: RuleLevel,
@@ -29,7 +29,7 @@ pub enum Check {
     Policy(fn(&Package, &Policy, &mut Findings)),
     /// A cargo workspace.
     Workspace(fn(&Workspace<'_>, &mut Findings)),
-    /// Done by the subcommand itself.
+    /// Applied by the subcommand itself.
     Command,
 }
 

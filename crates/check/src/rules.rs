@@ -1,5 +1,5 @@
-//! The rules, by theme. Each row says what it means, why, and what to do; the cases in
-//! `cargo-gpustub/tests/check/<id>` show each of them broken and kept.
+//! The rules, by theme. Each rule's explanation states cause, consequence and remedy; the cases in
+//! `cargo-gpustub/tests/check/<id>` show each rule violated and obeyed.
 
 mod bundled;
 mod container;
@@ -82,8 +82,8 @@ pub static RULES: &[&Rule] = &[
     &load_names::UNVERSIONED_DLOPEN_NAME,
 ];
 
-/// What the rules have to say of a package under a policy, sorted by place, then by rule. All are
-/// errors until a [`policy`](crate::policy) says otherwise.
+/// Findings of all rules in a package under a policy, sorted by path, then by rule. All are
+/// errors until a [`policy`](crate::policy) sets their levels.
 pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     let images: Vec<Image<'_>> = gpu_images(package).collect();
@@ -98,7 +98,7 @@ pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     sorted(findings.0)
 }
 
-/// What the rules have to say of a workspace, as [`check`] has it.
+/// Findings of all rules in a workspace, in the order of [`check`].
 pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     for rule in RULES {
@@ -109,7 +109,7 @@ pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
     sorted(findings.0)
 }
 
-/// By place, then by rule.
+/// Sorts diagnostics by file, rule and position.
 pub fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     fn key(d: &Diagnostic) -> (Option<&str>, &str, usize) {
         let start = d.origin.as_ref().map_or(0, |o| o.span.start);

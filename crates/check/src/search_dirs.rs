@@ -1,28 +1,28 @@
-//! Where the search path of an image leads, seen from inside its package.
+//! Resolves run path entries of an image to directories of its package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::package::{Image, Member, Package};
 
-/// Where an entry of a search path leads.
+/// Target of a run path entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchDir {
-    /// A folder of the package, or where one would be.
+    /// A path in the package, which may not exist.
     Inside(String),
-    /// Out of the package.
+    /// A path outside of the package.
     Outside,
-    /// From `/`, or through what only the loader knows (`$LIB`).
+    /// A path from `/`, or with a token that only the loader expands (`$LIB`).
     Elsewhere,
-    /// From the directory that the process happens to be in.
+    /// A path relative to the current directory of the process.
     Current,
 }
 
-/// The files of a package as they lie when it is installed.
+/// Paths of a package's files after installation.
 pub struct Layout<'a> {
     files: BTreeMap<&'a str, &'a Member>,
     folders: BTreeSet<&'a str>,
-    /// Those that hold files of its own: not only folders, nor the `__init__.py` of a folder that
-    /// packages share.
+    /// Directories with files of the package: not only directories, nor the `__init__.py` of a
+    /// directory that packages share.
     owned: BTreeSet<&'a str>,
 }
 
@@ -52,14 +52,14 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    /// Whether there is such a folder.
+    /// Whether the package has this directory.
     pub fn has_directory(&self, path: &str) -> bool {
         self.folders.contains(path)
     }
 
-    /// Whether a folder, if it were there, would be the package's: the nearest one above it that is
-    /// there has files of its own. Other wheels put folders beside a wheel's own, and into folders
-    /// that wheels share (`nvidia`); those hold no files.
+    /// Whether a missing directory would belong to the package: its nearest existing parent has files
+    /// of the package. Other wheels put directories beside a wheel's own, and into directories
+    /// that wheels share (`nvidia`), which contain no files.
     pub fn is_owned(&self, path: &str, is_wheel: bool) -> bool {
         let mut folder = path;
         while !self.has_directory(folder) {
@@ -72,7 +72,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Where a file of a wheel lies after installation, from `site-packages`.
+/// Path of a wheel's file after installation, relative to `site-packages`.
 fn installed(path: &str) -> &str {
     let data = path
         .split_once('/')
@@ -92,7 +92,7 @@ fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// Where an entry leads.
+/// Resolves an entry of an image's run path.
 pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
     let Some(rest) = ["$ORIGIN", "${ORIGIN}"]
         .iter()
@@ -121,26 +121,26 @@ pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
     SearchDir::Inside(parts.join("/"))
 }
 
-/// Who loads whom inside a package: what a name means once somebody has loaded it.
+/// Libraries of a package that its images load, directly or because another image loaded them first.
 pub struct Loads<'a> {
     layout: Layout<'a>,
-    /// Directories of the package in the search path of each image.
+    /// Directories of the package in the run path of each image.
     folders: BTreeMap<&'a str, Vec<String>>,
-    /// By image, and what it needs.
+    /// Pairs of an image and a name that it needs.
     needs: BTreeSet<(&'a str, &'a str)>,
-    /// By library: the images that load it.
+    /// Images that load each library.
     loaders: BTreeMap<&'a str, BTreeMap<&'a str, Image<'a>>>,
 }
 
-/// So many images that load a library are asked what they have loaded before it.
+/// Maximum number of images, directly or indirectly loading a library, that are examined.
 const LOADERS: usize = 64;
-/// So many folders of a search path are looked into.
+/// Maximum number of directories of a run path that are searched.
 const FOLDERS: usize = 64;
-/// So often loading is followed from libraries to what they load by their loaders' DT_RPATH.
+/// Maximum number of rounds that follow libraries found through their loaders' DT_RPATH.
 const ROUNDS: usize = 8;
 
 impl<'a> Loads<'a> {
-    /// What the images of a package load.
+    /// Libraries that the images of a package load.
     pub fn from_package(package: &'a Package) -> Self {
         let mut loads = Self {
             layout: Layout::from_package(package),
@@ -181,15 +181,15 @@ impl<'a> Loads<'a> {
         loads
     }
 
-    /// Where the files are.
+    /// Layout of the package.
     pub fn layout(&self) -> &Layout<'a> {
         &self.layout
     }
 
-    /// A library that an image needs, if the package has it and the loader finds it: by the image's
-    /// search path; by the DT_RPATH of what loads the image, if that has no DT_RUNPATH; or because
-    /// what loads the image needs that library, too (the loader goes breadth first, and takes what
-    /// is there by that name).
+    /// A needed library that the package contains and the loader finds: by the image's run path; by
+    /// the DT_RPATH of an image that loads it, unless the image has a DT_RUNPATH; or because an image
+    /// that loads it also needs the library (the loader proceeds breadth first, and reuses a library
+    /// that is loaded by that name).
     pub fn carried(&self, image: &Image<'a>, name: &str) -> Option<&'a Member> {
         if let Some(found) = self.in_path_of(image, name) {
             return Some(found);

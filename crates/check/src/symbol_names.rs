@@ -1,4 +1,4 @@
-//! Which of an image's names rules look at. A framework has hundreds of thousands of others.
+//! Selects the symbol names that rules need. A framework has hundreds of thousands of others.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -6,50 +6,50 @@ use std::sync::LazyLock;
 use crate::evidence::{functions, gpu_library_exporting};
 use crate::platform_tag::hidden_symbols;
 
-/// What stands before the first capital letter of functions that gpustub makes stubs for: `cuda` of
-/// `cudaMalloc`. A function that is newer than the lists begins like that too.
+/// Prefixes, up to the first capital letter, of functions that gpustub generates stubs for: `cuda` of
+/// `cudaMalloc`. A function that is newer than the lists begins with one of them.
 static HEADS: LazyLock<HashSet<&str>> = LazyLock::new(|| functions().filter_map(head).collect());
 
-/// What platform tags forbid to take from libraries that they promise.
+/// Symbols that platform tags deny in libraries that they guarantee.
 static HIDDEN: LazyLock<HashSet<&str>> = LazyLock::new(|| hidden_symbols().collect());
 
-/// The small letters and digits before the first capital one.
+/// The lower-case letters and digits before the first capital letter.
 fn head(name: &str) -> Option<&str> {
     let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let end = name.bytes().position(|b| !small(b))?;
     (end >= 2 && name.as_bytes()[end].is_ascii_uppercase()).then(|| &name[..end])
 }
 
-/// Whether a name is, or looks like, a function of a GPU library.
+/// Whether a name is a function of a GPU library, or begins like one.
 pub fn is_gpu(name: &str) -> bool {
     gpu_library_exporting(name).is_some() || head(name).is_some_and(|head| HEADS.contains(head))
 }
 
-/// Whether a name is of gpustub's functions, or of those that compilers for GPUs call.
+/// Whether a name is one of gpustub's functions, or one that GPU compilers call.
 pub fn is_support(name: &str) -> bool {
     let starts = ["gpustub", "__cuda", "__hip"];
     starts.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether rules look at a name; `node` is the version node of one that is wanted from others.
+/// Whether rules need a name; `node` is the version node of an import.
 pub fn wanted(name: &str, node: Option<&str>) -> bool {
-    node.is_some_and(is_told)
+    node.is_some_and(is_in_tags)
         || is_support(name)
-        // Without a version where the C library is another than glibc.
+        // Unversioned in C libraries other than glibc.
         || ["dlopen", "dlmopen", "dlsym", "dlvsym"].contains(&name)
         || is_implib(name)
         || is_gpu(name)
         || HIDDEN.contains(name)
 }
 
-/// Whether a version node is one that platform tags speak of.
-fn is_told(node: &str) -> bool {
+/// Whether platform tags limit a version node.
+fn is_in_tags(node: &str) -> bool {
     ["GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_"]
         .iter()
         .any(|start| node.starts_with(start))
 }
 
-/// The tables and resolvers of stubs that Implib.so makes: `_libcuda_so_tramp_table`.
+/// Whether a name is a table or resolver of Implib.so's stubs: `_libcuda_so_tramp_table`.
 fn is_implib(name: &str) -> bool {
     name.starts_with('_') && name.contains("_tramp_")
 }

@@ -1,6 +1,6 @@
-//! The toolkit that a wheel's name or version says it is for.
+//! The toolkit in a wheel's name or version.
 
-/// A toolkit's vendor, as labels have it.
+/// A toolkit in a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toolkit {
     /// `cu126`, `cuda12`, `cuda12x`.
@@ -11,23 +11,23 @@ pub enum Toolkit {
     None,
 }
 
-/// A label, as `-cu12` of a name or `+rocm6.2` of a version.
+/// A label, for example `-cu12` of a name or `+rocm6.2` of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// As it stands there.
+    /// The label as written.
     pub text: String,
-    /// Whose toolkit.
+    /// The toolkit.
     pub toolkit: Toolkit,
-    /// Its major; nothing where there is no toolkit, or no number.
+    /// Major of the toolkit; `None` without a toolkit or a number.
     pub major: Option<u32>,
 }
 
-/// The label of a version's local part, or else of a name: the one that speaks of this build.
+/// The label of the version's local part, which describes this build, or else that of the name.
 pub fn label(name: &str, version: &str) -> Option<Label> {
     let local = version.split_once('+').map_or("", |(_, local)| local);
     let words = |text: &'static str| move |c: char| text.contains(c);
     let mut local = local.split(words(".-_")).enumerate();
-    // `cpu` is a build's word, not a project's: `cpu-features` is no label.
+    // `cpu` is a label of versions only: the name `cpu-features` has no label.
     local
         .find_map(|(at, word)| read(word, at == 0))
         .or_else(|| name.split('-').find_map(|word| read(word, false)))
@@ -56,7 +56,7 @@ fn read(word: &str, first: bool) -> Option<Label> {
         .strip_prefix("cuda")
         .or_else(|| word.strip_prefix("cu"))
     {
-        // `cu92` is 9.2, `cu12` and `cu126` are 12: there was no CUDA 1 to 7 with such wheels.
+        // `cu92` is 9.2, `cu12` and `cu126` are 12: no wheels were labelled for CUDA 1 to 7.
         let digits = digits(rest);
         let major = if digits.starts_with(['8', '9']) {
             digits.get(..1)
@@ -70,7 +70,7 @@ fn read(word: &str, first: bool) -> Option<Label> {
             .map(|m| label(Toolkit::Cuda, m));
     }
     let digits = digits(word.strip_prefix("rocm")?);
-    // `rocm60` and `rocm6` are 6: there was no ROCm 10 with such wheels.
+    // `rocm60` and `rocm6` are 6: no wheels were labelled for ROCm 10.
     let known = (1..=3).contains(&digits.len()) && !digits.starts_with('1');
     let major = digits.get(..1).filter(|_| known)?;
     Some(label(Toolkit::Rocm, major.parse().ok()?))
@@ -93,7 +93,7 @@ mod tests {
             ("jax-rocm60-plugin", "0.5", Some((Rocm, Some(6)))),
             ("jax-rocm7-plugin", "0.5", Some((Rocm, Some(7)))),
             ("flash-attn", "2.8+cu12torch2.8", Some((Cuda, Some(12)))),
-            // The version speaks of the build, the name of the project.
+            // The version describes the build, the name describes the project.
             ("x-cu11", "1+cu126", Some((Cuda, Some(12)))),
             ("torch", "2.6.0+cpu", Some((Toolkit::None, None))),
             ("cpu-features", "1", None),

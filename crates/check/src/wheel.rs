@@ -1,15 +1,15 @@
-//! A Python wheel, as its name and its texts have it.
+//! Name and metadata of a Python wheel.
 
 use crate::package::{Kind, Package};
 
-/// What a wheel says of itself.
+/// Metadata of a wheel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wheel {
     /// The project's name, in the form of PEP 503: `nvidia-cuda-runtime-cu12`.
     pub name: String,
-    /// Its version, local part included.
+    /// The version, including its local part.
     pub version: String,
-    /// Its platform tags: `manylinux_2_28_x86_64`, `any`.
+    /// The platform tags: `manylinux_2_28_x86_64`, `any`.
     pub platforms: Vec<String>,
     /// The names of the projects that it requires, for some extra or always (PEP 503).
     pub requires: Vec<String>,
@@ -18,8 +18,8 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    /// The wheel that a package is: by its kind, by a name that ends in `.whl`, or by a file
-    /// `*.dist-info/WHEEL`, as an unpacked one has.
+    /// Metadata of a package that is a wheel: by its kind, by a name that ends in `.whl`, or by a file
+    /// `*.dist-info/WHEEL`, which an unpacked wheel has.
     pub fn from_package(package: &Package) -> Option<Self> {
         let file = package.name.trim_end_matches('/').rsplit('/').next()?;
         let stem = file.strip_suffix(".whl");
@@ -37,7 +37,7 @@ impl Wheel {
         Some(Self::read(stem, own.unwrap_or_default(), metadata))
     }
 
-    /// What a file name (without `.whl`) and the two texts say. The name is what installers go by.
+    /// Parses a file name (without `.whl`) and the two files. The name takes precedence, as in installers.
     fn read(stem: Option<&str>, own: &str, metadata: Option<&str>) -> Self {
         let mut wheel = Self::default();
         if let Some(metadata) = metadata {
@@ -73,7 +73,7 @@ impl Wheel {
     }
 }
 
-/// Whether a path is that of a wheel's own text: `x-1.dist-info/WHEEL`.
+/// Whether a path is that of a wheel's metadata file: `x-1.dist-info/WHEEL`.
 pub fn is_dist_info(path: &str, name: &str) -> bool {
     let folder = path.split_once('/').filter(|(_, file)| *file == name);
     folder.is_some_and(|(folder, _)| folder.ends_with(".dist-info"))
@@ -88,7 +88,7 @@ fn headers<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// A project's name as PEP 503 compares it.
+/// A project's name, normalized as in PEP 503.
 pub fn normal(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for part in name.split(['-', '_', '.']).filter(|part| !part.is_empty()) {
@@ -116,7 +116,7 @@ mod tests {
         Name: not-this\n";
 
     #[test]
-    fn a_file_name_comes_before_the_texts() {
+    fn file_name_takes_precedence_over_metadata() {
         let wheel = Wheel::read(
             Some("Other-2.0-1-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"),
             "Tag: cp312-cp312-linux_x86_64\n",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unpacked_wheel_is_what_its_texts_say() {
+    fn unpacked_wheel_is_described_by_its_metadata() {
         let own =
             "Wheel-Version: 1.0\nTag: cp312-cp312-linux_x86_64\nTag: cp312-abi3-linux_x86_64\n";
         for stem in [None, Some("renamed")] {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_wheel_are_at_its_top() {
+    fn metadata_files_are_in_the_top_directory() {
         assert!(is_dist_info("x-1.dist-info/WHEEL", "WHEEL"));
         assert!(!is_dist_info("a/x-1.dist-info/WHEEL", "WHEEL"));
         assert!(!is_dist_info("x-1.dist-info/sub/WHEEL", "WHEEL"));

@@ -1,4 +1,4 @@
-//! A cargo workspace, as far as rules look at it: values that the subcommand has gathered.
+//! Facts about a cargo workspace that rules read, gathered by the subcommand.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use gpustub_core::diag::Origin;
 use gpustub_core::ids::IndexVec;
 use gpustub_core::manifest::{Manifest, Stub};
 
-/// A workspace and all that is built for it.
+/// A workspace and its dependency graph.
 #[derive(Debug, Clone, Default)]
 pub struct Workspace<'a> {
-    /// Its folder, absolute, with `/`.
+    /// Root directory, absolute, with `/`.
     pub root: String,
     /// The packages of the dependency graph.
     pub crates: IndexVec<CrateId, Crate<'a>>,
@@ -26,46 +26,46 @@ define_id! {
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
 pub struct Crate<'a> {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version of the package.
     pub version: String,
-    /// The features that are on.
+    /// The enabled features.
     pub features: Vec<String>,
-    /// What its `GpuStub.toml` says.
+    /// The package's `GpuStub.toml`.
     pub manifest: Option<&'a Manifest>,
-    /// Whether it is a package of the workspace that is to be checked.
+    /// Whether the package is a workspace member that the run checks.
     pub checked: bool,
-    /// Whether the linker makes a program or a library for others than Rust of it.
+    /// Whether the linker links a program, or a library for other languages than Rust, from it.
     pub linked: bool,
-    /// Crates that its own code links; no build scripts, no procedural macros.
+    /// Crates that the package's own code links; no build scripts, no procedural macros.
     pub dependencies: Vec<CrateId>,
-    /// How it comes into the workspace; none for a package that is checked.
+    /// Package that requires the crate; `None` for a package that is checked.
     pub asked: Option<Asked>,
 }
 
-/// Who asks for a crate.
+/// The dependency declaration through which a crate is in the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The package of the workspace.
     pub by: String,
-    /// The dependency of that package that brings the crate, if it is another.
+    /// The dependency of that package through which the crate is required, if it is indirect.
     pub through: Option<String>,
-    /// Where the package says so.
+    /// Location of the declaration.
     pub origin: Origin,
 }
 
 /// A text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// How messages call it.
+    /// Display path.
     pub shown: String,
-    /// What is in it.
+    /// Contents of the file.
     pub text: String,
 }
 
 impl<'a> Workspace<'a> {
-    /// The packages to check that have a `GpuStub.toml`, each with that.
+    /// The packages to check that have a `GpuStub.toml`, with their manifests.
     pub fn declaring(&self) -> impl Iterator<Item = (&Crate<'a>, &'a Manifest)> {
         let checked = self.crates.iter().filter(|c| c.checked);
         checked.filter_map(|c| Some((c, c.manifest?)))
@@ -85,7 +85,7 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    /// The crates whose code is in what the linker makes of this one, itself included.
+    /// The crates whose code is in the image that is linked from this one, including the crate itself.
     pub fn closure(&self, root: CrateId) -> BTreeSet<CrateId> {
         let mut seen = BTreeSet::from([root]);
         let mut open = vec![root];
@@ -99,7 +99,7 @@ impl<'a> Workspace<'a> {
         seen
     }
 
-    /// Packages to check that the linker makes an image of.
+    /// Packages to check from which the linker links an image.
     pub fn images(&self) -> impl Iterator<Item = CrateId> {
         self.crates.ids().filter(|&id| {
             let krate = &self.crates[id];
@@ -109,7 +109,7 @@ impl<'a> Workspace<'a> {
 }
 
 impl Crate<'_> {
-    /// Name and version, and how it comes into the workspace.
+    /// Name, version, and the dependency through which the crate is required.
     pub fn display_name(&self) -> String {
         let through = match self.asked.as_ref().and_then(|asked| asked.through.as_ref()) {
             Some(through) => format!(", through `{through}`"),

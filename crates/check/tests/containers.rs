@@ -1,4 +1,4 @@
-//! What is found in archives and directories, and what is said of those that are not as they should be.
+//! Members found in archives and directories, and faults reported for malformed ones.
 
 mod archive;
 
@@ -14,7 +14,7 @@ use tar::EntryType;
 
 const WHEEL: &str = "demo-1.0-py3-none-any.whl";
 
-/// Each package with its members, those with something in them marked.
+/// A line for each package, member and fault, with a summary of the contents.
 fn told(packages: &[Package]) -> Vec<String> {
     let mut lines = Vec::new();
     for package in packages {
@@ -51,7 +51,7 @@ fn flaws(name: &str, bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_wheel_is_read() {
+fn read_finds_members_of_a_wheel() {
     let mut stored = entry("demo/_stored.so", library());
     stored.method = 0;
     let mut large = library();
@@ -85,7 +85,7 @@ fn a_wheel_is_read() {
 }
 
 #[test]
-fn a_crate_and_a_static_library_are_read() {
+fn read_finds_members_of_a_crate_and_a_static_library() {
     let folder = tempfile::tempdir().unwrap();
     let objects = static_library(folder.path());
     let name = "demo-1.0/".to_owned() + &"long/".repeat(60) + "x.txt";
@@ -115,7 +115,7 @@ fn a_crate_and_a_static_library_are_read() {
 }
 
 #[test]
-fn a_directory_is_read_in_order_and_links_are_not_followed() {
+fn read_sorts_directories_and_follows_no_links() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir_all(at("b/c")).unwrap();
@@ -131,7 +131,7 @@ fn a_directory_is_read_in_order_and_links_are_not_followed() {
     ] {
         std::os::unix::fs::symlink(target, at(link)).unwrap();
     }
-    // A pipe, which nobody ever writes to.
+    // A pipe without a writer.
     let pipe = std::process::Command::new("mkfifo")
         .arg(at("pipe"))
         .status();
@@ -174,7 +174,7 @@ fn a_directory_is_read_in_order_and_links_are_not_followed() {
 }
 
 #[test]
-fn files_of_other_systems_and_unknown_ones_are_told_as_skipped() {
+fn files_of_other_systems_and_unknown_files_are_reported_as_skipped() {
     let mut windows = [0; 128];
     windows[..2].copy_from_slice(b"MZ");
     windows[60] = 100;
@@ -204,7 +204,7 @@ fn files_of_other_systems_and_unknown_ones_are_told_as_skipped() {
         assert_eq!(skipped(&packages), Vec::from_iter(expected));
         let found = check(&packages[0], &Policy::default());
         assert_eq!(found.is_empty(), expected.is_some());
-        // Nobody expects anything of other files of a package.
+        // Unknown files inside a package are not reported.
         let packages = read_bytes(&zip(&[entry("x/x.so", bytes)]), "x.whl");
         let inside = expected.filter(|what| *what != unknown);
         assert_eq!(skipped(&packages), Vec::from_iter(inside));
@@ -212,7 +212,7 @@ fn files_of_other_systems_and_unknown_ones_are_told_as_skipped() {
 }
 
 #[test]
-fn code_for_gpus_and_separate_debug_data_are_no_libraries() {
+fn gpu_code_and_separate_debug_files_are_no_libraries() {
     for machine in [190_u16, 224] {
         let mut bytes = library();
         bytes[18..20].copy_from_slice(&machine.to_le_bytes());
@@ -228,7 +228,7 @@ fn code_for_gpus_and_separate_debug_data_are_no_libraries() {
 }
 
 #[test]
-fn a_zip_that_tools_would_disagree_on_is_told() {
+fn ambiguous_zip_archives_are_reported() {
     let file = || entry("demo/x.py", "x");
     let change = |change: fn(&mut Entry)| {
         let mut entry = file();
@@ -291,7 +291,7 @@ fn a_zip_that_tools_would_disagree_on_is_told() {
 }
 
 #[test]
-fn content_that_is_not_what_the_archive_says_is_told() {
+fn size_and_checksum_mismatches_are_reported() {
     let with = |change: &dyn Fn(&mut Entry)| {
         let mut entry = entry("x.so", library());
         change(&mut entry);
@@ -318,7 +318,7 @@ fn content_that_is_not_what_the_archive_says_is_told() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_told() {
+fn unsafe_names_are_reported() {
     for name in [
         &b"../x"[..],
         b"demo/../../x",
@@ -355,7 +355,7 @@ fn names_that_lead_elsewhere_are_told() {
 }
 
 #[test]
-fn tar_archives_that_are_not_what_they_should_be_are_told() {
+fn malformed_tar_archives_are_reported() {
     let packed = |members: &[(&str, EntryType, &[u8])]| {
         let mut builder = tar::Builder::new(Vec::new());
         for (name, kind, data) in members {
@@ -419,7 +419,7 @@ fn tar_archives_that_are_not_what_they_should_be_are_told() {
 }
 
 #[test]
-fn an_archive_that_is_a_packages_data_is_not_judged() {
+fn flaws_of_archives_in_package_data_are_ignored() {
     let broken = zip(&[entry("../x", "x"), entry("x.so", library())]);
     let wheel = zip(&[entry("demo/test.zip", &broken)]);
     let packages = read_bytes(&wheel, WHEEL);
@@ -428,9 +428,9 @@ fn an_archive_that_is_a_packages_data_is_not_judged() {
     assert!(!flaws("x.zip", &broken).is_empty());
 }
 
-/// Files that inflate to very much are not inflated.
+/// Members above the inflation limit are not inflated.
 #[test]
-fn bombs_are_told_and_not_read() {
+fn decompression_bombs_are_reported_and_not_inflated() {
     let size = 300 << 20;
     let mut bomb = entry("x.so", [&b"\x7fELF"[..], &[0; 4096]].concat());
     bomb.size = Some(size);
@@ -439,11 +439,11 @@ fn bombs_are_told_and_not_read() {
         found[0].contains("exceeds the limit: 314572800 bytes"),
         "{found:?}"
     );
-    // What is no library is never inflated as a whole.
+    // Members that are no libraries are never inflated as a whole.
     bomb.data = vec![b't'; 4096];
     assert_eq!(flaws(WHEEL, &zip(&[bomb])), Vec::<String>::new());
 
-    // Zeros that follow one another in many streams of gzip, in a file and behind the last one.
+    // Zeros in many concatenated gzip streams, in a file and after the last one.
     let zeros = gzip(&vec![0; 4 << 20]);
     let mut header = tar::Header::new_gnu();
     header.set_path("x-1/x").unwrap();
@@ -464,7 +464,7 @@ fn bombs_are_told_and_not_read() {
 }
 
 #[test]
-fn files_of_a_zip_archive_are_given_whole_and_checked() {
+fn zip_files_returns_verified_contents() {
     let stored = Entry {
         method: 0,
         ..entry("a/stored.h", "stored")

@@ -1,7 +1,7 @@
-//! Damaged archives give flaws: never a panic, never endless work.
+//! Damaged archives produce flaws, without panics or endless loops.
 
 mod archive;
-// By which the readers of object files are tested.
+// Mutations shared with the tests of the object file readers.
 #[path = "../../image/tests/support/damage.rs"]
 mod damage;
 
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// Each byte of a wheel's headers, one after the other: the last kilobyte is its directory.
+/// Mutates each byte of a wheel's headers in turn: the last kilobyte is its directory.
 #[test]
 fn each_byte_of_a_wheels_directory() {
     let (name, bytes) = &SEEDS[0];

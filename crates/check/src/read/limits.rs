@@ -1,17 +1,17 @@
-//! Bounds on what is read, whatever an archive says.
+//! Bounds on the data read, independent of the sizes that an archive declares.
 
-/// Upper bounds on what is read for one name on the command line.
+/// Upper bounds on the data read for one name on the command line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Members of archives; files of directories are there anyway.
+    /// Members of archives; files of directories are not counted.
     pub(super) members: usize,
-    /// Bytes that come out of compressed members.
+    /// Inflated bytes of compressed members.
     pub(super) inflated: u64,
     /// Bytes of one member.
     pub(super) member: u64,
     /// Bytes of text that are kept.
     pub(super) text: u64,
-    /// Archives in archives.
+    /// Nesting depth of archives.
     pub(super) depth: u32,
 }
 
@@ -23,5 +23,5 @@ pub(super) const LIMITS: Limits = Limits {
     depth: 2,
 };
 
-/// Message where reading of an archive stops.
+/// Message of a read that stops at the limit.
 pub(super) const TOO_MANY: &str = "too many members: the rest was skipped";

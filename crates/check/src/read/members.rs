@@ -1,4 +1,4 @@
-//! Receiver of the members that readers of archives find.
+//! Receiver of the members of archives.
 
 use std::io;
 
@@ -6,9 +6,9 @@ use super::limits::Limits;
 use super::source::Source;
 use crate::package::Package;
 
-/// Reads the members of an archive, archives among them.
+/// Reads the members of an archive, including nested archives.
 pub(super) trait MemberReader {
-    /// Rest of the limits.
+    /// Remaining limits.
     fn limits(&mut self) -> &mut Limits;
 
     /// Reads a member and adds it to the package. An error is one of the source.

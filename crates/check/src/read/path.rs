@@ -1,8 +1,8 @@
-//! What is wrong with names of members.
+//! Validation of member names.
 
 use crate::package::Kind;
 
-/// Why a name must not be unpacked, if so. Of an archive for Unix alone `\` and `:` are letters.
+/// Reason why a name must not be unpacked. In archives for Unix alone `\` and `:` are ordinary characters.
 pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
     let unix = kind == Kind::Archive;
     if name.is_empty() {

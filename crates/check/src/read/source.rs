@@ -1,4 +1,4 @@
-//! Where the bytes of a file come from, and how many of them are read.
+//! Sources of a file's bytes, and bounds on reading them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom};
@@ -10,16 +10,16 @@ use memmap2::UncheckedAdvice;
 
 use super::limits::Limits;
 
-/// Enough for every magic number; that of a tar archive is at 257.
+/// Number of bytes that contain every magic number; that of a tar archive is at 257.
 const HEAD: usize = 512;
 
-/// What is inflated in memory. More goes into a file without a name, and is mapped from there.
+/// Maximum size that is inflated in memory. More is inflated into an unnamed file, which is mapped.
 const IN_MEMORY: u64 = 4 << 20;
 
-/// What is inflated in one go: deflate looks back 32 KiB, and an inflater keeps as much of each step.
+/// Step of inflation: deflate refers back 32 KiB, and an inflater keeps that much of each step.
 const STEP: usize = 256 << 10;
 
-/// A file that is looked at.
+/// A file to read.
 pub(super) struct Source<'a> {
     from: From<'a>,
     size: u64,
@@ -58,16 +58,16 @@ impl AsRef<[u8]> for Whole<'_> {
 }
 
 impl Whole<'_> {
-    /// Lets the system have the memory of a part of it, which can be read from the file again: a file
-    /// that is scanned would be in memory as a whole.
-    pub(super) fn give_back(&self, part: &[u8]) {
+    /// Releases the memory of a part, which can be read from the file again. Without this, a scanned
+    /// file would be resident as a whole.
+    pub(super) fn release(&self, part: &[u8]) {
         #[cfg(unix)]
         if let Self::Mapped(map) = self {
             let start = (part.as_ptr() as usize).checked_sub(map.as_ptr() as usize);
             let inside = start.filter(|start| start + part.len() <= map.len());
             if let Some(start) = inside {
-                // SAFETY: the map is shared with its file and never written, so that the pages come back
-                // with the bytes of the file, as on the first access. That it fails costs memory only.
+                // SAFETY: the map is shared with its file and never written, so later accesses read the
+                // bytes of the file, like the first access. A failure only costs memory.
                 let _ = unsafe {
                     map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, part.len())
                 };
@@ -92,22 +92,22 @@ impl<'a> Source<'a> {
         Self::new(From::File(file), size)
     }
 
-    /// Bytes that are there already.
+    /// Bytes in memory.
     pub(super) fn bytes(bytes: &'a [u8]) -> Self {
         Self::new(From::Bytes(bytes), bytes.len() as u64)
     }
 
-    /// Bytes that come out of an archive: so many, it says.
+    /// Bytes from an archive, which declares their number.
     pub(super) fn stream(stream: &'a mut dyn Read, size: u64) -> Self {
         Self::new(From::Stream(stream), size)
     }
 
-    /// What it says that its size is.
+    /// Declared size.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its first bytes.
+    /// First bytes of the file.
     pub(super) fn head(&mut self) -> io::Result<&[u8]> {
         if self.head.is_none() {
             let mut head = Vec::new();
@@ -127,21 +127,21 @@ impl<'a> Source<'a> {
         Ok(self.head.as_deref().unwrap_or_default())
     }
 
-    /// Its bytes as they come.
+    /// Stream of all bytes.
     fn all(&mut self) -> Box<dyn Read + '_> {
         match &mut self.from {
             From::Bytes(bytes) => Box::new(*bytes),
             From::File(file) => Box::new(file),
             From::Stream(stream) => {
                 let head = self.head.as_deref().unwrap_or_default();
-                // One more than it should have tells that it has more.
+                // One byte more than declared reveals a stream that is longer.
                 let rest = (self.size - head.len() as u64).saturating_add(1);
                 Box::new(head.chain(stream.take(rest)))
             }
         }
     }
 
-    /// Its bytes as they come, if the limits have room for them.
+    /// Stream of all bytes, if the limits allow it.
     pub(super) fn read(&mut self, left: &mut Limits) -> io::Result<Box<dyn Read + '_>> {
         if let From::Stream(_) = self.from {
             if self.size > left.member || self.size > left.inflated {
@@ -153,15 +153,15 @@ impl<'a> Source<'a> {
         Ok(self.all())
     }
 
-    /// All its bytes, if the limits have room for them.
+    /// All bytes, if the limits allow it.
     pub(super) fn whole(&mut self, left: &mut Limits) -> io::Result<Whole<'a>> {
         match &self.from {
             From::Bytes(bytes) => return Ok(Whole::Bytes(bytes)),
             From::File(_) if self.size == 0 => return Ok(Whole::Bytes(&[])),
             From::File(file) => {
-                // SAFETY: the map is private and read-only. Should another process shorten the file
-                // while it is read, this one gets SIGBUS, as every linker does that maps its inputs;
-                // other changes give other bytes, and nothing trusts the bytes.
+                // SAFETY: the map is private and read-only. If another process truncates the file
+                // while it is read, this one receives SIGBUS, like every linker that maps its inputs;
+                // other changes only yield other bytes, and no code trusts the bytes.
                 return unsafe { Mmap::map(file) }.map(Whole::Mapped);
             }
             From::Stream(_) => {}
@@ -177,7 +177,7 @@ impl<'a> Source<'a> {
         let count = io::copy(&mut stream, &mut file)?;
         let file = file.into_inner().map_err(IntoInnerError::into_error)?;
         exact(count, size)?;
-        // SAFETY: the file has no name and is this process's alone.
+        // SAFETY: the file has no name and only this process has it open.
         unsafe { Mmap::map(&file) }.map(Whole::Mapped)
     }
 }

@@ -1,4 +1,4 @@
-//! Tar archives: crates.
+//! Tar archives, among them crates.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -15,11 +15,11 @@ use super::zip::Names;
 use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
 
-/// What stands between two members, at most: long names are members of their own to a tar archive,
-/// and are read into memory.
+/// Maximum number of bytes between two members: a tar archive stores long names as separate members,
+/// which are read into memory.
 const HEADERS: u64 = 1 << 20;
 
-/// Reads what is in an archive. An error is one of the archive as a whole.
+/// Reads the members of an archive. An error concerns the archive as a whole.
 pub(super) fn read<'a>(
     reader: &mut dyn MemberReader,
     bytes: Box<dyn Read + 'a>,
@@ -38,7 +38,7 @@ pub(super) fn read<'a>(
         until: until.clone(),
     });
     let damaged = |error: io::Error| match error.get_ref() {
-        // Ours.
+        // Raised by `Meter`.
         Some(inner) if inner.is::<TooLong>() => error,
         _ => io::Error::other(format!("damaged or truncated archive: {error}")),
     };
@@ -56,14 +56,14 @@ pub(super) fn read<'a>(
                 "sparse file in the archive: it and all members after it were skipped",
             ));
         }
-        // Even what is skipped has to be inflated.
+        // Skipped members must be inflated as well.
         if size > reader.limits().inflated {
             return Err(io::Error::other(TooLong));
         }
         reader.limits().inflated -= size;
         until.set((entry.raw_file_position() + size).saturating_add(HEADERS));
 
-        // `pax_global_header`, which `git archive` writes, is no file.
+        // `pax_global_header`, written by `git archive`, is no file.
         if kind.is_pax_global_extensions() {
             continue;
         }
@@ -86,7 +86,7 @@ pub(super) fn read<'a>(
                 .map_err(damaged)?;
         }
     }
-    // What checks the bytes is behind them.
+    // The checksum follows the bytes.
     let mut rest = archive.into_inner();
     until.set(rest.position + HEADERS);
     io::copy(&mut rest, &mut io::sink())
@@ -94,7 +94,7 @@ pub(super) fn read<'a>(
         .map_err(damaged)
 }
 
-/// A crate has one folder.
+/// Validates that a crate has one top directory.
 fn folder(path: &str, top: &mut Option<String>, package: &mut Package) {
     let first = path.split('/').next().unwrap_or_default();
     let top = top.get_or_insert_with(|| first.to_owned());
@@ -104,12 +104,12 @@ fn folder(path: &str, top: &mut Option<String>, package: &mut Package) {
     }
 }
 
-/// What is wrong with a link.
+/// Fault of a link.
 fn link<R: Read>(entry: &Entry<'_, R>, name: &[u8], kind: Kind) -> Option<&'static str> {
     let target = entry.link_name_bytes().unwrap_or_default();
     let from = match entry.header().entry_type() {
         EntryType::Symlink => name,
-        // Named from the archive's own folder.
+        // Hard links are relative to the archive's top directory.
         EntryType::Link => b"",
         _ => return None,
     };
@@ -120,7 +120,7 @@ fn link<R: Read>(entry: &Entry<'_, R>, name: &[u8], kind: Kind) -> Option<&'stat
     }
 }
 
-/// Gives bytes as far as it may.
+/// Reader that fails at the position `until`.
 struct Meter<R> {
     bytes: R,
     position: u64,

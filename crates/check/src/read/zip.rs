@@ -1,5 +1,5 @@
-//! Zip archives, wheels above all. Every entry is looked at as unpackers do that differ from each
-//! other: what they would disagree on is a flaw.
+//! Zip archives, mainly wheels. Every entry is read in all ways in which unpackers read it: a
+//! difference between them is a flaw.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,29 +16,29 @@ use super::source::{Source, Whole};
 use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
 
-/// A zip archive whose files are wanted themselves.
+/// A zip archive, opened for the contents of its files.
 pub struct Zip(ZipSliceArchive<Whole<'static>>);
 
 impl Zip {
-    /// A wheel, or what else is one.
+    /// Opens a wheel or another zip archive.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is no zip archive.
+    /// If the file cannot be read, or is no zip archive.
     pub fn new(file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
-        // A file is mapped, which takes nothing from the limits.
+        // A file is mapped, which does not count against the limits.
         let whole = Source::file(file, size).whole(&mut LIMITS.clone())?;
         opened(whole).map(Self)
     }
 
-    /// Name and bytes of each file, in the order of the archive's directory; not of links, nor of what
-    /// has a name that must not be unpacked. Whoever reads the bytes has to say how many are enough;
-    /// reading fails if they do not have the checksum that the archive says.
+    /// Name and bytes of each file, in the order of the archive's directory, except links and files
+    /// with unsafe names. The caller must limit the number of bytes that it reads;
+    /// reading fails if they do not match the archive's checksum.
     ///
     /// # Errors
     ///
-    /// If the directory is damaged, or a file is packed in a way that is not known.
+    /// If the directory is damaged, or a file is compressed by an unknown method.
     pub fn files(&self) -> impl Iterator<Item = io::Result<(String, Box<dyn Read + '_>)>> {
         let file = |header: ZipFileHeaderRecord<'_>| {
             let name = header.file_path();
@@ -69,15 +69,15 @@ fn opened<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
         .map_err(|e| io::Error::other(format!("not a zip archive, or truncated: {e}")))
 }
 
-/// An entry that can be looked at.
+/// An entry with a readable header and body.
 struct Entry<'a> {
     header: ZipFileHeaderRecord<'a>,
     body: ZipSliceEntry<'a>,
     path: String,
 }
 
-/// Reads what is in an archive. An error is one of the archive as a whole.
-/// `passed` is told which bytes are not needed any more.
+/// Reads the members of an archive. An error concerns the archive as a whole.
+/// `passed` receives the bytes that are no longer needed.
 pub(super) fn read(
     reader: &mut dyn MemberReader,
     bytes: &[u8],
@@ -90,8 +90,8 @@ pub(super) fn read(
         let message = "bytes after the end of the archive, which may be another archive";
         package.flaw("", FlawKind::Archive, message.into());
     }
-    // In the order in which they lie in the file. One that shares bytes with another is not read:
-    // few bytes could otherwise stand for very many files.
+    // In file order. A member that overlaps another is not read: otherwise few bytes could
+    // represent very many files.
     let start = |entry: &Entry<'_>| entry.header.local_header_offset();
     entries.sort_by_key(start);
     let mut end = 0;
@@ -115,7 +115,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The files that the archive's directory names.
+/// The files in the archive's central directory.
 fn directory<'a>(
     reader: &mut dyn MemberReader,
     archive: &'a ZipSliceArchive<&[u8]>,
@@ -167,8 +167,8 @@ fn directory<'a>(
     found
 }
 
-/// What the directory and the header in front of the member do not agree on: some unpackers believe
-/// the one, some the other.
+/// Difference between the central directory and a member's local header: some unpackers use the one,
+/// some the other.
 fn disagreement(
     header: &ZipFileHeaderRecord<'_>,
     body: &ZipSliceEntry<'_>,
@@ -194,10 +194,10 @@ fn disagreement(
     }
 }
 
-/// Bytes that are read once, from the front.
+/// Bytes that are read once, in order.
 struct Once<'a> {
     data: &'a [u8],
-    /// How many of them were told to be passed.
+    /// Number of bytes that `passed` has received.
     told: usize,
     read: usize,
     passed: ConsumedFn<'a>,
@@ -238,7 +238,7 @@ fn member(
     )
 }
 
-/// The bytes of a member. Nothing is read yet.
+/// Returns a reader of a member's bytes, without reading them.
 fn unpacked<'a>(
     header: &ZipFileHeaderRecord<'_>,
     body: &ZipSliceEntry<'a>,
@@ -272,7 +272,7 @@ fn unpacked<'a>(
     }
 }
 
-/// A member that is not compressed is looked at where it lies.
+/// Reads a member that is not compressed, in place.
 fn stored(
     reader: &mut dyn MemberReader,
     entry: &Entry<'_>,
@@ -290,7 +290,7 @@ fn stored(
     }
 }
 
-/// A symbolic link; what it contains is where it leads.
+/// Checks a symbolic link, whose contents are its target.
 fn link(
     header: &ZipFileHeaderRecord<'_>,
     stream: Box<dyn Read + '_>,
@@ -310,10 +310,10 @@ fn link(
     Ok(())
 }
 
-/// The names that an archive has had so far.
+/// Names of the members read so far.
 pub(super) struct Names {
     seen: BTreeSet<Vec<u8>>,
-    /// By the name in small letters; not for packages of systems that tell capitals apart.
+    /// Names by their lower-case form; `None` for packages of case-sensitive systems.
     folded: Option<BTreeMap<String, String>>,
 }
 
@@ -331,7 +331,7 @@ impl Names {
         }
     }
 
-    /// Notes what is wrong with a member's name.
+    /// Records the faults of a member's name.
     pub(super) fn check(&mut self, name: &[u8], path: &str, package: &mut Package) {
         if let Some(message) = path::unsafe_name(name, package.kind) {
             package.flaw(path, FlawKind::Path, message.into());
@@ -339,7 +339,7 @@ impl Names {
         let name = name.strip_suffix(b"/").unwrap_or(name);
         if !self.seen.insert(name.to_vec()) {
             let message = "duplicate member name";
-            // A tar archive is appended to; the last one counts.
+            // Members can be appended to a tar archive; the last one of a name is unpacked.
             if package.kind != Kind::Archive || package.name.ends_with(".zip") {
                 package.flaw(path, FlawKind::Archive, message.into());
             }

@@ -1,4 +1,4 @@
-//! What a package carries, and what it forgot to.
+//! GPU libraries bundled in a package, or missing from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +18,14 @@ pub static BUNDLED_DRIVER: Rule = Rule {
         id: "bundled-driver",
         summary: "driver library bundled in a package",
         explanation: "\
-libcuda, libnvidia-ml and the like belong to the kernel driver and work with just that one. Packed,
-as tools do that bundle whatever an image needs, they hide the system's on every other machine
-(https://github.com/EricLBuehler/mistral.rs/issues/2411); a toolkit's link-time stub under their
-name fails every call. A hash in the name changes nothing. Link the stubs of gpustub, or:
+libcuda, libnvidia-ml and other driver libraries work only with the kernel driver of their version.
+Bundled, for example by tools that copy every needed library, they hide those of the system on every
+other machine (https://github.com/EricLBuehler/mistral.rs/issues/2411); a toolkit's link-time stub
+under their name fails every call. A hash in the name does not help. Link the stubs of gpustub, or:
 
     auditwheel repair --exclude libcuda.so.1 --exclude libnvidia-ml.so.1 x.whl
 
-A folder `stubs` may have them: it is for linkers.",
+A directory `stubs` may contain them, as it is for linkers only.",
     },
     level: RuleLevel::Deny,
     check: Check::Package(bundled_driver),
@@ -36,9 +36,9 @@ pub static MISSING_NVRTC_BUILTINS: Rule = Rule {
         id: "missing-nvrtc-builtins",
         summary: "libnvrtc bundled without libnvrtc-builtins",
         explanation: "\
-libnvrtc opens libnvrtc-builtins by its own name at the first compilation; DT_NEEDED does not say
-so, and tools that bundle libraries forget it, or put a hash into its name
-(https://github.com/NVIDIA/cuda-python/issues/792). It belongs beside libnvrtc.
+libnvrtc opens libnvrtc-builtins by its original name at the first compilation. DT_NEEDED does not
+name it, so tools that bundle libraries omit it, or put a hash into its name
+(https://github.com/NVIDIA/cuda-python/issues/792). Bundle it in the directory of libnvrtc.
 
     x/libs/libnvrtc.so.12
     x/libs/libnvrtc-builtins.so.12.6",
@@ -52,9 +52,9 @@ pub static MISSING_REQUIRES_DIST: Rule = Rule {
         id: "missing-requires-dist",
         summary: "wheel without `Requires-Dist` for the wheel that its runpath names",
         explanation: "\
-GPU libraries are too large for most wheels, so they use the vendor's: `nvidia-cublas-cu12` puts
-libcublas into `nvidia/cublas/lib` beside them. The installer brings it only if METADATA asks for it
-(https://github.com/rapidsai/cuml/issues/5966).
+GPU libraries are too large for most wheels, which use the vendor's wheels instead:
+`nvidia-cublas-cu12` installs libcublas into `nvidia/cublas/lib` beside them. The installer installs
+it only if METADATA requires it (https://github.com/rapidsai/cuml/issues/5966).
 
     Requires-Dist: nvidia-cublas-cu12",
     },
@@ -67,9 +67,9 @@ pub static OVERSIZED_FILE: Rule = Rule {
         id: "oversized-file",
         summary: "file larger than the limit of its index",
         explanation: "\
-The Python index refuses files over 100 MB, and the crate registry over 10 MB, unless a project has
-asked for more (https://github.com/pypi/support/issues/5336). Leave the vendor's libraries to the
-vendor's wheels, build for fewer architectures of GPUs, or compress device code.
+The Python index rejects files over 100 MB, and the crate registry over 10 MB, unless a project has
+requested a higher limit (https://github.com/pypi/support/issues/5336). Require the vendor's wheels
+instead of bundling their libraries, build for fewer GPU architectures, or compress device code.
 
     nvcc --compress-mode=size kernels.cu",
     },
@@ -77,14 +77,14 @@ vendor's wheels, build for fewer architectures of GPUs, or compress device code.
     check: Check::Package(oversized_file),
 };
 
-/// The library that an image is, by its file name or by the name that it gives itself.
+/// The library that an image is, by its file name or its soname.
 fn identity(image: &Image<'_>) -> Option<GpuFile> {
     let soname = image.facts.link.soname.as_deref();
     gpu_file(image.member.file_name()).or_else(|| gpu_file(soname?))
 }
 
 fn bundled_driver(package: &Package, findings: &mut Findings) {
-    // A driver's own library that is looked at by itself is not packed.
+    // A driver's library that is checked as a single file is not bundled.
     if package.kind == Kind::File {
         return;
     }
@@ -104,8 +104,8 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
     }
 }
 
-/// Whether it has the file name that the driver's installer gives it, `libcuda.so.550.163.01`: who packs
-/// what an image needs has `libcuda.so.1`, which is a link where the driver is installed.
+/// Whether the file name is that of the driver's installer, `libcuda.so.550.163.01`. A bundled copy
+/// is named `libcuda.so.1`, which is a link where the driver is installed.
 fn is_installed(image: &Image<'_>) -> bool {
     let name = image.member.file_name();
     let version = split(name).map_or("", |(_, version)| version);
@@ -142,8 +142,8 @@ fn missing_requires_dist(package: &Package, findings: &mut Findings) {
     let Some(wheel) = Wheel::from_package(package).filter(|wheel| wheel.has_metadata) else {
         return;
     };
-    // Any of these may bring the vendor's wheels with it.
-    let brings = |name: &String| {
+    // Projects with any of these in their name may require the vendor's wheels.
+    let may_require = |name: &String| {
         let parts = [
             "nvidia",
             "cuda",
@@ -156,7 +156,7 @@ fn missing_requires_dist(package: &Package, findings: &mut Findings) {
         ];
         parts.iter().any(|part| name.contains(part))
     };
-    if wheel.requires.iter().any(brings) {
+    if wheel.requires.iter().any(may_require) {
         return;
     }
     let loads = Loads::from_package(package);
@@ -200,7 +200,7 @@ fn oversized_file(package: &Package, findings: &mut Findings) {
                 "file size {} MiB exceeds {limit_of_index}",
                 package.size >> 20
             );
-            let help = "leave out what others ship, or ask the index for more";
+            let help = "leave out libraries that other packages ship, or request a higher limit from the index";
             findings.at_path(&OVERSIZED_FILE, package.name.clone(), message, help);
         }
     }

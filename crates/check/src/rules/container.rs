@@ -1,4 +1,4 @@
-//! What holds the files: archives and their names, and files that cannot be read.
+//! Archives, names of their members, and files that cannot be read.
 
 use gpustub_core::diag::{Code, Diagnostic, IO_ERROR};
 use gpustub_core::manifest::RuleLevel;
@@ -12,11 +12,11 @@ pub static MALFORMED_ARCHIVE: Rule = Rule {
         id: "malformed-archive",
         summary: "malformed, contradictory or unreadable archive",
         explanation: "\
-An archive that is cut off cannot be installed. One that says a thing twice, and not alike, is
-another package to each tool that unpacks it; the Python index has refused such wheels since 2025
-(its notice of August 7 on wheel archive confusion attacks). What is encrypted, packed by another
-method than deflate, or inflates to a hundred times its size was not looked at, so that nothing can
-be said of it. Build the package again, with the usual tools.
+A truncated archive cannot be installed. If two records of an archive contradict each other, tools
+unpack it differently; the Python index has refused such wheels since 2025
+(its notice of August 7 on wheel archive confusion attacks). Members that are encrypted, compressed
+by another method than deflate, or inflate to a hundred times their size are not read and therefore
+not checked. Build the package again, with the usual tools.
 
     python -m build --wheel
     cargo package",
@@ -30,10 +30,10 @@ pub static UNSAFE_PATH: Rule = Rule {
         id: "unsafe-path",
         summary: "unsafe or nonportable member path",
         explanation: "\
-A member named `../x` or `/etc/x`, or a link that leads there, writes where nobody expects it when
-it is unpacked (https://github.com/rust-lang/cargo/security/advisories/GHSA-rfj2-q3h3-hm5j). Names
-with `\\`, control characters or a NUL byte, and two that differ in capitals only, are other files on
-other systems. Build the package without them.
+A member named `../x` or `/etc/x`, or a link that leads there, is unpacked outside of the target
+directory (https://github.com/rust-lang/cargo/security/advisories/GHSA-rfj2-q3h3-hm5j). Names
+with `\\`, control characters or a NUL byte, and two that differ only in case, mean different files
+on other systems. Build the package without them.
 
     unzip -l demo-1.0-py3-none-any.whl",
     },
@@ -46,8 +46,8 @@ pub static MALFORMED_IMAGE: Rule = Rule {
         id: "malformed-image",
         summary: "malformed program, library or object file",
         explanation: "\
-The file begins like an ELF file and then ends too early, or its tables contradict each other. The
-loader refuses it too, or crashes. The cause is mostly a copy that was interrupted, or a tool that
+The file begins like an ELF file, but is truncated, or its tables contradict each other. The
+loader rejects the file or crashes. The usual cause is an interrupted copy, or a tool that
 rewrote the file. Build or unpack it again.
 
     readelf -d demo/libx.so",
@@ -65,7 +65,7 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
                 let help = "build the package again, or check the unpacked files";
                 findings.at_path(&MALFORMED_ARCHIVE, shown, message, help);
             }
-            // No rule that a policy could allow: the file was not looked at.
+            // Not a rule, which a policy could allow: the file was not read.
             FlawKind::Unreadable => findings.0.push(
                 Diagnostic::error(
                     &IO_ERROR,
@@ -86,7 +86,7 @@ fn unsafe_path(package: &Package, findings: &mut Findings) {
                 &UNSAFE_PATH,
                 package.display_path_of(&flaw.path),
                 flaw.message.clone(),
-                "build the package without it",
+                "build the package without this member",
             );
         }
     }

@@ -1,8 +1,8 @@
-//! Relocatable device code of CUDA: whether what was compiled to be linked on the device was, once.
+//! Relocatable device code of CUDA: each object must have exactly one device link.
 //!
-//! Each object calls, when its image is loaded, the function that a device link made for it; when all
-//! objects of a link have called, its code is registered. Which image has the one and which the other
-//! is read by [`gpustub_image::DeviceCode`].
+//! When its image is loaded, each object calls a function that its device link defines. A device link
+//! registers its code once all of its objects have called. [`gpustub_image::DeviceCode`] reads objects
+//! and device links of an image.
 
 mod process;
 
@@ -47,7 +47,7 @@ pub static DEVICE_LINKED_ARCHIVE: Rule = row(
 );
 pub static MIXED_CUDART: Rule = row(&diag::MIXED_CUDART, RuleLevel::Deny, mixed_cudart);
 
-/// A rule about built images of what `cargo gpustub plan` says of their plan.
+/// A rule for built images that shares its code with a diagnostic of `cargo gpustub plan`.
 const fn row(code: &Code, level: RuleLevel, check: fn(&Package, &mut Findings)) -> Rule {
     let code = Code {
         id: code.id,
@@ -102,7 +102,7 @@ fn duplicate_device_link(package: &Package, findings: &mut Findings) {
                 listed(&ids),
                 other.member.path
             ),
-            "device-link it once, in what needs both; or hide `__cudaRegisterLinkedBinary*` in each",
+            "device-link it once, in the image that needs both; or hide `__cudaRegisterLinkedBinary*` in each",
         );
     }
 }
@@ -159,7 +159,7 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
 }
 
 fn device_linked_archive(package: &Package, findings: &mut Findings) {
-    // By the archive's path in the package: whether it has objects, and whether a device link.
+    // Number of objects, and presence of a device link, by the archive's path in the package.
     let mut archives: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
     let is_archive = [".a", ".rlib"]
         .iter()
@@ -183,7 +183,7 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
                 &DEVICE_LINKED_ARCHIVE,
                 package.display_path_of(path),
                 format!("the archive contains {objects} objects of relocatable device code and a device link"),
-                "remove the device link: the program makes its own over all its archives",
+                "remove the device link: the program has its own over all its archives",
             );
         }
     }
@@ -214,13 +214,13 @@ fn mixed_cudart(package: &Package, findings: &mut Findings) {
 
 const OWN: &str = "its own static CUDA runtime";
 
-/// The CUDA runtime that an image calls, if that can be told.
+/// The CUDA runtime that an image calls; `None` if unknown.
 fn runtime(image: &Image<'_>) -> Option<&'static str> {
     let is_cudart = |name: &String| gpu_file(name).is_some_and(|gpu| gpu.stem == "cudart");
     if has_cudart(image) {
         Some(OWN)
     } else if image.needed().iter().any(is_cudart) || has_gpustub(image) {
-        // Stubs find the same library.
+        // Stubs load the same library.
         Some("the shared CUDA runtime")
     } else {
         None

@@ -1,4 +1,4 @@
-//! What a wheel's name says of the toolkit, beside what its images do.
+//! The toolkit in a wheel's name compared with the toolkit of its images.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +17,9 @@ pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
         id: "toolkit-label-mismatch",
         summary: "wheel label that contradicts the toolkit of its images",
         explanation: "\
-People choose a wheel by the `cu126` or `rocm6.2` in its name or version, and so do installers that
-look at the driver. Where the images need another major, or GPU libraries in spite of `cpu`, it
-fails on just the machines that it was chosen for
+Users, and installers that query the driver, select a wheel by the `cu126` or `rocm6.2` in its name
+or version. If the images need another major, or need GPU libraries despite the label `cpu`, the
+wheel fails on exactly the machines that it was selected for
 (https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
 
     x-1.0+cu126-py3-none-manylinux_2_28_x86_64.whl
@@ -54,7 +54,7 @@ fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
     }
 }
 
-/// Whose toolkit a library comes with, and the majors of it that have this very file name.
+/// The toolkit that a library belongs to, and the majors of it with exactly this file name.
 fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
     let gpu = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit)?;
     let library = gpu.library?;
@@ -64,7 +64,7 @@ fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
         _ => return None,
     };
     let mut known = library.load_names.get("linux").into_iter().flatten();
-    // Of ROCm only the runtime's file name has ROCm's major for sure.
+    // In ROCm only the runtime's file name reliably has ROCm's major.
     if toolkit == Toolkit::Rocm && gpu.stem != "amdhip64" {
         return Some((toolkit, BTreeSet::new()));
     }
@@ -73,7 +73,7 @@ fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
         .filter(|known| gpu_file(&known.name).is_some_and(|k| k.major == gpu.major))
         .filter_map(|known| known.major)
         .collect();
-    // A major that the manifest does not know yet, or no longer: cudart's own is CUDA's.
+    // Major that the manifest does not know yet, or no longer: that of cudart's name is CUDA's.
     match (majors.is_empty(), gpu.major, gpu.stem.as_str()) {
         (true, Some(major), "cudart" | "nvrtc" | "amdhip64") => {
             Some((toolkit, BTreeSet::from([major])))

@@ -1,4 +1,4 @@
-//! What an image asks the loader for before its first instruction runs.
+//! Libraries that the loader needs before the image's first instruction runs (`DT_NEEDED`).
 
 use gpustub_core::diag::Code;
 use gpustub_core::library::Role;
@@ -14,10 +14,10 @@ pub static NEEDED_TOOLKIT: Rule = Rule {
         id: "needed-toolkit",
         summary: "direct dependency on one major of a GPU toolkit",
         explanation: "\
-The loader looks for what is needed before any code runs. A library of CUDA or ROCm carries its
-major in its name, so that the image starts on machines with just that major: not with another
+The loader resolves DT_NEEDED entries before any code runs. The name of a CUDA or ROCm library
+contains its major, so the image starts only on machines with that major: not with another
 one, and not without a GPU (https://github.com/huggingface/candle/issues/3900). Link the stubs of
-gpustub instead, which find whatever major is there at the first call.
+gpustub instead, which load the installed major at the first call.
 
     $ readelf -d app | grep NEEDED
      (NEEDED)  Shared library: [libcudart.so.12]      # not with gpustub",
@@ -31,9 +31,9 @@ pub static NEEDED_DRIVER: Rule = Rule {
         id: "needed-driver",
         summary: "direct dependency on a GPU driver",
         explanation: "\
-libcuda, libnvidia-ml and the like come with the kernel driver, and libOpenCL and libamdhip64 are
-where somebody installed them. An image that needs one does not start on machines for the CPU
-alone, nor in a container that was built without the driver
+libcuda, libnvidia-ml and other driver libraries come with the kernel driver; libOpenCL and
+libamdhip64 exist only where they are installed. An image that needs one does not start on machines
+without a GPU, nor in a container that was built without the driver
 (https://github.com/NVIDIA/nvidia-docker/issues/374). Link the stubs of gpustub instead.
 
     $ readelf -d app | grep NEEDED
@@ -55,8 +55,8 @@ fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
     });
 }
 
-/// Tells of needed libraries that the package does not carry, once of each image. Vendors' own are left alone:
-/// whoever gets libcublas gets libcublasLt with it.
+/// Reports needed libraries that the package does not contain, one finding per image. Vendors' images
+/// are exempt: libcublas is always installed together with libcublasLt.
 fn missing(
     rule: &'static Rule,
     image: &Image<'_>,
@@ -73,7 +73,7 @@ fn missing(
             .any(|other| is_found_as(&other, name))
     };
     let needed = image.needed().iter().map(String::as_str);
-    // All of them: each wants a table in GpuStub.toml.
+    // The complete list: each library needs a table in GpuStub.toml.
     let missing: Vec<String> = needed
         .filter(|name| gpu_file(name).is_some_and(|gpu| of_rule(&gpu)) && !carried(name))
         .map(|name| format!("`{name}`"))
@@ -94,8 +94,8 @@ fn missing(
     );
 }
 
-/// Whether a file of the package is what the loader finds by a name: its own, or its soname's where a
-/// link would have that, which no member is. A file that a tool has renamed is not.
+/// Whether the loader finds a file of the package by `name`: the file name, or the soname, for which an
+/// installation has a link that is no member. Files that a tool has renamed are not found.
 fn is_found_as(image: &Image<'_>, name: &str) -> bool {
     let file = image.member.file_name();
     let longer = || {
@@ -105,7 +105,7 @@ fn is_found_as(image: &Image<'_>, name: &str) -> bool {
     file == name || (image.facts.link.soname.as_deref() == Some(name) && longer())
 }
 
-/// ROCm's run time is found where the driver is.
+/// Whether the library is ROCm's run time, which is installed with the driver.
 fn is_driver_like(stem: &str) -> bool {
     stem == "amdhip64"
 }

@@ -1,4 +1,4 @@
-//! The file names under which an image opens GPU libraries by itself.
+//! File names that an image passes to `dlopen` for GPU libraries.
 
 use gpustub_core::diag::Code;
 use gpustub_core::library::{Library, Role};
@@ -14,13 +14,13 @@ pub static UNVERSIONED_DLOPEN_NAME: Rule = Rule {
         id: "unversioned-dlopen-name",
         summary: "driver library opened only by its unversioned name",
         explanation: "\
-`libcuda.so` without a number comes with packages for development. Machines that only run programs
+`libcuda.so` without a number is part of development packages. Machines that only run programs
 have `libcuda.so.1`, and on some the unversioned name leads to another file
 (https://github.com/microsoft/WSL/issues/8587, https://github.com/triton-lang/triton/issues/3862).
-Ask for the soname first. Names are looked for in x86-64 files, where it can be told whether code
-puts together another one.
+Open the soname first. The rule reads x86-64 files only, where it can detect whether code
+composes another name.
 
-    dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then, if need be, \"libcuda.so\" */",
+    dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then \"libcuda.so\" if needed */",
     },
     level: RuleLevel::Warn,
     check: Check::Image(unversioned_dlopen_name),
@@ -32,9 +32,9 @@ pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
         summary: "GPU library opened by a name that no release has",
         explanation: "\
 The numbers after `.so` are not always the toolkit's major: every CUDA 11 has `libcudart.so.11.0`,
-and a program that opens `libcudart.so.11` finds nothing anywhere
-(https://github.com/vllm-project/vllm/pull/6335). Only versions that gpustub's manifests know are
-judged.
+and `dlopen` of `libcudart.so.11` fails on every machine
+(https://github.com/vllm-project/vllm/pull/6335). The rule applies only to versions that gpustub's
+manifests know.
 
     dlopen(\"libcudart.so.11.0\", RTLD_NOW);  /* not libcudart.so.11 */",
     },
@@ -47,7 +47,7 @@ fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
         let Some(soname) = longer_load_name(library, text) else {
             continue;
         };
-        // By its soname it is there already, whatever the program opens.
+        // DT_NEEDED has already loaded the library by its soname, whatever the program opens.
         let needs = |name: &String| gpu_file(name).is_some_and(|other| other.stem == gpu.stem);
         let plain = gpu.role != Role::Toolkit && text.ends_with(".so");
         if plain && !image.needed().iter().any(needs) {
@@ -67,8 +67,8 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
             continue;
         };
         let id = &library.id;
-        // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. Who tries that too has one more
-        // that finds nothing.
+        // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. A program that also tries the
+        // real name opens this one without effect.
         if let Some(real) = longer_load_name(library, text) {
             findings.on_image(
                 &UNKNOWN_DLOPEN_NAME,
@@ -80,8 +80,7 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-/// The file names by which an image opens GPU libraries with manifests, and beside which it has no longer
-/// ones.
+/// File names in an image that name GPU libraries with manifests and are not part of a longer name.
 fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
     let strings = image.facts.whole_strings.iter();
     strings.filter_map(|text| {

@@ -1,4 +1,4 @@
-//! Search paths of images, `DT_RUNPATH` and `DT_RPATH`, and version needs.
+//! Run paths of images, `DT_RUNPATH` and `DT_RPATH`, and version needs.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ pub static ABSOLUTE_RUNPATH: Rule = Rule {
         id: "absolute-runpath",
         summary: "absolute directory in the runpath",
         explanation: "\
-An absolute directory in the search path is there on the build machine. Elsewhere it is missing,
-or somebody else's (https://github.com/pytorch/pytorch/issues/7214). Directories of a package are
-named from the image's own, with `$ORIGIN`.
+An absolute directory in the runpath exists on the build machine. On other machines it is missing,
+or has another owner (https://github.com/pytorch/pytorch/issues/7214). Name directories of the
+package relative to the image's own, with `$ORIGIN`.
 
     cargo rustc -- -C link-arg=-Wl,-rpath,'$ORIGIN/../lib'",
     },
@@ -33,8 +33,8 @@ pub static STUBS_IN_RUNPATH: Rule = Rule {
         id: "stubs-in-runpath",
         summary: "link-time stubs of a toolkit in the runpath",
         explanation: "\
-A toolkit's `stubs` directory holds a libcuda that fails every call. It is for linking only: found
-at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/294).
+A toolkit's `stubs` directory contains a libcuda that fails every call. The library is for linking
+only: found at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/294).
 
     -L/usr/local/cuda/lib64/stubs                 # for the linker
     -Wl,-rpath,/usr/local/cuda/lib64/stubs        # never",
@@ -48,11 +48,11 @@ pub static COMPAT_IN_RUNPATH: Rule = Rule {
         id: "compat-in-runpath",
         summary: "compatibility driver of a toolkit in the runpath",
         explanation: "\
-A toolkit's `compat` directory holds a libcuda that works with some older kernel drivers on some
-cards. Whether it is to be used is for the machine's owner to say: found by accident it fails where
-the installed one works (https://github.com/NVIDIA/nvidia-docker/issues/1515).
+A toolkit's `compat` directory contains a libcuda that works with some older kernel drivers on some
+cards. The machine's owner decides whether to use it: found by accident it fails where the
+installed driver works (https://github.com/NVIDIA/nvidia-docker/issues/1515).
 
-    LD_LIBRARY_PATH=/usr/local/cuda/compat ./app     # where it is wanted",
+    LD_LIBRARY_PATH=/usr/local/cuda/compat ./app     # to use it on one machine",
     },
     level: RuleLevel::Deny,
     check: Check::Image(compat_in_runpath),
@@ -63,12 +63,12 @@ pub static RELATIVE_RUNPATH: Rule = Rule {
         id: "relative-runpath",
         summary: "runpath entry relative to the current directory",
         explanation: "\
-The loader takes an entry that starts neither with `/` nor with `$ORIGIN` from the directory that
-the process happens to be in, and so it does an empty entry (ld.so(8)): the library is found in
-one directory and not in the next, and whoever can write there chooses what is loaded. Often a
-shell took the `$ORIGIN` away.
+The loader resolves an entry that starts neither with `/` nor with `$ORIGIN`, and an empty entry,
+relative to the current directory of the process (ld.so(8)). The library is found in
+one directory and not in another, and any user who can write there chooses the code that is loaded.
+A frequent cause is a shell that expanded `$ORIGIN`.
 
-    -Wl,-rpath,$ORIGIN/lib               # the shell makes it /lib, or RIGIN/lib in a makefile
+    -Wl,-rpath,$ORIGIN/lib               # becomes /lib in a shell, RIGIN/lib in a makefile
     '-Wl,-rpath,$ORIGIN/lib'",
     },
     level: RuleLevel::Deny,
@@ -80,13 +80,13 @@ pub static DANGLING_RUNPATH: Rule = Rule {
         id: "dangling-runpath",
         summary: "runpath entry without a directory in the package",
         explanation: "\
-An entry of a search path is a directory. What leads to a file, or to a directory that the package
-does not have, finds nothing: a tool that bundles libraries wrote a file's name there
-(https://github.com/EricLBuehler/mistral.rs/issues/2411), or the layout changed. Folders of other
-wheels, beside a wheel's own, are not judged.
+An entry of a runpath is a directory. An entry that names a file, or a directory that the package
+does not contain, has no effect: a tool that bundles libraries wrote a file's name there
+(https://github.com/EricLBuehler/mistral.rs/issues/2411), or the layout changed. The rule does not
+apply to directories of other wheels, beside a wheel's own.
 
-    $ORIGIN/libcudart.so.12          # a file: $ORIGIN
-    $ORIGIN/../../nvidia/cublas/lib  # fine: another wheel's",
+    $ORIGIN/libcudart.so.12          # a file; write $ORIGIN
+    $ORIGIN/../../nvidia/cublas/lib  # valid: directory of another wheel",
     },
     level: RuleLevel::Warn,
     check: Check::Package(dangling_runpath),
@@ -97,13 +97,13 @@ pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
         id: "orphan-version-needs",
         summary: "version needs of a library without a DT_NEEDED entry",
         explanation: "\
-The table of version needs names the library by its file. If a tool renamed the library in
-DT_NEEDED, or removed it there, and not in that table, the loader ends the program with an assertion
-(https://github.com/pypa/auditwheel/issues/103). Rename with a tool that knows both: patchelf 0.9 or
-newer, with --replace-needed; and do not use --remove-needed for what has versions.
+The table of version needs names the library by its file. If a tool renamed or removed the library in
+DT_NEEDED but not in that table, the loader ends the program with an assertion
+(https://github.com/pypa/auditwheel/issues/103). Rename with a tool that updates both: patchelf 0.9 or
+newer, with --replace-needed. Do not use --remove-needed for libraries with symbol versions.
 
     NEEDED   libz-a147dcb0.so.1
-    VERNEED  libz.so.1: ZLIB_1.2.0   # nobody has loaded that name",
+    VERNEED  libz.so.1: ZLIB_1.2.0   # no library of that name is loaded",
     },
     level: RuleLevel::Deny,
     check: Check::Image(orphan_version_needs),
@@ -118,7 +118,7 @@ fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
             &ABSOLUTE_RUNPATH,
             image,
             format!("absolute runpath entries: {}", listing(&entries)),
-            "name directories of the package, from `$ORIGIN`",
+            "name directories of the package relative to `$ORIGIN`",
         );
     }
 }
@@ -164,7 +164,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     {
         return;
     }
-    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, and only NVIDIA could fix that.
+    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, which only NVIDIA could fix.
     let is_known = |entry: &str| entry.is_empty() && is_from_vendor(image);
     let mut entries: Vec<&str> = image
         .runpath()
@@ -177,7 +177,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
             "" => "empty runpath entry, which means the current directory".to_owned(),
             entry => format!("runpath entry `{entry}` is relative to the current directory"),
         };
-        let help = "name directories of the package, from `$ORIGIN`";
+        let help = "name directories of the package relative to `$ORIGIN`";
         findings.on_image(&RELATIVE_RUNPATH, image, message, help);
     }
 }
@@ -189,7 +189,7 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
         let leads_to_nothing = |entry: &&str| match resolve_entry(&image, entry) {
             SearchDir::Inside(path) if layout.has_directory(&path) => false,
             SearchDir::Inside(path) => {
-                // What is named like a library is a file, wherever it is.
+                // A path named like a library is a file, even outside of the package.
                 let name = path.rsplit('/').next().unwrap_or_default();
                 split(name).is_some_and(|_| !path.is_empty())
                     || (package.kind != Kind::File && layout.is_owned(&path, is_wheel))

@@ -1,4 +1,4 @@
-//! How many CUDA runtimes, and of which major, a process gets.
+//! Number and majors of the CUDA runtimes in a process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ pub static STATIC_CUDART: Rule = Rule {
         id: "static-cudart",
         summary: "static CUDA runtime in a program or library",
         explanation: "\
-nvcc links libcudart_static unless told otherwise. The image then stays with that version of the
-runtime whatever the machine has, and shares none of its state (current device, errors, kernels)
+nvcc links libcudart_static by default. The image then uses that version of the runtime on every
+machine, and shares none of its state (current device, errors, kernels)
 with other libraries in the process (https://github.com/NVIDIA/thrust/issues/1737). With gpustub
-the runtime is the machine's, and one for all.
+the whole process uses the machine's runtime.
 
     nvcc -cudart none kernels.cu        # and link the stubs of cudart",
     },
@@ -33,12 +33,12 @@ pub static MULTIPLE_CUDARTS: Rule = Rule {
         id: "multiple-cudarts",
         summary: "several CUDA runtimes in one process",
         explanation: "\
-Each CUDA runtime keeps its own current device, last error and table of kernels. What one library
-registers or sets, code of the other does not see (https://github.com/NVIDIA/thrust/issues/1737,
-https://github.com/NVIDIA/cuda-quantum/issues/4236). Only images are judged that the loader brings
-in together; NVIDIA's own libraries, which keep theirs to themselves, are not counted.
+Each CUDA runtime keeps its own current device, last error and table of kernels. Code that uses one
+does not see the kernels and settings of the other (https://github.com/NVIDIA/thrust/issues/1737,
+https://github.com/NVIDIA/cuda-quantum/issues/4236). The rule applies to images that the loader
+loads together; NVIDIA's own libraries, whose runtime is private to them, are not counted.
 
-    nvcc -cudart none kernels.cu        # in all of them, and link the stubs of cudart",
+    nvcc -cudart none kernels.cu        # for every image, and link the stubs of cudart",
     },
     level: RuleLevel::Warn,
     check: Check::Package(multiple_cudarts),
@@ -49,10 +49,10 @@ pub static MULTIPLE_MAJORS: Rule = Rule {
         id: "multiple-majors",
         summary: "several toolkit majors in one process",
         explanation: "\
-The loader brings in all that images need, and what they need in turn. Libraries of two toolkit
+The loader loads all libraries that an image needs, directly and indirectly. Libraries of two toolkit
 majors in one process exchange handles and structs of different layouts
-(https://github.com/NVIDIA/cudnn-frontend/issues/211). Images that are never loaded together, as
-one per major to choose from, are fine, and so are stubs, which find one major for all.
+(https://github.com/NVIDIA/cudnn-frontend/issues/211). The rule accepts images that are never loaded
+together, such as one per major, and stubs, which select one major for the process.
 
     $ ldd app | grep cudart
      libcudart.so.11.0 => …
@@ -91,12 +91,12 @@ fn multiple_majors(package: &Package, findings: &mut Findings) {
             &MULTIPLE_MAJORS,
             image,
             format!("two toolkit majors in one process: {first} and {second}"),
-            "build all of it against one major, or link the stubs of gpustub",
+            "build all images against one major, or link the stubs of gpustub",
         );
     });
 }
 
-/// Two things that do not belong into one process, in words.
+/// Descriptions of two libraries that conflict in one process.
 pub(crate) type Conflict = (String, String);
 
 /// Two CUDA runtimes among images that are loaded together, one of which is a static copy.
@@ -120,8 +120,8 @@ fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
     Some((first, own.or_else(needed)?))
 }
 
-/// Two libraries of one toolkit among what images that are loaded together need, such that no major
-/// has both.
+/// Two needed libraries of one toolkit that no single major contains, among images that are loaded
+/// together.
 pub(crate) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
     let mut seen: Vec<(BTreeSet<u32>, String)> = Vec::new();
     for image in together {
@@ -142,7 +142,7 @@ pub(crate) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
     None
 }
 
-/// The majors of the CUDA toolkit that a library may belong to; none: any, or it is not known.
+/// The majors of the CUDA toolkit that a library may belong to; empty: any or unknown.
 fn majors_of(name: &str) -> BTreeSet<u32> {
     let Some(gpu) = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit) else {
         return BTreeSet::new();
@@ -157,7 +157,7 @@ fn majors_of(name: &str) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Tells of the images that bring a conflict with them, but of none that only needs another such.
+/// Reports each image that loads a conflict, except through another image that is reported.
 fn conflicts(
     package: &Package,
     find: &dyn Fn(&[Image<'_>]) -> Option<Conflict>,

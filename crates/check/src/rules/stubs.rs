@@ -1,4 +1,4 @@
-//! Stubs: what they are called, who made them, and what they are linked into.
+//! Stubs: their names, their generator, and the images that they are linked into.
 
 use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
@@ -14,9 +14,9 @@ pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
         id: "ambiguous-stub-name",
         summary: "stub library whose name matches the real library",
         explanation: "\
-Programs look for `libcudart` among the files that are loaded already, by a part of the name. They
-then find the stub, and miss in it what the real library has
-(https://github.com/vllm-project/vllm/pull/41746). A stub that has the real library's very name is
+Some programs search the loaded files for a name that contains `libcudart`. They then find the stub,
+which lacks functions of the real library
+(https://github.com/vllm-project/vllm/pull/41746). A stub with exactly the real library's name is
 loaded in its place.
 
     libstub_cudart.so        # not libcudart_stub.so",
@@ -30,8 +30,8 @@ pub static ABORTING_STUBS: Rule = Rule {
         id: "aborting-stubs",
         summary: "stubs that abort where the library is missing",
         explanation: "\
-Stubs that Implib.so generates call abort where the library or a function is missing. No caller
-can answer that, neither with a message nor with the CPU
+Stubs that Implib.so generates call abort if the library or a function is missing. The caller can
+neither print a message nor fall back to the CPU
 (https://github.com/yugr/Implib.so/issues/7). Stubs of gpustub return the API's own error.
 
     implib-gen: libcuda.so.1: failed to load library",
@@ -45,9 +45,9 @@ pub static STUBS_IN_STATIC_EXECUTABLE: Rule = Rule {
         id: "stubs-in-static-executable",
         summary: "stubs in a static executable",
         explanation: "\
-A static program has no loader: with musl it never finds the real library, and with glibc only
-where just that glibc is installed (https://github.com/rusqlite/rusqlite/issues/990). Every call
-then answers as on a machine without a GPU. Link the C library dynamically.
+A static program has no dynamic loader: with musl it never loads the real library, and with glibc
+only where exactly that glibc is installed (https://github.com/rusqlite/rusqlite/issues/990). Every
+call then returns the same as on a machine without a GPU. Link the C library dynamically.
 
     RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --release",
     },
@@ -83,9 +83,7 @@ fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
         findings.on_image(
             &ABORTING_STUBS,
             image,
-            format!(
-                "Implib.so stubs for `{library}` abort the program where the library is missing"
-            ),
+            format!("Implib.so stubs for `{library}` abort the program if the library is missing"),
             "declare the library in GpuStub.toml: its stubs return the API's own error",
         );
     }

@@ -1,4 +1,4 @@
-//! GPU functions among the symbols that images share.
+//! GPU functions among the imports and exports of images.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ pub static UNRESOLVED_GPU_SYMBOL: Rule = Rule {
         id: "unresolved-gpu-symbol",
         summary: "GPU function without a provider",
         explanation: "\
-The image calls a function of a GPU library, and none of the libraries that it needs can have it.
-Linkers accept that for shared libraries; the loader then refuses the image, or ends the program
+The image calls a function of a GPU library that none of its DT_NEEDED libraries defines.
+Linkers accept that for shared libraries; the loader then rejects the image, or ends the program
 at the first call (https://github.com/tile-ai/tilelang/pull/2314). Declare the library in
-GpuStub.toml, in a package whose stubs are linked into the image; `-Wl,-z,defs` makes the linker
-tell of the next one. A plug-in that relies on its host for the function allows the rule.
+GpuStub.toml, in a package whose stubs are linked into the image; with `-Wl,-z,defs` the linker
+reports undefined symbols. For a plug-in whose host provides the function, allow the rule.
 
     $ nm -D --undefined-only _core.so | grep ' cu'",
     },
@@ -32,20 +32,20 @@ pub static EXPORTED_GPU_SYMBOLS: Rule = Rule {
         id: "exported-gpu-symbols",
         summary: "exported GPU functions that other libraries can bind to",
         explanation: "\
-The image exports functions under the names of a GPU library that it is not. Whatever is loaded
-after it may bind to them in the real ones' stead, with another version's structs
+The image exports functions under the names of a GPU library that it is not. Images that are loaded
+after it may bind to them instead of the real ones, with another version's structs
 (https://github.com/tile-ai/tilelang/pull/2919). Stubs of gpustub are hidden unless
-`type = \"shared\"` asks for a library of them; other definitions are hidden with a version script, or
-`-Wl,--exclude-libs,ALL` for those of static libraries. A library of stubs that others in the package
-are linked to is left alone; one that replaces the real library on purpose allows the rule.
+`type = \"shared\"` requests a library of them. Hide other definitions with a version script, or
+with `-Wl,--exclude-libs,ALL` those of static libraries. The rule exempts a library of stubs that
+others in the package are linked to; for one that replaces the real library on purpose, allow it.
 
-    $ nm -D --defined-only _core.so | grep ' T cu'     # should print nothing",
+    $ nm -D --defined-only _core.so | grep ' T cu'     # must print nothing",
     },
     level: RuleLevel::Warn,
     check: Check::Package(exported_gpu_symbols),
 };
 
-/// Headers of OpenCL's drivers and of NVTX have every user define these functions.
+/// Libraries whose users also define the functions, by headers of OpenCL's drivers and of NVTX.
 const DEFINED_BY_USERS: [&str; 2] = ["opencl", "nvtx"];
 
 fn unresolved(package: &Package, findings: &mut Findings) {
@@ -82,13 +82,13 @@ fn unresolved(package: &Package, findings: &mut Findings) {
 }
 
 fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
-    // What images of the package take from which library that they need: hidden, it would be missing.
-    let mut taken: BTreeSet<(&str, &str)> = BTreeSet::new();
+    // Needed file and GPU library whose functions an image of the package imports: these exports are used.
+    let mut imported: BTreeSet<(&str, &str)> = BTreeSet::new();
     for image in package.images() {
         let imports = image.facts.imports.iter();
         for library in by_library(imports.map(|import| import.name.as_str())).into_keys() {
             let needed = image.needed().iter();
-            taken.extend(needed.map(|name| (name.as_str(), library)));
+            imported.extend(needed.map(|name| (name.as_str(), library)));
         }
     }
     for image in package.images() {
@@ -97,7 +97,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
         }
         let exports = image.facts.exports.iter().map(String::as_str);
         for (name, functions) in by_library(exports) {
-            if image_names(&image).any(|own| taken.contains(&(own, name))) {
+            if image_names(&image).any(|own| imported.contains(&(own, name))) {
                 continue;
             }
             findings.on_image(
@@ -110,14 +110,13 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
     }
 }
 
-/// Whether it is what `type = "shared"` in GpuStub.toml asks for: stubs, exported, and nothing else.
+/// Whether the image is a library of `type = "shared"` in GpuStub.toml: its exports are stubs only.
 fn is_library_of_stubs(image: &Image<'_>) -> bool {
     let ours = |name: &String| gpu_library_exporting(name).is_some() || name.starts_with("gpustub");
     has_gpustub(image) && image.facts.other_exports == 0 && image.facts.exports.iter().all(ours)
 }
 
-/// Whether neither this library nor one that it needs can have functions that the manifests do not
-/// say it has.
+/// Whether the manifests list all functions of this library and of those that it needs.
 fn is_leaf(name: &str) -> bool {
     match gpu_file(name) {
         Some(gpu) => is_standalone(&gpu.stem),
@@ -125,7 +124,7 @@ fn is_leaf(name: &str) -> bool {
     }
 }
 
-/// GPU functions among these names, by the name of their library.
+/// GPU functions among these names, by link name of their library.
 fn by_library<'a>(
     names: impl Iterator<Item = &'a str>,
 ) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
@@ -140,7 +139,7 @@ fn by_library<'a>(
     found
 }
 
-/// At most three names, and how many more there are.
+/// The first three names, and the number of the others.
 fn listed(names: &BTreeSet<&str>) -> String {
     let shown: Vec<String> = names
         .iter()

@@ -1,4 +1,4 @@
-//! What the platform tag of a wheel promises: that it runs on every system that has the tag.
+//! Platform tags of wheels: a wheel runs on every system that its tag covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,16 @@ pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
         id: "tag-too-recent-symbol",
         summary: "symbol version newer than the platform tag",
         explanation: "\
-An installer takes a wheel by its tag: manylinux_2_28 runs where glibc is 2.28 or newer. Each
-function of glibc and libstdc++ has a version node, and an image that was built on a newer system
-asks for newer nodes (https://github.com/pypa/auditwheel/issues/354); the loader then refuses it.
-Since glibc 2.34 dlopen, dlsym and pthread_create are in libc itself, so that nearly everything
-that is built there asks for GLIBC_2.34. Build where the oldest system's libraries are, in the
+An installer selects a wheel by its tag: manylinux_2_28 requires glibc 2.28 or newer. Each
+function of glibc and libstdc++ has a symbol version, and an image that was built on a newer system
+requires newer ones (https://github.com/pypa/auditwheel/issues/354); the loader then rejects it.
+Since glibc 2.34 dlopen, dlsym and pthread_create are in libc itself, so nearly every image that is
+built there requires GLIBC_2.34. Build against the oldest system's libraries, in the
 manylinux image of that tag, or with cargo-zigbuild:
 
     cargo zigbuild --release --target x86_64-unknown-linux-gnu.2.28
 
-The tag is that of the file name, the oldest if there are several, or `[policy] platform-tag`.",
+The tag is that of the file name, the oldest of several, or `[policy] platform-tag`.",
     },
     level: RuleLevel::Deny,
     check: Check::Policy(versions),
@@ -38,17 +38,17 @@ pub static TAG_EXTERNAL_LIBRARY: Rule = Rule {
         id: "tag-external-library",
         summary: "library that the platform tag does not guarantee",
         explanation: "\
-A tag promises few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
-wheel carries the others and finds them by `$ORIGIN`, or does without. That is what `auditwheel
-show` asks for, and installers cannot see it
-(https://github.com/EricLBuehler/mistral.rs/issues/2411). Libpython is none of them either: an
-extension takes its symbols from the program that loads it.
+A tag guarantees few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
+wheel bundles the others and finds them by `$ORIGIN`, or does not use them. `auditwheel show` reports
+violations, which installers cannot detect
+(https://github.com/EricLBuehler/mistral.rs/issues/2411). Libpython is not guaranteed either: an
+extension module uses the symbols of the interpreter that loads it.
 
     $ auditwheel show x.whl
     ... \"linux_x86_64\"                             # not manylinux: libcudart.so.12
 
-For GPU libraries link the stubs of gpustub. What comes from another wheel that this one requires
-can be allowed with that as the reason.",
+For GPU libraries link the stubs of gpustub. For a library from another wheel that this one
+requires, allow the finding with that as the reason.",
     },
     level: RuleLevel::Deny,
     check: Check::Policy(libraries),
@@ -59,12 +59,12 @@ pub static TAG_DENIED_SYMBOL: Rule = Rule {
         id: "tag-denied-symbol",
         summary: "symbol that the platform tag does not guarantee",
         explanation: "\
-Some builds of a library export what is not part of its interface, and some distributions brought
-functions back to older ones. auditwheel knows a list of such names and refuses wheels that need
-them (https://peps.python.org/pep-0600/). Build in the manylinux image of the tag, where they are
-not there to be linked, or carry the library.
+Some builds of a library export internal functions, and some distributions backported
+functions to older versions. auditwheel has a list of such names and rejects wheels that need
+them (https://peps.python.org/pep-0600/). Build in the manylinux image of the tag, whose libraries
+do not export them, or bundle the library.
 
-    manylinux_2_17, libz.so.1: inflate_table          # an inner function of zlib",
+    manylinux_2_17, libz.so.1: inflate_table          # an internal function of zlib",
     },
     level: RuleLevel::Deny,
     check: Check::Policy(symbols),
@@ -75,8 +75,8 @@ pub static TAG_MACHINE_MISMATCH: Rule = Rule {
         id: "tag-machine-mismatch",
         summary: "image for another machine than the platform tag",
         explanation: "\
-The last part of a tag is the machine that the wheel is for, and `any` is for every one. Where an
-image is for another, or for a level of x86-64 that the tag does not name (x86-64-v3 is for
+The last part of a tag is the machine that the wheel is for; `any` means every machine. If an
+image is for another machine, or for a level of x86-64 that the tag does not name (x86-64-v3 is for
 processors with AVX2), the wheel is installed and then fails to load
 (https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
 
@@ -86,7 +86,7 @@ processors with AVX2), the wheel is installed and then fails to load
     check: Check::Policy(machine),
 };
 
-/// The tag that a package is held against: the oldest of its own and the policy's.
+/// The tag that applies to a package: the oldest of its own and the policy's.
 fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
     let wheel = Wheel::from_package(package);
     let own = wheel.iter().flat_map(|wheel| &wheel.platforms);
@@ -95,15 +95,15 @@ fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
         .platform_tag
         .as_ref()
         .and_then(|tag| Tag::parse(&tag.value));
-    // Of two families the one that the policy, or else the name, has first.
+    // Tags of several families: the family that the policy, or else the name, has first.
     let mut tags: Vec<Tag> = wanted.into_iter().chain(own).collect();
     let family = tags.first()?.family;
     tags.retain(|tag| tag.family == family);
     tags.into_iter().min_by_key(|tag| tag.minor)
 }
 
-/// The images that a tag speaks of: a wheel's, and libraries that may become a wheel's.
-fn judged(package: &Package) -> impl Iterator<Item = Image<'_>> {
+/// The images that a tag applies to: those of a wheel, and libraries that may become part of one.
+fn tagged_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
     let is_wheel = Wheel::from_package(package).is_some();
     let images = package.images();
     images.filter(move |image| match image.facts.kind {
@@ -113,14 +113,14 @@ fn judged(package: &Package) -> impl Iterator<Item = Image<'_>> {
     })
 }
 
-/// So many version nodes are explained; so many entries of a search path are read for advice.
+/// Maximum number of version nodes with symbols in a message, and of runpath entries read for its help.
 const SHOWN: usize = 8;
 
 fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
     let Some(tag) = tag(package, policy) else {
         return;
     };
-    for image in judged(package) {
+    for image in tagged_images(package) {
         let machine = machine_in_tag(&image.facts.link.machine);
         let needs = image.facts.link.verneed.iter();
         // The loader's own nodes follow those of the C library.
@@ -135,7 +135,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
         if nodes.is_empty() {
             continue;
         }
-        // Of those that are shown, with what asks for them.
+        // The first nodes are shown with symbols that require them.
         let told = nodes.iter().enumerate().map(|(at, node)| match at {
             0..SHOWN => used(&image, node),
             _ => (*node).to_owned(),
@@ -154,7 +154,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
     }
 }
 
-/// A node with some of the symbols that ask for it.
+/// A node with some of the symbols that require it.
 fn used(image: &Image<'_>, node: &str) -> String {
     const SYMBOLS: usize = 3;
     let imports = image.facts.imports.iter();
@@ -176,7 +176,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     };
     let loads = Loads::from_package(package);
     let wheel = Wheel::from_package(package).unwrap_or_default();
-    for image in judged(package) {
+    for image in tagged_images(package) {
         let machine = machine_in_tag(&image.facts.link.machine);
         let missing = |name: &&String| {
             !tag.has_library(name, machine) && loads.carried(&image, name).is_none()
@@ -240,14 +240,14 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
     help
 }
 
-/// The required project whose folder beside the wheel's own an entry of a search path leads to.
+/// The required project whose directory, beside the wheel's own, a runpath entry names.
 fn sibling(image: &Image<'_>, entry: &str, wheel: &Wheel) -> Option<String> {
     let SearchDir::Inside(folder) = resolve_entry(image, entry) else {
         return None;
     };
     let top = normal(folder.split('/').next()?);
-    // `librmm/lib64` is of `librmm-cu12`, `nvidia/cublas/lib` of `nvidia-cublas-cu12`,
-    // `tvm_ffi/lib` of `apache-tvm-ffi`.
+    // `librmm/lib64` belongs to `librmm-cu12`, `nvidia/cublas/lib` to `nvidia-cublas-cu12`,
+    // `tvm_ffi/lib` to `apache-tvm-ffi`.
     let top = top.strip_suffix("-libs").unwrap_or(&top);
     let mut required = wheel.requires.iter();
     required
@@ -261,7 +261,7 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
     };
     let loads = Loads::from_package(package);
     let mut hidden: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for image in judged(package) {
+    for image in tagged_images(package) {
         let mut found: Vec<&str> = Vec::new();
         let needed: BTreeSet<&str> = image.needed().iter().map(String::as_str).collect();
         for library in needed {
@@ -289,7 +289,7 @@ fn symbols(package: &Package, policy: &Policy, findings: &mut Findings) {
     }
 }
 
-/// What the last part of a platform tag can be; `any` is for all machines.
+/// Machines in the last part of a platform tag, which may also be `any`.
 const MACHINES: &[&str] = &[
     "x86_64",
     "i686",
@@ -306,7 +306,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
     let Some(wheel) = Wheel::from_package(package) else {
         return;
     };
-    // Tags of other systems say nothing of ELF files: one wheel may be for several.
+    // Tags of other systems do not apply to ELF files: one wheel may have tags of several systems.
     let machine_of = |tag: &String| match tag.as_str() {
         "any" => Some("any"),
         tag if tag.starts_with("linux_") || Tag::parse(tag).is_some() => MACHINES
@@ -327,7 +327,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
         let message = if claimed == ["any"] {
             format!("platform tag `any`, but the image is for {is}")
         } else if !claimed.contains(&is) {
-            // What runs on a GPU or its processors is no business of the tag.
+            // Code for a GPU or its processors is outside of the tag's scope.
             if !MACHINES.contains(&is) {
                 continue;
             }
@@ -341,7 +341,7 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
             continue;
         };
         let help = if level > 1 {
-            "build without -march, and choose faster code at run time"
+            "build without -march, and select faster code at run time"
         } else {
             "use the platform tag of the image's machine"
         };
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
     use crate::package::{Content, Kind, Member};
 
-    /// A folder with a library, and with a program, that need glibc 2.34.
+    /// Directory with a library and a program that need glibc 2.34.
     fn folder(name: &str) -> Package {
         let member = |path: &str, kind| {
             let mut facts = ImageFacts {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_s_tag_holds_for_libraries_anywhere_and_makes_a_wheel_s_older() {
+    fn policy_tag_applies_to_libraries_and_lowers_the_tag_of_a_wheel() {
         assert!(found("demo", None).is_empty());
         assert_eq!(found("demo", Some("manylinux_2_28")), ["demo/core.so"]);
         assert!(found("demo", Some("manylinux_2_34")).is_empty());

@@ -1,4 +1,4 @@
-//! What is declared, depended on and configured in a cargo workspace.
+//! Rules on declarations, dependencies and configuration of a cargo workspace.
 
 mod command;
 mod config;

@@ -1,4 +1,4 @@
-//! Archives as they are and as they should not be.
+//! Builders of valid and malformed archives.
 #![allow(dead_code)] // Each test uses a part.
 
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flate2::write::{DeflateEncoder, GzEncoder};
 
-/// A member of a zip archive; the header in front of it can say something else than the directory.
+/// A member of a zip archive; its local header can differ from the central directory.
 #[derive(Clone)]
 pub struct Entry {
     pub name: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Entry {
     pub crc: Option<u32>,
     pub local_name: Option<Vec<u8>>,
     pub local_size: Option<u32>,
-    /// Where the directory says that it is, if not where it is.
+    /// Offset in the central directory, if not the real one.
     pub offset: Option<u32>,
 }
 
@@ -100,7 +100,7 @@ pub fn gzip(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A member of a tar archive, whatever its name is.
+/// Appends a member with any name to a tar archive.
 pub fn tar_member(tar: &mut tar::Builder<Vec<u8>>, name: &str, kind: tar::EntryType, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -135,7 +135,7 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-/// What cc makes of some C.
+/// Output of the C compiler.
 pub fn compiled(code: &str, flags: &[&str]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("x.c");

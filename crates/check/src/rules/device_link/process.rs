@@ -1,7 +1,7 @@
-//! Which images of a package are in one process, as far as device links tell.
+//! Images of a package that share a process, for the rules on device links.
 //!
-//! A program is one with what it needs. Libraries, which any program may open, may all be in one
-//! process; but not two that take the place of each other: of one name, or for two majors of a toolkit.
+//! A program shares a process with the libraries that it needs. Any program may open libraries, so all
+//! libraries may be in one process, except alternatives: two of one name, or for two toolkit majors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::rules::runtimes::majors;
 /// Ids of objects.
 pub(super) type Ids<'a> = BTreeSet<&'a str>;
 
-/// An image, another that it has to do with, and the objects that are at issue.
+/// The reported image, the other image, and the ids of the affected objects.
 pub(super) type Found<'a> = (Image<'a>, Image<'a>, Ids<'a>);
 
 /// Ids of the objects in an image.
@@ -31,18 +31,18 @@ pub(super) fn links<'a>(image: &Image<'a>) -> Ids<'a> {
     links.map(String::as_str).collect()
 }
 
-/// So many images that hold or link one object are looked at.
+/// Maximum number of images examined per object, of those that contain it and of those that link it.
 const MOST: usize = 64;
 
-/// The images of a package that have to do with device links, and what comes with them.
+/// The images of a package with objects or device links, and the images loaded with them.
 pub(super) struct Processes<'a> {
     together: LoadGraph<'a>,
     is_file: bool,
-    /// Those with objects or links, in order.
+    /// Images with objects or links, in order.
     own: Vec<ImageId>,
-    /// By program: what comes with it.
+    /// Images loaded with each program.
     programs: BTreeMap<ImageId, BTreeSet<ImageId>>,
-    /// By object: the images that link it, and those that hold it.
+    /// Images that link, and images that contain, each object.
     linkers: BTreeMap<&'a str, Vec<ImageId>>,
     holders: BTreeMap<&'a str, Vec<ImageId>>,
 }
@@ -90,7 +90,7 @@ impl<'a> Processes<'a> {
         self.together.image(index)
     }
 
-    /// The images that hold a device link.
+    /// The images that contain a device link.
     pub(super) fn linking(&self) -> impl Iterator<Item = (ImageId, Image<'a>)> {
         let own = self
             .own
@@ -99,8 +99,8 @@ impl<'a> Processes<'a> {
         own.filter(|(_, image)| !image.facts.device.links.is_empty())
     }
 
-    /// The object of this id that an image links: its own, that of a library which comes with it, or
-    /// any other.
+    /// The object of this id that an image links: its own, that of a library loaded with it, or any
+    /// other.
     pub(super) fn module(&self, index: ImageId, id: &str) -> Option<&'a Module> {
         let holders = self.holders.get(id)?;
         let with = match holders[..] {
@@ -113,14 +113,14 @@ impl<'a> Processes<'a> {
         modules.find(|module| module.id == id)
     }
 
-    /// Where something `has` ids of which nothing that comes with it is `wanted` by: the image or
-    /// program, the image that has them, and the ids.
+    /// Ids that an image `has` and that no image loaded with it `wanted`: the image or program, the
+    /// image that has them, and the ids.
     pub(super) fn unmatched(
         &self,
         has: fn(&Image<'a>) -> Ids<'a>,
         wanted: fn(&Image<'a>) -> Ids<'a>,
     ) -> Vec<Found<'a>> {
-        // A single file may be meant to lie beside others.
+        // A single file may be part of a larger package.
         if self.is_file {
             return Vec::new();
         }
@@ -143,7 +143,7 @@ impl<'a> Processes<'a> {
             };
             let matched: Ids<'a> = there(wanted).flat_map(|(_, ids)| ids).collect();
             for (index, ids) in there(has) {
-                // What nothing has was told of the image itself.
+                // Ids that no image wants were reported for the image itself.
                 let ids = ids.intersection(&all).copied();
                 let ids: Ids<'a> = ids.filter(|id| !matched.contains(id)).collect();
                 if !ids.is_empty() && self.is_whole(with.iter().copied()) {
@@ -154,7 +154,7 @@ impl<'a> Processes<'a> {
         found
     }
 
-    /// Whether all that these images need lies in the package, or is known to have no such code.
+    /// Whether all libraries that these images need are in the package, or known to have no such code.
     fn is_whole(&self, images: impl IntoIterator<Item = ImageId>) -> bool {
         images.into_iter().all(|index| {
             let mut needed = self.image(index).needed().iter();
@@ -166,8 +166,8 @@ impl<'a> Processes<'a> {
         })
     }
 
-    /// Pairs of images of one process that device-link the same objects: those in which each keeps to
-    /// its own copy, or the others.
+    /// Pairs of images of one process that device-link the same objects: the pairs whose images use
+    /// their own copies, or the other pairs.
     pub(super) fn shared(&self, isolated: bool) -> Vec<Found<'a>> {
         let mut found: BTreeMap<(ImageId, ImageId), Ids<'a>> = BTreeMap::new();
         for (id, linkers) in &self.linkers {
@@ -186,7 +186,7 @@ impl<'a> Processes<'a> {
             .collect()
     }
 
-    /// Whether each of two images holds the object, and calls its own function for it.
+    /// Whether each of two images contains the object, and calls its own function for it.
     fn is_isolated(&self, id: &str, first: ImageId, second: ImageId) -> bool {
         let holds = |index| {
             let holders = self.holders.get(id);
@@ -213,8 +213,8 @@ impl<'a> Processes<'a> {
         }
         match (is_program(first), is_program(second)) {
             (true, true) => false,
-            // Whether the program opens the library is not known; it does harm only where the
-            // program's functions are seen.
+            // The program may or may not open the library; that fails only if the library can bind to
+            // the program's functions.
             (true, false) | (false, true) => ids.iter().any(|id| self.may_take(id, first, second)),
             (false, false) => !self.are_alternatives(first, second),
         }
@@ -226,7 +226,7 @@ impl<'a> Processes<'a> {
         image_names(&pair[1]).any(|name| of_first.contains(name)) || majors(&pair).is_some()
     }
 
-    /// Pairs of images of one process of which the first device-links objects that only the second has.
+    /// Pairs of images of one process whose first device-links objects that only the second contains.
     pub(super) fn apart(&self) -> Vec<Found<'a>> {
         let mut found: BTreeMap<(ImageId, ImageId), Ids<'a>> = BTreeMap::new();
         for (id, linkers) in &self.linkers {

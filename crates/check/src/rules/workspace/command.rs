@@ -1,11 +1,11 @@
-//! Rules that the subcommand looks after itself, since it has to plan and compare for them.
+//! Rules that the subcommand applies, since they need a plan or a comparison of files.
 
 use gpustub_core::diag::{self, Code};
 use gpustub_core::manifest::RuleLevel;
 
 use crate::rule::{Check, Rule};
 
-/// A row for a diagnostic that other commands give, too.
+/// A rule that shares its code with a diagnostic of other commands.
 const fn row(code: &'static Code, level: RuleLevel) -> Rule {
     Rule {
         code: Code {
@@ -30,8 +30,8 @@ pub static MISSING_PROVIDER: Rule = Rule {
         id: "missing-provider",
         summary: "required stubs without a provider",
         explanation: "\
-A package says `provide = false`: it calls the library and leaves the stubs to another package of
-the same program. No other package among the dependencies of this image has them, so that the
+A package with `provide = false` calls the library and requires the stubs from another package of
+the same program. No other package among the dependencies of this image provides them: the
 link fails, or a cdylib is linked with missing symbols. Declare the library in the package that
 owns the image, or in one library below it.
 
@@ -41,15 +41,15 @@ owns the image, or in one library below it.
     check: Check::Command,
 };
 
-/// An allowance that accepts nothing.
+/// An allowance without a finding.
 pub static UNUSED_ALLOW: Rule = Rule {
     code: Code {
         id: "unused-allow",
         summary: "`[[policy.allow]]` without a finding",
         explanation: "\
-`[[policy.allow]]` accepts a finding. There is none of that rule in that place, so that the table
-would only hide the next one. Remove it; `cargo gpustub check --fix` does. An allowance is judged
-only by a run that looks at its place: one for a file, when that file is checked.
+`[[policy.allow]]` accepts findings of a rule in a path. This table matches no finding and would
+hide a future one. Remove it, or run `cargo gpustub check --fix`. The rule applies only to tables
+whose path the run checks: one for a file is reported when that file is checked.
 
     [[policy.allow]]
     rule = \"needed-driver\"                     # remove all four lines

@@ -1,4 +1,4 @@
-//! What `.cargo/config.toml` says.
+//! Rules on `.cargo/config.toml`.
 
 use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::manifest::RuleLevel;
@@ -12,10 +12,10 @@ pub static STATIC_TARGET: Rule = Rule {
         id: "static-target",
         summary: "stubs in a statically linked target",
         explanation: "\
-A program that is linked with the C library statically has no loader in it: with musl no library can
-be loaded at all, and with glibc only one that was built with just that glibc
-(https://github.com/nagisa/rust_libloading/issues/131). The stubs would always say that the library
-is missing. Rust's musl targets are static unless they are told otherwise.
+A program that links the C library statically has no dynamic loader: with musl it cannot load any
+library, and with glibc only one that was built with exactly that glibc
+(https://github.com/nagisa/rust_libloading/issues/131). The stubs would always report the library
+as missing. Rust's musl targets are static by default.
 
     [target.x86_64-unknown-linux-musl]
     rustflags = [\"-C\", \"target-feature=-crt-static\"]",
@@ -29,10 +29,10 @@ pub static FORCED_LIBRARY_PATH: Rule = Rule {
         id: "forced-library-path",
         summary: "forced `GPUSTUB_<LIBRARY>_PATH` in cargo's configuration",
         explanation: "\
-`GPUSTUB_<LIBRARY>_PATH` is how the person who runs a program says which file it is to load, and it
-comes before everything else. With `force`, cargo sets it whatever that person has said, in each
-`cargo run` and `cargo test` (an escape hatch that nobody could reach:
-https://github.com/vllm-project/vllm/pull/41746). Without `force` it is a default.
+With `GPUSTUB_<LIBRARY>_PATH` the user of a program selects the file to load; it takes precedence
+over all other settings. With `force`, cargo overrides the user's value in each
+`cargo run` and `cargo test` (an escape hatch that no user could reach:
+https://github.com/vllm-project/vllm/pull/41746). Without `force` the value is a default.
 
     [env]
     GPUSTUB_CUDART_PATH = \"off\"          # not { value = \"off\", force = true }",
@@ -41,7 +41,7 @@ https://github.com/vllm-project/vllm/pull/41746). Without `force` it is a defaul
     check: Check::Workspace(forced_library_path),
 };
 
-/// The value of a key in a table, with the place of the key.
+/// The value of a key in a table, with the span of the key.
 fn get<'t>(table: &'t DeTable<'t>, key: &str) -> Option<(std::ops::Range<usize>, &'t DeValue<'t>)> {
     let (found, value) = table.iter().find(|(name, _)| name.get_ref() == key)?;
     Some((found.span(), value.get_ref()))
@@ -51,7 +51,7 @@ fn table<'t>(table: &'t DeTable<'t>, key: &str) -> Option<&'t DeTable<'t>> {
     get(table, key)?.1.as_table()
 }
 
-/// A list of words, or a string of them: cargo takes flags as either.
+/// Words of a list or of a string: cargo accepts flags as either.
 fn words(value: &DeValue<'_>) -> Vec<String> {
     let strings: Vec<&str> = match value {
         DeValue::String(text) => vec![text],
@@ -62,7 +62,7 @@ fn words(value: &DeValue<'_>) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Whether flags switch the static C library on or off; the last word counts.
+/// Whether flags enable or disable the static C library; the last switch takes precedence.
 fn crt_static(flags: &DeValue<'_>) -> Option<bool> {
     let words = words(flags);
     let features = words.iter().filter_map(|word| {
@@ -85,10 +85,10 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
     for config in &workspace.configs {
         let Ok(parsed) = DeTable::parse(&config.text) else {
-            continue; // Cargo says so itself.
+            continue; // Cargo reports the error.
         };
         let top = parsed.get_ref();
-        let mut tell = |span, message: String| {
+        let mut report = |span, message: String| {
             findings.push(
                 Diagnostic::error(&STATIC_TARGET.code, message)
                     .with_origin(&config.shown, span)
@@ -102,11 +102,11 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
         if let Some((span, targets)) = build.and_then(|build| get(build, "target")) {
             for name in words(targets) {
                 let flags = of_target(&name).or_else(|| of_build.clone());
-                let said = flags.and_then(|(_, flags)| crt_static(flags));
-                let is_static = name.ends_with("-unknown-linux-musl") && said != Some(false);
+                let crt_static = flags.and_then(|(_, flags)| crt_static(flags));
+                let is_static = name.ends_with("-unknown-linux-musl") && crt_static != Some(false);
                 if is_static {
                     let message = format!("programs for {name} cannot load a library");
-                    tell(span.clone(), message);
+                    report(span.clone(), message);
                 }
             }
         }
@@ -118,7 +118,7 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
         for (span, flags) in of_build.clone().into_iter().chain(of_targets) {
             if crt_static(flags) == Some(true) {
                 let message = "`+crt-static` makes programs that cannot load a library";
-                tell(span, message.into());
+                report(span, message.into());
             }
         }
     }
@@ -127,7 +127,7 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
 fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
     for config in &workspace.configs {
         let Ok(parsed) = DeTable::parse(&config.text) else {
-            continue; // Cargo says so itself.
+            continue; // Cargo reports the error.
         };
         let Some(env) = table(parsed.get_ref(), "env") else {
             continue;

@@ -1,4 +1,4 @@
-//! What the packages of the dependency graph bring together.
+//! Rules on the crates of the dependency graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ pub static BUILD_TIME_TOOLKIT: Rule = Rule {
         id: "build-time-toolkit",
         summary: "dependency that requires a GPU toolkit at build time",
         explanation: "\
-Its build script runs nvcc, or reads headers of a toolkit, and ends where there is none: on a CI
+The crate's build script runs nvcc, or reads headers of a toolkit, and fails without them: on a CI
 machine, in a clean container, for a user without a GPU
-(https://github.com/huggingface/candle/issues/3359). Stubs do not help there, since they stand in
-for libraries. Turn the feature on for those who want it only; a binding crate with the bindings in
-it, such as cudarc with a feature for the version, needs nothing.
+(https://github.com/huggingface/candle/issues/3359). Stubs do not help, since they replace
+libraries only. Put the dependency behind an optional feature. A crate that contains its bindings,
+such as cudarc with a feature for the version, needs no toolkit.
 
     [features]
     cuda = [\"dep:candle-kernels\"]      # off by default",
@@ -34,8 +34,8 @@ pub static STATIC_CUDART_DEPENDENCY: Rule = Rule {
         id: "static-cudart-dependency",
         summary: "dependency that links a static CUDA runtime",
         explanation: "\
-A static cudart is of one major for ever, has state of its own beside any other cudart in the
-process, and registers kernels where others do not see them
+A static cudart has a fixed major, has separate state from any other cudart in the
+process, and registers kernels that the others do not see
 (https://github.com/NVIDIA/thrust/issues/1737). Link it dynamically, to the stubs of gpustub.
 
     cudarc = { version = \"0.19\", features = [\"dynamic-linking\"] }    # not static-linking",
@@ -49,8 +49,8 @@ pub static UNSTUBBED_LIBRARY: Rule = Rule {
         id: "unstubbed-library",
         summary: "dependency that links a GPU library without a stub",
         explanation: "\
-A crate among the dependencies asks the linker for the library. Without a stub the link fails where
-the library is missing, or the program needs it to start
+A dependency passes the library to the linker. Without a stub, the link fails if
+the library is missing; otherwise the program does not start without it
 (https://github.com/huggingface/candle/issues/3900). Declare the library in the package that owns
 the program; `cargo gpustub add` without a library lists those that dependencies link.
 
@@ -66,11 +66,11 @@ pub static MIXED_HEADER_VERSIONS: Rule = Rule {
         id: "mixed-header-versions",
         summary: "headers or bindings of two majors in one program",
         explanation: "\
-The libraries of one toolkit pass each other's types, and a name can mean one thing only in a
-program. Two of its packages, or a package and a binding crate, were made for different majors, so
+The libraries of one toolkit exchange types, and a program binds each name to one function. Two
+packages of the program, or a package and a binding crate, use headers of different majors, so
 that one of them calls functions with the wrong arguments or structs
-(https://github.com/sgl-project/sglang/issues/18747). Bring both to one major. For cudarc, the
-feature says it.
+(https://github.com/sgl-project/sglang/issues/18747). Use one major for both. For cudarc, the
+feature selects it.
 
     [stub.cudart]
     header-version = \"12.8\"                       # as the feature cuda-12080 of cudarc",
@@ -96,7 +96,7 @@ what it does without the library is up to it: cudarc panics
     check: Check::Workspace(dlopening_dependency),
 };
 
-/// A finding about a crate, where a package of the workspace asks for it.
+/// A finding about a crate, at the line where a package of the workspace requires it.
 fn crate_finding(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
     let found = Diagnostic::error(&rule.code, message);
     match &krate.asked {
@@ -107,7 +107,7 @@ fn crate_finding(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Dia
     }
 }
 
-/// All crates with the rows that hold for them.
+/// All crates with the rows of the list of known crates that apply to them.
 fn rows<'w>(
     workspace: &'w Workspace<'w>,
 ) -> impl Iterator<Item = (CrateId, &'w Crate<'w>, &'static Known)> {
@@ -145,7 +145,7 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
 }
 
 fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
-    // What is linked, by crate and library, and the programs that have no stub of it.
+    // Programs without a stub of a linked library, by crate and library.
     let mut bare: BTreeMap<(CrateId, &str), BTreeSet<&str>> = BTreeMap::new();
     let rows: Vec<_> = rows(workspace).collect();
     for image in workspace.images() {
@@ -212,13 +212,13 @@ fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-/// A header version, who has it, and where it is said.
+/// A header version, its owner, and the place of its declaration.
 struct Header {
     major: u32,
-    /// As it is written.
+    /// The version as written.
     shown: String,
     who: String,
-    /// Of a binding crate, not declared.
+    /// The version is a binding crate's, not declared.
     bound: bool,
     place: Option<Origin>,
 }
@@ -234,7 +234,7 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
             }
         }
         for (family, mut headers) in families {
-            // What is declared first, and of that the user's own: it can be changed.
+            // Declared versions first, those of the user's packages before others: they can be changed.
             headers.sort_by_key(|header| (header.bound, header.place.is_none()));
             let Some(other) = (headers.iter()).find(|header| header.major != headers[0].major)
             else {
@@ -242,7 +242,7 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
             };
             let first = &headers[0];
             let message = format!(
-                "{} is made for {family} {}, but {} for {}",
+                "{} is compiled against {family} {}, but {} against {}",
                 first.who, first.shown, other.who, other.shown
             );
             let mut found = Diagnostic::error(&MIXED_HEADER_VERSIONS.code, message)
@@ -263,7 +263,7 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
         let span = &stub.header_version.as_ref()?.span;
         let features = krate.features.iter().map(String::as_str);
         let library = Library::builtin(&stub.id.value)?;
-        // Where libraries of a toolkit count for themselves, a number says nothing of the others.
+        // Versions of libraries that do not follow their toolkit cannot be compared with it.
         if !stub.required_features.are_enabled(features) || !counts_with_family(library) {
             return None;
         }
@@ -305,7 +305,7 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
     declared.chain(bound).collect()
 }
 
-/// Whether the library's version is its toolkit's, as of those whose headers were read for ABI tables.
+/// Whether the library has the version of its toolkit, as those have whose ABI tables come from headers.
 fn counts_with_family(library: &Library) -> bool {
     !library.abi.headers().is_empty() && !library.family.is_empty()
 }

@@ -1,4 +1,4 @@
-//! What `GpuStub.toml` says of libraries.
+//! Rules on the `[stub]` tables of `GpuStub.toml`.
 
 use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::library::Library;
@@ -14,10 +14,10 @@ pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
         id: "unsupported-header-version",
         summary: "header version newer than every known release",
         explanation: "\
-Which functions there are, and what each means, was read from the releases up to some version. What
-a later one added has no stub, so that a program that uses it does not link; what it changed is taken
-to mean what it did before (https://github.com/ROCm/rocm-systems/issues/11160). A later gpustub
-knows more; or declare, and compile against, headers that this one knows.
+gpustub knows functions and their ABI up to the newest release that its manifests were generated
+from. Functions added later have no stub, so a program that calls one does not link; functions changed
+later are bound with their old ABI (https://github.com/ROCm/rocm-systems/issues/11160). Update
+gpustub, or compile against, and declare, headers that this version knows.
 
     cargo install cargo-gpustub
     cargo update -p gpustub-build",
@@ -31,29 +31,29 @@ pub static UNUSABLE_MAJOR: Rule = Rule {
         id: "unusable-major",
         summary: "allowed major that another key excludes",
         explanation: "\
-`majors` lists what the program accepts. A library of this major never counts as available all the
-same: `min-version` is higher, or no version of the major has a function of `required-functions`
-(https://github.com/chelsea0x3b/cudarc/issues/525). A machine that has only this one would
-report it as missing. Remove the major, or what keeps it out.
+`majors` lists the majors that the program accepts, but a library of this major never counts as
+available: `min-version` is higher, or no version of the major has a function of `required-functions`
+(https://github.com/chelsea0x3b/cudarc/issues/525). On a machine with only this major the stubs
+would report the library as missing. Remove the major, or the key that excludes it.
 
     [stub.cudart]
-    majors = [\"12\", \"11\"]        # 11 in vain
+    majors = [\"12\", \"11\"]        # 11 has no effect
     min-version = \"12.0\"",
     },
     level: RuleLevel::Deny,
     check: Check::Workspace(unusable_major),
 };
 
-/// A load name that never was.
+/// A load name that no release has.
 pub static UNKNOWN_LOAD_NAME: Rule = Rule {
     code: Code {
         id: "unknown-load-name",
         summary: "load name that no release has",
         explanation: "\
-The loader looks for exactly the name that it is given, and some libraries have more in it than
-their major: the CUDA runtime of 11 is libcudart.so.11.0, and there is no libcudart.so.11
+The loader searches for exactly the given name, and some file names contain more than the
+major: the CUDA runtime of 11 is libcudart.so.11.0, and libcudart.so.11 does not exist
 (https://github.com/vllm-project/vllm/pull/6335). The name would never be found. A library
-that gpustub knows needs no `load-names` at all.
+that gpustub knows needs no `load-names`.
 
     load-names = { linux = [\"libcudart.so.12\", \"libcudart.so.11.0\"] }",
     },
@@ -66,11 +66,11 @@ pub static MISSING_FALLBACK: Rule = Rule {
         id: "missing-fallback",
         summary: "user-defined library without a fall-back status",
         explanation: "\
-Where the library is missing, each of its functions returns a number. gpustub does not know the
-codes of a library that is not among its own, and takes -1. What the program makes of that is
-decided there: a code that the API does not have may end it
-(https://github.com/koharu-rs/koharu/issues/169). Name the code that callers take for \"not there\",
-even if it is -1.
+If the library is missing, each of its functions returns a number. gpustub does not know the
+status codes of a user-defined library, and returns -1. The caller decides how to handle it: a
+code that the API does not have may end the program
+(https://github.com/koharu-rs/koharu/issues/169). Declare the code that callers treat as \"not
+available\", even if it is -1.
 
     [stub.acme]
     fallback = { status = 999, string = \"acme is not installed\" }",
@@ -84,10 +84,10 @@ pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
         id: "nonportable-search-dir",
         summary: "search directory of the developer's machine",
         explanation: "\
-`search-dirs` are built into the program, and are looked at before all other places. A directory
-of a home, a temporary one or the workspace itself is missing on other machines, or is somebody
-else's, who then decides what the program loads. Name directories from the program's own; and try a
-library out with the variable, which comes before everything that is built in.
+`search-dirs` are built into the program and searched before all other directories. A home
+directory, a temporary directory or the workspace itself is missing on other machines, or belongs to
+another user, who then decides which code the program loads. Name directories relative to `$ORIGIN`.
+To try a library, set the variable, which takes precedence over built-in directories.
 
     search-dirs = [\"$ORIGIN/../lib\"]
     GPUSTUB_ACME_PATH=/home/me/acme/lib cargo run",
@@ -113,7 +113,7 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
         let Some(newest) = versions.max() else {
             continue;
         };
-        // That nothing is known of a major is an error of the plan.
+        // An unknown major is an error of the plan.
         if library.abi.is_empty() || header.from <= *newest || header.from.minor == 0 {
             continue;
         }
@@ -151,7 +151,7 @@ fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-/// What keeps a major out, and what to do.
+/// The reason that excludes a major, and the help.
 fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
     let lowest = stub.min_version.as_ref().map(|version| version.value);
     if let Some(lowest) = lowest.filter(|lowest| lowest.major > major) {
@@ -161,7 +161,7 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
             format!("remove {major} from `majors`, or lower `min-version`"),
         ));
     }
-    // A list of one's own may have any versions in it.
+    // A user-defined list may contain any versions.
     let library = Library::builtin(&stub.id.value).filter(|_| stub.custom.symbols.is_none())?;
     let of_major = |version: &&Version| {
         version.major == major && lowest.is_none_or(|lowest| **version >= lowest)
@@ -173,7 +173,7 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
             present.is_empty() || present.iter().any(|(a, b)| a <= version && version <= b)
         })
     };
-    // Of a major without lists, and of a name that is in none, this says nothing.
+    // A major without lists, and a name that is in none, are not reported.
     let missing = stub.required_functions.iter().find(|name| {
         !versions.is_empty()
             && !library.symbols.lookup(&name.value).is_empty()
@@ -210,8 +210,8 @@ fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-/// What a library's releases are called, if this is one of their names cut short after the major,
-/// and no name by itself.
+/// Load names of a library's releases that begin with `name` and a dot, if `name` is not itself a load
+/// name.
 pub fn real_names(os: &str, name: &str) -> Vec<&'static str> {
     let known = || {
         let libraries = Library::builtin_ids().filter_map(Library::builtin);
@@ -237,7 +237,7 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
         if Library::builtin(id).is_some() || !stub.provide || stub.custom.codes.is_some() {
             continue;
         }
-        let message = format!("every function of `{id}` returns -1 where the library is missing");
+        let message = format!("every function of `{id}` returns -1 if the library is missing");
         findings.push(
             Diagnostic::error(&MISSING_FALLBACK.code, message)
                 .with_origin(&manifest.file, stub.id.span.clone())
@@ -246,19 +246,21 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-/// Homes and temporary places.
-const OF_A_MACHINE: [&str; 5] = ["/home", "/root", "/Users", "/tmp", "/var/tmp"];
+/// Parents of home directories and of temporary directories.
+const HOME_OR_TEMPORARY: [&str; 5] = ["/home", "/root", "/Users", "/tmp", "/var/tmp"];
 
 fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
-    let below = |dir: &str, place: &str| {
-        !place.is_empty()
+    let below = |dir: &str, parent: &str| {
+        !parent.is_empty()
             && dir
-                .strip_prefix(place)
+                .strip_prefix(parent)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     for (_, manifest, stub) in workspace.stubs() {
         for dir in &stub.search_dirs {
-            let of_machine = OF_A_MACHINE.iter().any(|place| below(&dir.value, place));
+            let of_machine = HOME_OR_TEMPORARY
+                .iter()
+                .any(|parent| below(&dir.value, parent));
             if !of_machine && !below(&dir.value, &workspace.root) {
                 continue;
             }
