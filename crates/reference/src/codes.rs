@@ -1,56 +1,56 @@
-//! The kinds of diagnostics that need a cargo workspace to be found; the others are in
-//! `gpustub-core`.
+//! Diagnostics that only a cargo workspace can have; the others are in `gpustub-core`.
 
 use gpustub_core::diag::{CODES, Code};
 
 /// A build script that `sync` cannot edit.
 pub static UNEDITABLE_BUILD_SCRIPT: Code = Code {
     id: "uneditable-build-script",
-    summary: "a build script that `sync` cannot edit",
+    summary: "build script that `sync` cannot edit",
     explanation: "\
 The stubs are compiled by one call in the package's build script. `sync` adds that line to
-`fn main()`; where it finds no such function, or the package has no build script by choice, the
-line is yours to add.
+`fn main()`. If the file has no such function, or Cargo.toml disables the build script, add the line
+by hand.
 
     fn main() {
         gpustub_build::build();
     }",
 };
 
-/// A table in the file of another folder than where it is read.
+/// A table in another file than the one it is read from.
 pub static MISPLACED_TABLE: Code = Code {
     id: "misplaced-table",
-    summary: "a table that is not read where its file stands",
+    summary: "table that is not read from this file",
     explanation: "\
 Each package declares its stubs in the GpuStub.toml beside its own Cargo.toml, which is packaged
-with it. `[toolkit]` is one for the whole workspace and stands in the file at its root. Where no
-package is at the root, the file there holds that and `[policy]` only.
+with it. The workspace has one `[toolkit]`, in the file at its root. If no
+package is at the root, that file contains only `[toolkit]` and `[policy]`.
 
     [stub.cudart]          # in member/GpuStub.toml
     [toolkit]              # in GpuStub.toml at the root of the workspace",
 };
 
-/// A library for C that is a Rust crate, too, and so would be device-linked twice.
+/// A library for C that is also a Rust crate, and so would be device-linked twice.
 pub static MULTIPLE_FINALIZERS: Code = Code {
     id: "multiple-finalizers",
-    summary: "a program that would hold two device links of the same CUDA code",
+    summary: "program with two device links of the same CUDA code",
     explanation: "\
-A library for C (`cdylib`, `staticlib`) has a device link of its own. A Rust program that links the
-same package as a crate would get that one besides its own, and the linker refuses the second
-definition of the kernels' registration. So it is with a package that has a finalizer and calls
-`gpustub_build::finalize()` in its build script.
+A library for C (`cdylib`, `staticlib`) has its own device link. A Rust program that links the
+same package as a crate would contain that one in addition to its own, and the linker rejects the
+second definition of the kernels' registration. The same happens if a package has a finalizer and
+calls `gpustub_build::finalize()` in its build script.
 
-    [lib]                  # in a package of its own, around the crate
+    [lib]                  # in a separate package, around the crate
     crate-type = [\"cdylib\"]",
 };
 
-/// CUDA code that a device link cannot be over.
+/// CUDA code that only tests link.
 pub static TEST_ONLY_DEVICE_CODE: Code = Code {
     id: "test-only-device-code",
-    summary: "CUDA code that no device link of a program is over",
+    summary: "CUDA code without a device link, linked by tests only",
     explanation: "\
-A package has one finalizer. If its tests link more CUDA code than its programs, the one device link
-would be either too small for the tests or too large for the programs.
+A package has one finalizer. If its tests link more CUDA code than its programs, the single device
+link would either lack code of the tests or contain code that the programs do not link. Make the
+library an ordinary dependency.
 
     [dependencies]         # not in [dev-dependencies]
     geometry = { path = \"../geometry\" }",
@@ -68,27 +68,27 @@ Cargo.toml has no feature of that name, so the table would never take effect.
     nvrtc = []",
 };
 
-/// A policy that speaks of a rule that there is not.
+/// A policy for an unknown rule.
 pub static UNKNOWN_RULE: Code = Code {
     id: "unknown-rule",
-    summary: "a policy for a rule that does not exist",
+    summary: "policy for a rule that does not exist",
     explanation: "\
-`[policy]` gives levels to rules of `cargo gpustub check`, and accepts findings of them, by the id
-that messages have in brackets. There is no rule of this name, so that the line would have no effect.
+`[policy]` sets the levels of rules of `cargo gpustub check`, and accepts their findings, by the id
+that messages show in brackets. No rule has this id, so the line would have no effect.
 Diagnostics of other kinds, such as a file that cannot be read, have no level.
 
     [policy.rules]
     needed-toolkit = \"deny\"       # error[needed-toolkit]: …",
 };
 
-/// A library target that programs of the same package cannot link.
+/// A library target that programs of the same package cannot link against.
 pub static MISSING_RLIB: Code = Code {
     id: "missing-rlib",
-    summary: "a library target that keeps the stubs from the package's programs",
+    summary: "library target that the package's programs cannot link",
     explanation: "\
-Cargo gives what a build script links to the package's library target, and programs, examples and
-tests get it by linking that library. A library that is a cdylib or staticlib only cannot be
-linked by Rust code, so that they would be left without stubs. Add `rlib`.
+Cargo passes the libraries of a build script to the package's library target, and programs, examples
+and tests link them through that target. Rust code cannot link a target that is only a cdylib or
+staticlib, so the programs would have no stubs. Add `rlib`.
 
     [lib]
     crate-type = [\"rlib\", \"cdylib\"]",
@@ -108,7 +108,7 @@ pub fn all() -> Vec<&'static Code> {
     ]);
     all.extend(gpustub_check::RULES.iter().map(|rule| &rule.code));
     all.sort_by_key(|code| code.id);
-    // Some rules are diagnostics of other commands, too.
+    // Some rules are also diagnostics of other commands.
     all.dedup_by_key(|code| code.id);
     all
 }

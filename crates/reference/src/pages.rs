@@ -26,10 +26,10 @@ pub fn pages() -> [(&'static str, String); 4] {
 fn fields_page() -> String {
     let mut page = format!("{NOTICE}# GpuStub.toml\n\n");
     page.push_str(
-        "Stands beside a package's `Cargo.toml`. Unknown keys are errors. The same as a JSON \
-         schema, for editors: [gpustub.schema.json](../gpustub.schema.json).\n\n",
+        "The file is in a package's directory, beside its `Cargo.toml`. Unknown keys are errors. JSON \
+         schema for editors: [gpustub.schema.json](../gpustub.schema.json).\n\n",
     );
-    let _ = writeln!(page, "Libraries that need nothing but their name:\n");
+    let _ = writeln!(page, "Libraries that need no keys in their table:\n");
     for library in Library::builtin_ids().filter_map(Library::builtin) {
         let _ = writeln!(page, "- `[stub.{}]`: {}", library.id, library.title);
     }
@@ -92,8 +92,8 @@ fn type_name(ty: Type) -> String {
 fn rules_page() -> String {
     let mut page = format!("{NOTICE}# Rules of `cargo gpustub check`\n\n");
     page.push_str(
-        "Levels are those without a `[policy]`. Each rule leads to its explanation.\n\n\
-         | rule | level | looks at | says |\n|---|---|---|---|\n",
+        "Levels are the defaults, without a `[policy]`. Each rule links to its explanation.\n\n\
+         | rule | level | scope | finding |\n|---|---|---|---|\n",
     );
     for rule in RULES {
         let level = match rule.level {
@@ -101,7 +101,7 @@ fn rules_page() -> String {
             RuleLevel::Warn => "warn",
             RuleLevel::Deny => "deny",
         };
-        let look = match rule.check {
+        let scope = match rule.check {
             Check::Image(_) => "programs and libraries",
             Check::Package(_) | Check::Policy(_) => "files that are shipped together",
             Check::Workspace(_) | Check::Command => "the workspace",
@@ -109,7 +109,7 @@ fn rules_page() -> String {
         let Code { id, summary, .. } = &rule.code;
         let _ = writeln!(
             page,
-            "| [{id}](diagnostics.md#{id}) | {level} | {look} | {summary} |"
+            "| [{id}](diagnostics.md#{id}) | {level} | {scope} | {summary} |"
         );
     }
     page
@@ -117,7 +117,7 @@ fn rules_page() -> String {
 
 fn codes_page() -> String {
     let mut page = format!("{NOTICE}# Diagnostics\n\n");
-    page.push_str("`cargo gpustub explain <code>` prints the same.\n");
+    page.push_str("`cargo gpustub explain <code>` prints the same text.\n");
     for code in codes::all() {
         let _ = writeln!(page, "\n## {}\n\n*{}*\n", code.id, code.summary);
         let _ = writeln!(page, "{}", code.explanation);

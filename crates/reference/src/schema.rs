@@ -51,13 +51,13 @@ fn property(field: &Field) -> Value {
         Type::Bool => json!({ "type": "boolean" }),
         Type::Integer => json!({ "type": "integer" }),
         Type::Strings => strings(),
-        // draft-07 ignores what stands beside a `$ref`, so it stands inside.
+        // draft-07 ignores keywords beside a `$ref`, so the reference is nested.
         Type::Table(section) => json!({ "allOf": [reference(section)] }),
         Type::Tables(section) => json!({ "type": "array", "items": reference(section) }),
         Type::Map(section) => {
             let mut map = json!({ "type": "object", "additionalProperties": reference(section) });
             if section == "stub" {
-                // Named so that editors can complete them.
+                // Listed by name so that editors can complete them.
                 let known: Map<String, Value> = Library::builtin_ids()
                     .map(|id| (id.to_owned(), reference(section)))
                     .collect();
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(library_type["enum"], json!(LIBRARY_TYPES));
     }
 
-    /// A reference to nothing would switch checking off without a word.
+    /// A dangling reference would silently disable validation.
     #[test]
     fn every_reference_leads_somewhere() {
         fn references(value: &Value, into: &mut Vec<String>) {

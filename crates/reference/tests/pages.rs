@@ -1,4 +1,4 @@
-//! The pages of `docs/` are those that the tables give.
+//! The pages of `docs/` match the tables that they are generated from.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Paths as messages show them.
+//! Paths in messages.
 
 use std::path::Path;
 
-/// A path relative to the current directory, if it is below that.
+/// A path, relative to the current directory if it is below it.
 pub fn display_path(path: &Path) -> String {
     let current = std::env::current_dir().unwrap_or_default();
     let text = path

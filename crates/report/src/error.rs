@@ -1,20 +1,20 @@
-//! Why a command could not run: the reason, and what to do about it.
+//! Errors that keep a command from running.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Ends a command with exit code 101. What is wrong *in* the user's files is a
+/// Ends a command with exit code 101. A fault *in* the user's files is a
 /// [`gpustub_core::diag::Diagnostic`] instead.
 #[derive(Debug)]
 pub struct Error {
-    /// What went wrong.
+    /// The reason.
     pub message: String,
-    /// The next step, where one is known.
+    /// The next step, if one is known.
     pub help: Option<String>,
 }
 
-/// The result of what may not be able to run.
+/// Result of a fallible operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -26,7 +26,7 @@ impl Error {
         }
     }
 
-    /// The same, with a next step.
+    /// Adds a next step.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

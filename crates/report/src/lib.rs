@@ -1,5 +1,5 @@
-//! What `cargo gpustub` prints and writes: diagnostics in each `--message-format`, status lines, errors,
-//! and changes to files as values.
+//! Output of `cargo gpustub`: diagnostics in each `--message-format`, status lines, errors, and changes
+//! to files as values.
 
 pub mod display_path;
 pub mod error;

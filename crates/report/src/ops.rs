@@ -1,8 +1,8 @@
 //! Changes to files, as values: they can be shown, compared or applied.
 //!
-//! A file is replaced in one step: its new text goes to a hidden neighbour, reaches the disk and
-//! then takes the file's name. Whoever is killed on the way leaves the old file or the new one,
-//! and at most such a neighbour, which the next run that writes the file removes.
+//! A file is replaced atomically: its new text is written to a hidden neighbour and synced, then the
+//! neighbour is renamed. A killed run leaves the old file or the new one, and at most a neighbour,
+//! which the next run that writes the file removes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,18 +13,18 @@ use diffy::{DiffOptions, PatchFormatter};
 use crate::display_path::display_path;
 use crate::error::{Error, Result};
 
-/// One file and what it is going to hold.
+/// A change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How messages call it.
+    /// Display path.
     pub shown: String,
-    /// What it holds now; `None`: it does not exist.
+    /// Current contents; `None`: the file does not exist.
     before: Option<Vec<u8>>,
-    /// What it is going to hold; `None`: it is going to be removed.
+    /// New contents; `None`: the file is removed.
     after: Option<Vec<u8>>,
-    /// Whether it has to be made a program.
+    /// Whether the file must become executable.
     becomes_program: bool,
 }
 
@@ -34,7 +34,7 @@ impl Operation {
         Self::new(path, shown, Some(after.into()))
     }
 
-    /// Removes `path`, and its folder if nothing else is in it.
+    /// Removes `path`, and its directory if that is empty then.
     pub fn remove(path: PathBuf, shown: String) -> Result<Self> {
         Self::new(path, shown, None)
     }
@@ -54,23 +54,23 @@ impl Operation {
         })
     }
 
-    /// The same, of a file that can be run.
+    /// Makes the file executable.
     pub fn executable(mut self) -> Self {
         self.becomes_program = !is_program(&self.path);
         self
     }
 
-    /// Whether the file is as it should be already.
+    /// Whether the file needs no change.
     pub fn is_done(&self) -> bool {
         self.before == self.after && !self.becomes_program
     }
 
-    /// Whether there is no such file yet.
+    /// Whether the file does not exist yet.
     pub fn creates(&self) -> bool {
         self.before.is_none()
     }
 
-    /// Refuses to write into a folder of somebody else: `is_ours` says that gpustub has written the folder.
+    /// Rejects operations that would replace files in a directory that gpustub did not write (`is_ours`).
     pub fn refuse_to_replace(all: &[Self], is_ours: bool, help: &str) -> Result<()> {
         let replaces = |one: &&Self| one.before.is_some() && one.before != one.after;
         match all.iter().find(replaces) {
@@ -85,7 +85,7 @@ impl Operation {
         }
     }
 
-    /// Whether the file goes.
+    /// Whether the file is removed.
     pub fn removes(&self) -> bool {
         self.after.is_none()
     }
@@ -108,7 +108,7 @@ impl Operation {
         }
         let before = String::from_utf8_lossy(self.before.as_deref().unwrap_or_default());
         let after = String::from_utf8_lossy(self.after.as_deref().unwrap_or_default());
-        // An absolute path as `git diff --no-index` has it.
+        // Absolute paths in the form of `git diff --no-index`.
         let name = self.shown.trim_start_matches('/');
         let old = if self.before.is_none() {
             "/dev/null"
@@ -138,18 +138,18 @@ impl Operation {
         }
     }
 
-    /// Writes or removes the file. Does nothing if it is as it should be.
+    /// Writes or removes the file, unless it needs no change.
     pub fn apply(&self) -> Result<()> {
         if self.is_done() {
             return Ok(());
         }
         let Some(after) = &self.after else {
             fs::remove_file(&self.path).map_err(|e| Error::io("remove", &self.path, &e))?;
-            // Not if anything else is in it.
+            // Fails if the directory is not empty.
             let _ = fs::remove_dir(folder_of(&self.path));
             return Ok(());
         };
-        // A link stays a link: the file that it points to is replaced.
+        // A link is kept: its target is replaced.
         let path = if self.before.is_some() {
             self.path
                 .canonicalize()
@@ -168,14 +168,14 @@ impl Operation {
     }
 }
 
-/// Changes that build on each other: a file may be changed several times.
+/// Consecutive changes: a file may be changed several times.
 #[derive(Debug, Default)]
 pub struct Pending {
     operations: Vec<Operation>,
 }
 
 impl Pending {
-    /// The text of a file as it is going to be.
+    /// The text of a file after the pending changes.
     pub fn read(&self, path: &Path) -> Result<String> {
         match self.last(path) {
             Some(Some(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
@@ -183,7 +183,7 @@ impl Pending {
         }
     }
 
-    /// Adds a change, unless the file is going to be so already.
+    /// Adds a change, unless the pending changes include it.
     pub fn push(&mut self, mut operation: Operation) {
         if let Some(last) = self.last(&operation.path) {
             operation.before = last.cloned();
@@ -193,7 +193,7 @@ impl Pending {
         }
     }
 
-    /// Adds the writing of a file.
+    /// Adds a write of a file.
     pub fn write(&mut self, path: &Path, text: impl Into<Vec<u8>>) -> Result<()> {
         self.push(Operation::write(path.into(), display_path(path), text)?);
         Ok(())
@@ -205,12 +205,12 @@ impl Pending {
         Ok(())
     }
 
-    /// All, in the order in which they were added.
+    /// All operations, in the order in which they were added.
     pub fn into_operations(self) -> Vec<Operation> {
         self.operations
     }
 
-    /// What an earlier change makes of a file, if there is one.
+    /// The contents of a file after the last pending change, if it has one.
     fn last(&self, path: &Path) -> Option<Option<&Vec<u8>>> {
         let mut all = self.operations.iter().rev();
         let last = all.find(|operation| operation.path == path)?;
@@ -218,7 +218,7 @@ impl Pending {
     }
 }
 
-/// Applies operations in order and tells of each one that was carried out.
+/// Applies operations in order and calls `done` for each one that changed a file.
 pub fn apply(operations: &[Operation], mut done: impl FnMut(&Operation)) -> Result<()> {
     for operation in operations.iter().filter(|operation| !operation.is_done()) {
         operation.apply()?;
@@ -233,7 +233,7 @@ fn replace(path: &Path, neighbour: &Path, after: &[u8], is_program: bool) -> io:
         .create_new(true)
         .open(neighbour)?;
     if let Ok(metadata) = fs::metadata(path) {
-        // A new file under its name would not ask; whoever made it read-only meant it.
+        // Renaming would replace a read-only file without an error.
         if metadata.permissions().readonly() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -249,14 +249,14 @@ fn replace(path: &Path, neighbour: &Path, after: &[u8], is_program: bool) -> io:
     file.sync_all()?;
     drop(file);
     fs::rename(neighbour, path)?;
-    // The name has to reach the disk as well; only Unix can open a folder for that.
+    // The directory entry must be synced as well; only Unix can open a directory for that.
     if cfg!(unix) {
         File::open(folder_of(path))?.sync_all()?;
     }
     Ok(())
 }
 
-/// Whether a file can be run; where systems do not say, it can.
+/// Whether a file is executable; always true on systems without that permission.
 #[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -268,7 +268,7 @@ fn is_program(_path: &Path) -> bool {
     true
 }
 
-/// Lets those run a file who can read it.
+/// Grants execute permission to everyone with read permission.
 #[cfg(unix)]
 fn make_program(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -289,8 +289,8 @@ fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// The hidden name beside `path`. It holds the process's number: two runs at once must not write
-/// to one neighbour, or the first to finish would publish the other's half.
+/// The hidden name beside `path`. The name contains the process id: if concurrent runs wrote to one
+/// neighbour, the first to finish would publish the other's incomplete file.
 fn neighbour(path: &Path) -> PathBuf {
     path.with_file_name(format!("{}{}", prefix(path), std::process::id()))
 }
@@ -302,8 +302,8 @@ fn prefix(path: &Path) -> String {
     )
 }
 
-/// Removes the neighbours of runs that were killed. A run that still lives and loses its
-/// neighbour to this fails with an error, its file untouched.
+/// Removes the neighbours of killed runs. A running process whose neighbour is removed fails with an
+/// error and leaves its file unchanged.
 fn remove_leftovers(path: &Path) {
     let prefix = prefix(path);
     for entry in fs::read_dir(folder_of(path))
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn create_update_and_nothing() {
+    fn apply_creates_and_updates_files() {
         let folder = tempfile::tempdir().unwrap();
         let create = operation(folder.path(), "sub/a.toml", "one\n");
         assert_eq!(create.verb(), "Created");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_file_takes_its_empty_folder_along() {
+    fn remove_deletes_the_empty_directory() {
         let folder = tempfile::tempdir().unwrap();
         operation(folder.path(), "sub/a", "one\n").apply().unwrap();
         operation(folder.path(), "sub/b", "two\n").apply().unwrap();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn later_changes_build_on_earlier_ones() {
+    fn pending_reads_earlier_changes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "one\n").unwrap();
@@ -398,11 +398,11 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_between_operations_leaves_whole_files() {
+    fn failed_operation_leaves_complete_files() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("c"), "old").unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
-        // The second one cannot take the name of a folder.
+        // The second operation cannot replace a directory.
         let blocked = Operation {
             path: folder.path().join("b"),
             shown: "b".into(),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_of_a_killed_run_go() {
+    fn apply_removes_leftovers_of_killed_runs() {
         let folder = tempfile::tempdir().unwrap();
         for name in [
             ".a.gpustub-1",
@@ -441,7 +441,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn programs_can_be_run() {
+    fn executable_sets_execute_permission() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let program = || operation(folder.path(), "p", "#!/bin/sh\n").executable();
@@ -460,7 +460,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn permissions_and_links_stay() {
+    fn apply_keeps_permissions_and_links() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let real = folder.path().join("real");

@@ -1,4 +1,4 @@
-//! How results are written: colours, verbosity and the form of messages.
+//! Output options: colours, verbosity and message format.
 
 use clap::ValueEnum;
 
@@ -55,6 +55,6 @@ pub enum Verbosity {
     Quiet,
     /// Changes and results.
     Normal,
-    /// Each checked package and file, too.
+    /// Changes and results, and each checked package and file.
     Verbose,
 }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use gpustub_core::diag::{Diagnostic, Level, LineColumn, line_column};
 
-/// The texts that diagnostics point into, by the name that they give the file.
+/// Texts that diagnostics refer to, by display path.
 pub type Sources = BTreeMap<String, String>;
 
-/// Whether this one makes the command fail.
+/// Whether the diagnostic makes the command fail.
 pub fn is_error(diagnostic: &Diagnostic) -> bool {
     diagnostic.level == Level::Error
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn human_does_without_a_place_or_with_a_wrong_one() {
+    fn human_accepts_missing_and_invalid_positions() {
         let (mut diagnostic, sources) = finding();
         diagnostic.origin.as_mut().unwrap().span = 4000..5000;
         assert!(human::render(&diagnostic, &[], &sources, false).contains("a/GpuStub.toml"));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn github_escapes_what_would_end_a_command() {
+    fn github_escapes_line_breaks_and_percent_signs() {
         let (mut diagnostic, sources) = finding();
         diagnostic.message = "50%\nor so".into();
         assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_place_and_version() {
+    fn json_has_location_and_format_version() {
         let (diagnostic, sources) = finding();
         let value = serde_json::to_value(json::finding(&diagnostic, &sources)).unwrap();
         assert_eq!(value["reason"], "diagnostic");

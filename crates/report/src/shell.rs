@@ -1,7 +1,7 @@
-//! The terminal: the only place that prints.
+//! The terminal: only this module prints.
 //!
-//! Status lines, warnings and errors go to standard error as cargo's own do; standard output
-//! carries data only. A reader that goes away (`| head`) is no error.
+//! Status lines, warnings and errors go to standard error, like cargo's own; standard output
+//! contains data only. A closed pipe (`| head`) is no error.
 
 use std::io::{self, Write};
 
@@ -15,14 +15,14 @@ use crate::error::{Error, Result};
 use crate::output::{Color, MessageFormat, Verbosity};
 use crate::report::{self, Sources};
 
-/// Both streams and how to write on them.
+/// Both output streams and their options.
 pub struct Shell {
     out: AutoStream<io::Stdout>,
     err: AutoStream<io::Stderr>,
     styled: bool,
     verbosity: Verbosity,
     format: MessageFormat,
-    /// What `--message-format sarif` is going to write.
+    /// Collected document of `--message-format sarif`.
     sarif: report::sarif::Run,
 }
 
@@ -42,7 +42,7 @@ impl Shell {
         }
     }
 
-    /// How findings are to be written.
+    /// Format of findings.
     pub fn format(&self) -> MessageFormat {
         self.format
     }
@@ -54,7 +54,7 @@ impl Shell {
         }
     }
 
-    /// A status line for those who asked for more.
+    /// A status line of verbose output.
     pub fn detail(&mut self, verb: &str, what: impl AsRef<str>) {
         if self.verbosity > Verbosity::Normal {
             self.line(
@@ -65,7 +65,7 @@ impl Shell {
         }
     }
 
-    /// A remark that is not about a place in a file.
+    /// A note without a location.
     pub fn note(&mut self, text: impl AsRef<str>) {
         if self.verbosity > Verbosity::Quiet {
             self.labelled("note", style::NOTE, text.as_ref(), None);
@@ -82,8 +82,8 @@ impl Shell {
         self.labelled("error", style::ERROR, &error.message, error.help.as_deref());
     }
 
-    /// Findings, in the form that was asked for. Those for people go to standard error, those
-    /// for programs to standard output.
+    /// Prints findings in the requested format: human-readable formats to standard error, formats for
+    /// programs to standard output.
     pub fn diagnostics(&mut self, diagnostics: &[Diagnostic], sources: &Sources) -> Result<()> {
         let shown = diagnostics.iter();
         let shown: Vec<&Diagnostic> = shown
@@ -114,7 +114,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Writes what has been collected: the end of a run, whichever way it went.
+    /// Writes the collected document at the end of a run, also of a failed one.
     pub fn finish(&mut self) -> Result<()> {
         if self.format != MessageFormat::Sarif {
             return Ok(());
@@ -126,7 +126,7 @@ impl Shell {
         self.data(text)
     }
 
-    /// One JSON object on a line of its own.
+    /// Prints a JSON object on a separate line.
     pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_string(value)
             .map_err(|e| Error::new(format!("could not write JSON: {e}")))?;
@@ -134,7 +134,7 @@ impl Shell {
         self.data(line)
     }
 
-    /// Data, as it is.
+    /// Prints data unchanged.
     pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         match self
             .out

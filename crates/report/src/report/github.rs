@@ -1,4 +1,4 @@
-//! Workflow commands of GitHub Actions, which shows them beside the changed lines.
+//! Workflow commands, which GitHub Actions shows beside the changed lines.
 //! <https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>
 
 use gpustub_core::diag::{Diagnostic, Level, LineColumn};

@@ -1,4 +1,4 @@
-//! As cargo and rustc print: the place in the file, marked, and what to do next.
+//! The form of cargo and rustc: the marked source line, and the help.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use gpustub_core::diag::{self, Diagnostic};
 
 use super::Sources;
 
-/// Diagnostics that differ in nothing but the file that each is about, which has no text to show: one
-/// and the same thing to mend.
+/// Groups diagnostics of files without source text that are equal except for the file: they have the
+/// same fix.
 pub fn grouped<'a>(diagnostics: &[&'a Diagnostic], sources: &Sources) -> Vec<Vec<&'a Diagnostic>> {
     let mut groups = Vec::<Vec<&Diagnostic>>::new();
     let mut places = BTreeMap::<_, usize>::new();
@@ -31,7 +31,7 @@ pub fn grouped<'a>(diagnostics: &[&'a Diagnostic], sources: &Sources) -> Vec<Vec
     groups
 }
 
-/// The diagnostic as text, without a line break at its end; it is about the files `more`, too.
+/// The diagnostic as text, without a line break at its end, with the locations of `more`.
 pub fn render(
     diagnostic: &Diagnostic,
     more: &[&Diagnostic],

@@ -1,4 +1,4 @@
-//! One object a line, each with `reason` and `format_version`, as cargo's own messages have.
+//! One object per line, each with `reason` and `format_version`, like cargo's own messages.
 
 use gpustub_core::diag::{Diagnostic, LineColumn};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::{Sources, level_name, place};
 use crate::error::Error;
 use crate::ops::Operation;
 
-/// Raised when a field changes its meaning or goes; new fields and reasons do not count.
+/// Raised when a field changes its meaning or is removed, but not for new fields and reasons.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// A diagnostic.
@@ -41,7 +41,7 @@ struct Position {
     column: usize,
 }
 
-/// Why the command could not run.
+/// Reason why the command could not run.
 #[derive(Debug, Serialize)]
 pub struct Failure<'a> {
     reason: &'static str,

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, which code hosts show beside the lines: one document for a whole run.
+//! SARIF 2.1.0, which code hosts show beside the source lines: one document per run.
 //! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use sha2::{Digest, Sha256};
 use super::{Sources, level_name};
 use crate::error::Error;
 
-/// What relative places start from: the folder that the command runs in.
+/// Base of relative locations: the directory that the command runs in.
 const BASE: &str = "SRCROOT";
 
-/// Archives whose files messages call `archive!file`.
+/// File extensions of archives, whose members have the display path `archive!file`.
 const ARCHIVES: [&str; 11] = [
     "whl", "crate", "zip", "tar", "gz", "tgz", "bz2", "xz", "zst", "conda", "a",
 ];
 
-/// A run, as it is collected.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Run {
     rules: BTreeMap<&'static str, &'static Code>,
@@ -34,7 +34,7 @@ impl Run {
             .push((diagnostic.code.id, result(diagnostic, sources)));
     }
 
-    /// Adds why the command could not run.
+    /// Adds the reason why the command could not run.
     pub fn fail(&mut self, error: &Error) {
         let text = with_help(&error.message, error.help.as_deref());
         self.failures
@@ -78,7 +78,7 @@ impl Run {
 }
 
 fn rule(code: &Code) -> Value {
-    // The example is set apart by an empty line; a paragraph's own line breaks mean nothing.
+    // An empty line precedes the example; line breaks in a paragraph are spaces.
     let (text, example) = code
         .explanation
         .split_once("\n\n    ")
@@ -101,7 +101,7 @@ fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
         "ruleId": diagnostic.code.id,
         "level": level_name(diagnostic.level),
         "message": { "text": text },
-        // Lines move; what is said of a file does not.
+        // Line numbers change; code, file and message identify the finding.
         "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, file, &diagnostic.message) },
     });
     if let Some(origin) = &diagnostic.origin {
@@ -146,7 +146,7 @@ fn fingerprint(id: &str, file: &str, message: &str) -> String {
         .collect()
 }
 
-/// The archive and the file in it, of `dist/a.whl!a/b.so`; a `!` elsewhere is a part of a name.
+/// Splits `dist/a.whl!a/b.so` into archive and file; a `!` elsewhere is a part of a name.
 fn nested(file: &str) -> (&str, Option<&str>) {
     let is_archive = |at: usize| {
         let name = file[..at].rsplit('/').next().unwrap_or_default();
@@ -159,7 +159,7 @@ fn nested(file: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A relative place from [`BASE`], an absolute one as a `file` URI.
+/// Location of a file: relative to [`BASE`], or an absolute `file` URI.
 fn artifact(path: &str) -> Value {
     if let Some(rest) = path.strip_prefix('/') {
         return json!({ "uri": format!("file:///{}", encoded(rest)) });
@@ -168,7 +168,7 @@ fn artifact(path: &str) -> Value {
     json!({ "uri": encoded(path), "uriBaseId": BASE })
 }
 
-/// A path as a URI has it (RFC 3986: what is not unreserved or `/` is in percent).
+/// A path in a URI (RFC 3986: characters that are neither unreserved nor `/` are percent-encoded).
 fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_relative_and_end_where_they_end() {
+    fn locations_have_relative_uris_and_regions() {
         let text = "schema = 1\nß = 2\n".to_owned();
         let diagnostic = Diagnostic::warning(&UNKNOWN_KEY, "x")
             .with_origin("a b/ü.toml", 11..13)
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn files_in_archives_are_told_apart() {
+    fn archive_members_have_logical_locations() {
         for (file, uri, inside) in [
             ("dist/a.whl!a/b.so", "dist/a.whl", Some("b.so")),
             ("dist/a.zip!b.whl!c.so", "dist/a.zip", Some("c.so")),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told() {
+    fn failures_are_notifications() {
         let mut run = Run::default();
         assert_eq!(
             run.document()["runs"][0]["invocations"][0]["executionSuccessful"],
