@@ -115,7 +115,7 @@ pub fn command() -> clap::Command {
     for path in [&["init"][..], &["add"], &["remove"], &stubs, &device_link] {
         command = help::without_several(command, path);
     }
-    // The listing of commands is read from the built definition, which has `help`, too.
+    // The listing of commands is read from the built definition, which includes `help`.
     command.build();
     help::with_groups(command)
 }
@@ -129,8 +129,8 @@ pub fn arguments(all: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// `--color` before anything is parsed, so that help and usage errors obey it, too; then
-/// `CARGO_TERM_COLOR`. A misspelt value is left for clap to report.
+/// Color choice before parsing, so that it applies to help and usage errors: `--color`, then
+/// `CARGO_TERM_COLOR`. clap reports a misspelt value.
 pub fn early_color(arguments: &[OsString], variable: Option<OsString>) -> Color {
     let mut words = arguments.iter().take_while(|word| *word != "--");
     let mut given = variable;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_known_before_parsing() {
+    fn early_color_reads_option_and_variable() {
         let auto = |text| early_color(&words(text), None);
         let with = |text| early_color(&words(text), Some("always".into()));
         assert_eq!(auto("x sync"), Color::Auto);

@@ -20,7 +20,7 @@ use gpustub_report::shell::Shell;
 
 use crate::cli::{self, Command};
 
-/// Runs a command. `Ok(false)`: there are findings, which have been printed.
+/// Runs a command. `Ok(false)`: findings were printed.
 pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
     match command {
         Command::Init(options) => init::run(&options, shell),

@@ -1,4 +1,4 @@
-//! Compiling what has been generated, outside of cargo.
+//! Compilation of generated sources, outside of cargo.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn engine_error(error: gpustub_engine::Error) -> Error {
     }
 }
 
-/// What the sources are made into.
+/// Type of the compiled library.
 #[derive(Debug, Clone, Copy)]
 pub enum Product<'a> {
     /// An archive.
@@ -33,7 +33,7 @@ pub enum Product<'a> {
     Shared(&'a str),
 }
 
-/// Compiles the sources in a folder of their own and returns the bytes of the library.
+/// Compiles the sources in a temporary directory and returns the bytes of the library.
 pub fn library(
     sources: &SourceSet,
     target: &Target,
@@ -57,7 +57,7 @@ pub fn library(
     fs::read(&file).map_err(|e| Error::io("read", &file, &e))
 }
 
-/// The C compiler for this machine, and what it calls itself.
+/// The C compiler for this machine, and the first line of its `--version`.
 pub fn compiler(target: &Target, scratch: &Path) -> Result<(Command, String)> {
     let failed = |why: String| {
         Error::new(format!("no C compiler for {}: {why}", target.triple)).help(
@@ -103,7 +103,7 @@ pub fn run_with_stubs(
     command.current_dir(folder).args(["-o", "main", "main.c"]);
     command.args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
     if target.os == "linux" {
-        command.arg("-ldl"); // a library of its own up to glibc 2.33
+        command.arg("-ldl"); // a separate library up to glibc 2.33
     }
     let output = command
         .output()
@@ -123,7 +123,7 @@ pub fn run_with_stubs(
         .map_err(|e| Error::io("run", &program, &e))
 }
 
-/// A folder that goes away by itself.
+/// Creates a temporary directory, which is removed when dropped.
 pub fn scratch() -> Result<tempfile::TempDir> {
     tempfile::Builder::new()
         .prefix("gpustub-")

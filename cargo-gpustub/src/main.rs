@@ -1,4 +1,4 @@
-//! The subcommand `cargo gpustub`: commands, options and what they print.
+//! The subcommand `cargo gpustub`: commands, options and their output.
 
 mod cli;
 mod cmd;

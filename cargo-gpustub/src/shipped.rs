@@ -1,4 +1,4 @@
-//! The libraries that gpustub knows, asked for by name.
+//! Lookup of shipped library manifests by name.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use gpustub_workspace::tables::FILE;
 
 use crate::cli::FamilyVersion;
 
-/// The libraries of these names, and what is wrong with the names.
+/// The libraries of these names, and an error for each unknown name.
 pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
     let mut libraries = Vec::new();
     let mut unknown = Vec::new();

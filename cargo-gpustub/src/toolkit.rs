@@ -1,4 +1,4 @@
-//! Toolkits: those of this machine, and the stand-in that is laid out for build scripts.
+//! Toolkits: installed ones, and the stand-in directory for build scripts.
 
 mod config;
 pub mod headers;
@@ -24,8 +24,8 @@ use gpustub_workspace::workspace::Workspace;
 use headers::Headers;
 use layout::Layout;
 
-/// What makes the tree and cargo's configuration agree with the `[toolkit]` of the workspace.
-/// `declared` is the file at its root; `headers` go to the place of those that declare nothing.
+/// Changes that make the tree and cargo's configuration agree with the `[toolkit]` of the workspace.
+/// `declared` is the file at its root; `headers` replace the placeholder headers.
 pub fn operations(
     workspace: &Workspace,
     declared: &Declared,
@@ -59,7 +59,7 @@ fn tree(
     let mut operations = Vec::new();
     for file in layout.files(toolkit) {
         let path = folder.join(&file.path);
-        // A header that somebody put there stays.
+        // A header that the user copied there is kept.
         let is_kept = file.is_header
             && (headers.contains_key(&file.path)
                 || fs::read(&path).is_ok_and(|old| !old.starts_with(layout::MARK.as_bytes())));
@@ -88,7 +88,7 @@ fn tree(
     Ok(operations)
 }
 
-/// Cargo's configuration of the workspace, which names the tree to build scripts.
+/// Change to cargo's configuration of the workspace, which passes the tree to build scripts.
 fn configuration(
     workspace: &Workspace,
     layout: &Layout,
@@ -96,7 +96,7 @@ fn configuration(
     found: &mut Vec<Diagnostic>,
 ) -> Result<Option<Operation>> {
     let folder = workspace.root().join(".cargo");
-    // Where there are both, cargo reads the one without an ending.
+    // If both exist, cargo reads the one without an extension.
     let old = folder.join("config");
     let path = if old.is_file() {
         old
@@ -111,7 +111,7 @@ fn configuration(
     };
     let edited = config::edit(&text, layout, toolkit)
         .map_err(|why| Error::new(format!("could not edit `{shown}`: {why}")))?;
-    for key in edited.taken {
+    for key in edited.conflicts {
         let message = format!("`{key}` in `{shown}` conflicts with `[toolkit]`");
         found.push(Diagnostic::error(&OUT_OF_SYNC, message).help(format!(
             "remove `{key}` there, so that `cargo gpustub sync` can set it, or `[toolkit]`"
@@ -124,7 +124,7 @@ fn configuration(
     }
 }
 
-/// Only of crates that are known to print nothing but link lines it is known what they print.
+/// Validates `override-build-scripts`: only for known crates is the output of the script known.
 fn check_crates(
     layout: &Layout,
     toolkit: &Toolkit,
@@ -149,7 +149,7 @@ fn check_crates(
     }
 }
 
-/// Real headers and the version that the tree says it is must agree: build scripts read either.
+/// Validates that real headers have the declared version: build scripts read either.
 fn check_headers(
     workspace: &Workspace,
     toolkit: &Toolkit,
@@ -212,7 +212,7 @@ pub struct SyncProgress<'a> {
 }
 
 impl<'a> SyncProgress<'a> {
-    /// For the operations that come of `declared`.
+    /// Progress of the operations for `declared`.
     pub fn new(workspace: &Workspace, declared: Option<&Declared>, shell: &'a mut Shell) -> Self {
         let toolkit = declared.and_then(|declared| declared.manifest.toolkit.as_ref());
         let tree = toolkit.map(|toolkit| workspace.root().join(&toolkit.value.path));
@@ -227,7 +227,7 @@ impl<'a> SyncProgress<'a> {
     /// Reports one applied operation.
     pub fn report(&mut self, operation: &Operation) {
         if self.shell.format() == MessageFormat::Json {
-            // A reader that has gone away must not stop the work.
+            // A closed pipe must not stop the changes.
             let _ = self.shell.json(&report::json::change(operation, "applied"));
         }
         match &self.tree {

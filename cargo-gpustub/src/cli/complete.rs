@@ -1,7 +1,7 @@
-//! Shell completion: scripts that ask this program at each TAB, and the values that it offers.
+//! Shell completion: scripts that run this program at each TAB, and candidate values.
 //!
-//! `cargo gpustub <TAB>` is completed, too. zsh's `_cargo` calls `_cargo-gpustub` by itself; in bash
-//! and fish the completion of `cargo` stays as it is for all other subcommands.
+//! `cargo gpustub <TAB>` is also completed. zsh's `_cargo` calls `_cargo-gpustub` itself; in bash
+//! and fish the completion of `cargo` is unchanged for all other subcommands.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,16 +18,16 @@ use gpustub_core::manifest::Manifest;
 use gpustub_reference::codes;
 use gpustub_workspace::tables::FILE;
 
-/// Names a shell in the environment of this program when it is asked for completions.
+/// Environment variable in which a completion script names its shell.
 const VARIABLE: &str = "COMPLETE";
 const NAME: &str = "cargo-gpustub";
 
-/// Answers a shell that asks for completions. Whether one did.
+/// Prints completions if a shell requested them, and returns whether it did.
 pub fn complete_if_requested(
     arguments: &[OsString],
     definition: impl Fn() -> Command,
 ) -> clap::error::Result<bool> {
-    // Scripts pass the words after `cargo` on, so that there is one form only.
+    // Scripts pass the words after `cargo`, so both forms are handled alike.
     let here = std::env::current_dir().ok();
     CompleteEnv::with_factory(definition)
         .var(VARIABLE)
@@ -54,7 +54,7 @@ pub fn registration(shell: Shell) -> io::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// The same definition, with the values that completion offers.
+/// Adds candidate values for completion to a definition.
 pub fn with_values(command: Command) -> Command {
     let named = |command: Command, names: &[&str], id: &'static str, values: Values| {
         names.iter().fold(command, |command, name| {
@@ -94,7 +94,7 @@ fn with_packages(mut command: Command) -> Command {
     command
 }
 
-/// Candidates that start with what is typed.
+/// Candidates that start with the typed text.
 fn starting<'a>(
     typed: &OsStr,
     all: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -114,7 +114,7 @@ fn libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
     starting(typed, all.map(|one| (one.id.as_str(), one.title.as_str())))
 }
 
-/// Libraries in the GpuStub.toml of the current directory; every known one, if there is none.
+/// Libraries in the GpuStub.toml of the current directory; without one, every known library.
 fn declared_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(text) = std::fs::read_to_string(Path::new(FILE)) else {
         return libraries(typed);
@@ -136,7 +136,7 @@ fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
     starting(typed, [(ALL, "every rule")].into_iter().chain(rules))
 }
 
-/// Members of the workspace. Without one there is nothing to offer.
+/// Members of the workspace; empty outside of a workspace.
 fn packages(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut command = cargo_metadata::MetadataCommand::new();
     command.no_deps().other_options(["--offline".to_owned()]);

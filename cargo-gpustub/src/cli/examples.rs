@@ -189,7 +189,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-/// The same definition, whose long help ends with the examples.
+/// Appends the examples to the long help of each command.
 pub fn with_examples(mut command: Command) -> Command {
     for (path, lines) in EXAMPLES {
         command = with_example(command, path, lines);
@@ -207,7 +207,7 @@ fn with_example(command: Command, path: &[&str], lines: &[&str]) -> Command {
         }
         return command.after_long_help(text);
     };
-    // Subcommands have the styles of the tool only once they are built.
+    // Subcommands inherit the styles of the tool only when they are built.
     let styles = command.get_styles().clone();
     command.mut_subcommand(name, |inner| {
         with_example(inner.styles(styles), rest, lines)

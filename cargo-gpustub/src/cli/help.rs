@@ -1,11 +1,11 @@
-//! The help of the tool: its commands in groups, which clap has no headings for
+//! Help of the tool, with commands in groups: clap has no headings for subcommands
 //! (clap-rs/clap#1553).
 
 use std::fmt::Write;
 
 use clap::Command;
 
-/// Each group of commands: its heading and its commands, in order.
+/// Groups of commands: heading and commands, in order.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Project", &["init", "add", "remove", "sync", "plan"]),
     ("Checks", &["check", "doctor"]),
@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 findings, 2 usage error, 101 internal or system error.";
 
-/// The same definition, whose help lists its commands in groups.
+/// Lists the commands in groups in the help of a definition.
 pub fn with_groups(command: Command) -> Command {
     let styles = command.get_styles().clone();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -44,7 +44,7 @@ pub fn with_groups(command: Command) -> Command {
         .after_long_help(format!("{examples}\n\n{EXIT_CODES}"))
 }
 
-/// The same definition; commands about one package show no options that select several.
+/// Hides the options that select several packages in a command for one package.
 pub fn without_several(command: Command, path: &[&str]) -> Command {
     match path.split_first() {
         Some((name, rest)) => command.mut_subcommand(name, |inner| without_several(inner, rest)),

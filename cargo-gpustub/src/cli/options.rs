@@ -133,7 +133,7 @@ pub struct Check {
     /// Fix files even if they have uncommitted changes
     #[arg(long, requires = "fix")]
     pub allow_dirty: bool,
-    /// Fix files even if they are under no version control
+    /// Fix files even without version control
     #[arg(long, requires = "fix")]
     pub allow_no_vcs: bool,
     /// Levels of rules.
@@ -156,17 +156,17 @@ pub struct Check {
 pub struct Levels {
     /// Set a rule to allow; `all` for every rule
     ///
-    /// `all` is for every rule that no other option names.
+    /// `all` applies to every rule that no other option names.
     #[arg(short = 'A', long, value_name = "RULE", value_parser = rule)]
     pub allow: Vec<String>,
     /// Set a rule to warn; `all` for every rule
     ///
-    /// `all` is for every rule that no other option names.
+    /// `all` applies to every rule that no other option names.
     #[arg(short = 'W', long, value_name = "RULE", value_parser = rule)]
     pub warn: Vec<String>,
     /// Set a rule to deny; `all` for every rule
     ///
-    /// `all` is for every rule that no policy allows.
+    /// `all` applies to every rule that no policy allows.
     #[arg(short = 'D', long, value_name = "RULE", value_parser = rule)]
     pub deny: Vec<String>,
 }
@@ -221,7 +221,7 @@ pub enum TextOrJson {
 pub struct Symbols {
     /// Shared library
     pub file: PathBuf,
-    /// Output format: list (as in *.symbols files), json, ifs (as of llvm-ifs)
+    /// Output format: list (as in *.symbols files), json, ifs (text stub of llvm-ifs)
     #[arg(long, hide_possible_values = true, default_value = "list")]
     pub format: SymbolsFormat,
     /// Fail unless the library is for this machine: x86_64, aarch64
@@ -253,7 +253,7 @@ pub struct Diff {
     /// Output format: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: TextOrJson,
-    /// What the headers are compared with.
+    /// Headers of both versions.
     #[command(flatten, next_help_heading = "Headers")]
     pub headers: DiffHeaders,
 }
@@ -263,7 +263,7 @@ pub struct Diff {
 pub struct DiffHeaders {
     /// Headers of the old version: a header, or a directory to include from
     ///
-    /// Declarations that both versions have are compared with clang; `CLANG` names another one.
+    /// clang compares the declarations of functions in both versions; `CLANG` names another clang.
     #[arg(long, value_name = "PATH", requires = "new_headers")]
     pub old_headers: Vec<PathBuf>,
     /// Headers of the new version
@@ -334,7 +334,7 @@ pub struct ExportStubs {
 /// `export stubs --type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StubType {
-    /// An archive whose stubs are hidden in what links it
+    /// An archive whose stubs are hidden in the image that links it
     Static,
     /// A shared library that exports the stubs
     Shared,

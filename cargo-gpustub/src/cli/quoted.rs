@@ -1,4 +1,4 @@
-//! Test: command lines that explanations, messages and documents quote are ones that parse.
+//! Test: command lines quoted in explanations, messages and documents parse.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,7 +26,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 /// Parses a command line; placeholders are replaced by values.
 fn check(line: &str, origin: &str) -> Option<String> {
-    // Two or more commands, a redirection, or a text that goes on.
+    // Several commands, a redirection, or text after the command.
     let line = line
         .split([';', '>', '|', '&', ')'])
         .next()
@@ -40,14 +40,14 @@ fn check(line: &str, origin: &str) -> Option<String> {
     let words = [vec!["cargo-gpustub".into()], words.collect()].concat();
     if let Err(error) = command().try_get_matches_from(arguments(words)) {
         use clap::error::ErrorKind as Kind;
-        // The name of a command alone: `cargo gpustub add`.
+        // Name of a command alone: `cargo gpustub add`.
         let is_name = [Kind::MissingRequiredArgument, Kind::MissingSubcommand];
         let is_help = [
             Kind::DisplayHelp,
             Kind::DisplayHelpOnMissingArgumentOrSubcommand,
         ];
         let is_name = is_name.contains(&error.kind()) && !line.contains(" -");
-        // An option without its value: `cargo gpustub add --toolkit`.
+        // Option without its value: `cargo gpustub add --toolkit`.
         let last = line.split(' ').next_back().unwrap_or_default();
         let is_option = error.kind() == Kind::InvalidValue && last.starts_with("--");
         if !is_name && !is_option && !is_help.contains(&error.kind()) {

@@ -1,4 +1,4 @@
-//! Values of options: parsers whose errors say how to write them.
+//! Parsers of option values, whose errors show the expected form.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use gpustub_core::version::HeaderChoice;
 pub struct FamilyVersion {
     /// The family, as in library manifests.
     pub family: Option<String>,
-    /// The version as it was written.
+    /// The version as written.
     pub version: String,
 }
 

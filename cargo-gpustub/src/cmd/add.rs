@@ -208,7 +208,7 @@ fn report(requests: &[Request], shown: &str, shell: &mut Shell) {
     }
 }
 
-/// The text with `[stub.<id>]` in it, and its `header-version` set if one is given.
+/// Adds `[stub.<id>]` to the text, and sets its `header-version` if one is given.
 pub fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
@@ -238,7 +238,7 @@ pub fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result
         .as_table_mut()
         .filter(|table| is_new && !table.is_dotted())
     {
-        // What stands at the end of the file stays above what comes after it.
+        // Comments at the end of the file stay above the new table.
         let comments = if trailing.trim().is_empty() {
             ""
         } else {
@@ -259,7 +259,7 @@ mod tests {
     use super::insert;
 
     #[test]
-    fn tables_are_added_and_the_rest_is_kept() {
+    fn insert_adds_tables_and_keeps_the_rest() {
         for (before, after) in [
             (
                 "schema = 1\n",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn several_in_a_row() {
+    fn insert_appends_consecutive_tables() {
         let one = insert("schema = 1\n", "cudart", Some("12")).unwrap();
         let two = insert(&one, "cuda", None).unwrap();
         assert_eq!(

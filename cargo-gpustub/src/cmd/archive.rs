@@ -54,9 +54,9 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
     }
 }
 
-/// What ends a look into a super-archive.
+/// Failure of a command on a super-archive.
 enum Failure {
-    /// The file is wrong: a finding.
+    /// The file is malformed: a finding.
     File(gpustub_archive::Error),
     /// The command cannot run.
     Command(Error),
@@ -74,25 +74,25 @@ impl From<Error> for Failure {
     }
 }
 
-type Looked<T> = std::result::Result<T, Failure>;
+type ArchiveResult<T> = std::result::Result<T, Failure>;
 
-/// Opens a super-archive, and does something with it.
+/// Opens a super-archive and runs a command on it.
 fn of_file(
     path: &Path,
     shell: &mut Shell,
-    look: impl FnOnce(&SuperArchive<'_>, &mut Shell) -> Looked<bool>,
+    command: impl FnOnce(&SuperArchive<'_>, &mut Shell) -> ArchiveResult<bool>,
 ) -> Result<bool> {
     let bytes = bytes_of(path).map_err(|e| Error::io("read", path, &e))?;
-    let looked = SuperArchive::parse(&bytes).map_err(Failure::File);
-    match looked.and_then(|archive| look(&archive, shell)) {
+    let archive = SuperArchive::parse(&bytes).map_err(Failure::File);
+    match archive.and_then(|archive| command(&archive, shell)) {
         Ok(clean) => Ok(clean),
         Err(Failure::Command(error)) => Err(error),
         Err(Failure::File(error)) => {
             use gpustub_archive::Error as Wrong;
             let help = match error {
-                Wrong::NotAnArchive => "give the file that `archive build` has written",
+                Wrong::NotAnArchive => "pass a file that `archive build` has written",
                 Wrong::NoViews => {
-                    "`ar t` lists an ordinary archive; if another tool has dropped its views, build it again"
+                    "`ar t` lists an ordinary archive; if another tool dropped the views, build it again"
                 }
                 Wrong::UnsupportedVersion { .. } => "use a newer gpustub",
                 _ => "build it again; change its inputs with other tools, not the file",
@@ -105,7 +105,7 @@ fn of_file(
     }
 }
 
-/// What a file has. Of one that lies on a disk only those pages are read that are looked at.
+/// Contents of a file. A regular file is mapped, so only the accessed pages are read.
 fn bytes_of(path: &Path) -> io::Result<Box<dyn Deref<Target = [u8]>>> {
     let mut file = File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -113,15 +113,15 @@ fn bytes_of(path: &Path) -> io::Result<Box<dyn Deref<Target = [u8]>>> {
         file.read_to_end(&mut bytes)?;
         return Ok(Box::new(bytes));
     }
-    // SAFETY: the map is private and read-only. Should another process shorten the file while it is
-    // read, this one gets SIGBUS, as every linker does that maps its inputs; other changes give other
-    // bytes, and the reader trusts none. `extract` writes no file over its own input.
+    // SAFETY: the map is private and read-only. If another process truncates the file while it is
+    // read, this one receives SIGBUS, like every linker that maps its inputs; other changes only yield
+    // other bytes, and the reader trusts none. `extract` does not overwrite its own input.
     let map = unsafe { Mmap::map(&file) }?;
     Ok(Box::new(map))
 }
 
-/// The view of that name, or all views.
-fn views<'a>(archive: &SuperArchive<'a>, name: Option<&str>) -> Looked<Vec<View<'a>>> {
+/// The view of this name, or all views.
+fn views<'a>(archive: &SuperArchive<'a>, name: Option<&str>) -> ArchiveResult<Vec<View<'a>>> {
     let all: Vec<View<'a>> = archive.views().collect::<std::result::Result<_, _>>()?;
     let Some(name) = name else {
         return Ok(all);
@@ -140,7 +140,7 @@ fn views<'a>(archive: &SuperArchive<'a>, name: Option<&str>) -> Looked<Vec<View<
 }
 
 /// The names of a view's layers.
-fn layers(view: &View<'_>) -> Looked<Vec<String>> {
+fn layers(view: &View<'_>) -> ArchiveResult<Vec<String>> {
     let mut names = Vec::new();
     for layer in view.layers() {
         names.push(text(layer?.name));
@@ -148,8 +148,8 @@ fn layers(view: &View<'_>) -> Looked<Vec<String>> {
     Ok(names)
 }
 
-/// The layer that a view has each of its members from, by the member's number.
-fn layer_of(view: &View<'_>) -> Looked<HashMap<usize, String>> {
+/// Layer of each member of a view, by the member's index.
+fn layer_of(view: &View<'_>) -> ArchiveResult<HashMap<usize, String>> {
     let names = layers(view)?;
     let mut found = HashMap::new();
     for member in view.members() {
@@ -162,7 +162,7 @@ fn layer_of(view: &View<'_>) -> Looked<HashMap<usize, String>> {
     Ok(found)
 }
 
-/// A name for people, whatever bytes it has.
+/// A human-readable form of a name with any bytes.
 fn text(name: &[u8]) -> String {
     let mut shown = String::new();
     for letter in String::from_utf8_lossy(name).chars() {
@@ -175,7 +175,7 @@ fn text(name: &[u8]) -> String {
     shown
 }
 
-/// Rows in columns, as wide as they must be; the last one is not filled up.
+/// Rows in aligned columns, without trailing spaces.
 fn columns(rows: &[Vec<String>]) -> String {
     let width = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_shown_without_control_characters() {
+    fn text_escapes_control_characters() {
         assert_eq!(text(b"a\x1b[1m\xff\n"), "a\\u{1b}[1m\u{fffd}\\n");
     }
 }

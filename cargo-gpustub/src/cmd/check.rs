@@ -1,4 +1,4 @@
-//! `cargo gpustub check`: what would keep a program from starting where it was meant to.
+//! `cargo gpustub check`: faults that keep a program from starting on other machines.
 
 mod apply;
 mod facts;
@@ -22,7 +22,7 @@ use apply::apply_policies;
 use policies::Policies;
 use report::{number, slashes};
 
-/// Runs the command. Clean is: nothing that a rule denies.
+/// Runs the command. Returns whether no finding is denied.
 pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     let here =
         slashes(&std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?);
@@ -30,10 +30,10 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         fix::run(options, &here, shell)?;
     }
     let (report, policies) = match options.paths.as_slice() {
-        [] => workspace::look(options).map_err(or_files)?,
+        [] => workspace::check(options).map_err(or_files)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
-            (files::look(&options.paths, &policies), policies)
+            (files::check_paths(&options.paths, &policies), policies)
         }
     };
     for detail in &report.details {
@@ -43,7 +43,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     let mut sources = report.sources;
     sources.extend(policies.sources());
     shell.diagnostics(&found, &sources)?;
-    // Lines for people, that the formats for programs have no place for.
+    // Human-readable lines, which the formats for programs omit.
     if shell.format() == MessageFormat::Human {
         for skipped in &report.skipped {
             shell.status("Skipped", skipped);
@@ -53,7 +53,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     Ok(!has_errors(&found))
 }
 
-/// Who has no workspace may have come for files.
+/// Suggests naming files if the current directory has no workspace.
 fn or_files(error: Error) -> Error {
     match error.help.as_deref() {
         Some(NO_PACKAGE) => {

@@ -18,19 +18,19 @@ use gpustub_report::shell::Shell;
 use crate::cli::{self, TextOrJson};
 use crate::shipped::look_up;
 
-/// One of the two.
+/// One of the two versions.
 struct Side {
-    /// As it was given.
+    /// Name on the command line.
     name: String,
-    /// What can be called, sorted by name.
+    /// Functions, sorted by name.
     functions: Vec<Symbol>,
-    /// What the library calls itself.
+    /// Soname of a file.
     soname: Option<String>,
-    /// Of a shipped library, its version, and what its functions mean in others.
+    /// Id, version and ABI table of a shipped library.
     shipped: Option<(&'static str, Version, &'static AbiTable)>,
 }
 
-/// Something that differs.
+/// A difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     Removed(String),
@@ -39,10 +39,10 @@ enum Change {
     SymbolVersion(String, String, String),
     /// Name, function of the new version with the old ABI, and difference of the headers.
     Abi(String, Option<AbiEntry>, Option<String>),
-    /// Name in sources, function that a macro of the old and of the new headers makes of it, and
-    /// difference of the two.
+    /// Name in sources, its expansion by macros of the old and of the new headers, and difference of
+    /// the two functions.
     Macro(String, String, String, Option<String>),
-    /// The name of a function that both have, and whether it is the old headers that declare it.
+    /// Name of a function that only one of the headers declares, and whether the old headers do.
     Declared(String, bool),
 }
 
@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// Runs the command. Clean is: no difference.
+/// Runs the command. Returns whether the versions are equal.
 pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
     let mut found = Vec::new();
     let mut sources = Sources::new();
@@ -82,7 +82,7 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
     Ok(changes.is_empty())
 }
 
-/// `cudart@12.9`, or a file. `None`: that cannot be had, and why is among `found`.
+/// Reads `cudart@12.9` or a file. `None`: `found` has the error.
 fn side(given: &str, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Option<Side> {
     let name = given.to_owned();
     match given.split_once('@') {
@@ -149,7 +149,7 @@ fn read(path: &Path, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
     }
 }
 
-/// What differs, by name; both sides are sorted. `reasons`: what functions differ in by the headers.
+/// Differences by name; both sides are sorted. `reasons`: differences between the headers, by function.
 fn changes(old: &Side, new: &Side, reasons: &BTreeMap<String, String>) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut rest = new.functions.as_slice();
@@ -174,7 +174,7 @@ fn changes(old: &Side, new: &Side, reasons: &BTreeMap<String, String>) -> Vec<Ch
     changes
 }
 
-/// How a function differs that both have.
+/// Difference of a function that both sides have.
 fn difference(
     symbol: &Symbol,
     same: &Symbol,
@@ -206,14 +206,15 @@ fn difference(
         (Some(version), false) => version.clone(),
         (Some(version), true) => format!("{version}, for old programs only"),
     };
-    // A library's whole list has one version, named like its soname: that it moves on says nothing.
-    let named_apart = |side: &Side| {
+    // A symbol version that all functions share is named like the soname: its change is no difference.
+    let has_several_versions = |side: &Side| {
         let version = |s: &Symbol| s.version.clone();
         side.functions
             .windows(2)
             .any(|w| version(&w[0]) != version(&w[1]))
     };
-    let moved = shown(symbol) != shown(same) && (named_apart(old) || named_apart(new));
+    let moved =
+        shown(symbol) != shown(same) && (has_several_versions(old) || has_several_versions(new));
     moved.then(|| Change::SymbolVersion(name, shown(symbol), shown(same)))
 }
 
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_function_meant_is_told() {
+    fn changes_of_the_abi_name_the_replacement() {
         let side = |given| side_of(given).expect("a shipped list");
         let (old, new) = (side("cudart@12.9"), side("cudart@13.5"));
         let none = BTreeMap::new();
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_all_have_says_nothing() {
+    fn shared_symbol_version_is_no_difference() {
         let old = side("a version=libx.so.1\nb version=libx.so.1\n");
         let new = side("a version=libx.so.2\nb version=libx.so.2\n");
         assert_eq!(changes(&old, &new, &BTreeMap::new()), []);

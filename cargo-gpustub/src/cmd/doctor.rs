@@ -1,6 +1,6 @@
-//! `cargo gpustub doctor`: what is on this machine, and what each stub would bind to.
+//! `cargo gpustub doctor`: GPU libraries on this machine, and the library that each stub would bind.
 //!
-//! The answer is the run time's own: a program with the stubs is built and asked.
+//! The run time itself reports them: the command builds and runs a program with the stubs.
 
 use std::env;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ use crate::cli;
 use crate::compile;
 use crate::shipped;
 
-/// One thing to examine: a package's manifest, or all that gpustub knows.
+/// Libraries to examine: those of a package's manifest, or all that gpustub knows.
 struct Subject {
     title: String,
     manifest: Manifest,
@@ -43,7 +43,7 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
 
     let mut clean = true;
     for mut subject in subjects(options, shell)? {
-        // What another package provides is of interest here, too.
+        // Stubs that another package provides are examined as well.
         subject
             .manifest
             .stubs
@@ -76,9 +76,7 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
             } else {
                 format!("{what}\n{last}")
             })
-            .help(
-                "one of the libraries fails while it is loaded; try each with `LD_DEBUG=files`",
-            ));
+            .help("one of the libraries fails to load; find it with `LD_DEBUG=files`"));
         }
         print_reports(
             &subject.title,
@@ -176,7 +174,7 @@ fn print_machine(machine: &Value, shell: &mut Shell) -> Result<()> {
     shell.data(text)
 }
 
-/// What the program of `doctor.c.hbs` prints: records that end with RS, fields between US.
+/// Parses the output of `doctor.c.hbs`: records end with RS, fields are separated by US.
 fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
     let mut text = format!("\n{title}\n");
     for record in output.split_terminator('\u{1e}') {

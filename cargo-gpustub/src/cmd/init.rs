@@ -1,4 +1,4 @@
-//! `cargo gpustub init`: a first `GpuStub.toml`.
+//! `cargo gpustub init`: creates a `GpuStub.toml`.
 
 use gpustub_core::library::Library;
 use gpustub_edit::templates;

@@ -1,4 +1,4 @@
-//! `cargo gpustub man`: manual pages, made from the definition of the command line.
+//! `cargo gpustub man`: manual pages, generated from the definition of the command line.
 
 use gpustub_core::suggest::nearest;
 use gpustub_report::error::{Error, Result};
@@ -20,7 +20,7 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
             }
         })?;
     }
-    // A page has all of the help; `man` has no other place for a listing of commands.
+    // A page contains the complete help, including the listing of commands.
     let name = std::iter::once("cargo-gpustub").chain(options.command.iter().map(String::as_str));
     let name = name.collect::<Vec<_>>().join("-");
     let usage = std::iter::once("cargo gpustub").chain(options.command.iter().map(String::as_str));

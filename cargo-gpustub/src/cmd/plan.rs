@@ -1,4 +1,4 @@
-//! `cargo gpustub plan`: what will be built, and who provides stubs to whom.
+//! `cargo gpustub plan`: stubs, device links and archives of a build, and the providers of stubs.
 
 mod archive;
 mod device_link;
@@ -64,7 +64,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         return Err(Error::new(message).help("write one with `cargo gpustub init`"));
     }
 
-    // Packages whose file is wrong are left out, and libraries of which not all is known.
+    // Packages whose file has errors are left out, so the plan may lack some of their libraries.
     let device = DeviceGraph::read(&graph, &selected);
     let (links, refused) = device.plan();
     let complete = clean && device.is_whole(&links);
@@ -105,13 +105,13 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     Ok(clean)
 }
 
-/// What is refused of the programs of some packages, all files being right.
+/// Errors in the plan of the selected packages, whose files have no errors.
 pub fn refused(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
     all_refused(graph, selected, DeviceGraph::read(graph, selected).plan().1)
 }
 
-/// With what is refused of the device links. Code that is there twice comes first: until one of the two is
-/// gone, `sync` writes no device link that could reach all.
+/// Errors of providers and of device links. Duplicate device code comes first: until one copy is
+/// removed, `sync` writes no device link that could reach all libraries.
 fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let has_code = |one: &Diagnostic, code: &Code| one.code.id == code.id;
     let mut found = analyse(&graph.nodes, &graph.images(selected));
@@ -126,7 +126,7 @@ fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> 
     found
 }
 
-/// Says that errors leave no whole plan. Programs see that there is none.
+/// Reports that the plan is not shown, in the human-readable formats only.
 fn not_shown(shell: &mut Shell) {
     if [MessageFormat::Human, MessageFormat::Short].contains(&shell.format()) {
         shell.note("plan not shown: incomplete because of the errors above");
@@ -210,7 +210,7 @@ fn describe(
     }
 }
 
-/// Where a library is looked for, in this order.
+/// Directories in which a library is searched, in order.
 fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
     let loader: &[String] = &[];
     let mut dirs: Vec<(&str, &[String])> = vec![
@@ -234,7 +234,7 @@ fn row(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
     }
 }
 
-/// As it is written in `GpuStub.toml`: `12`, `12.8`.
+/// A header version as in `GpuStub.toml`: `12`, `12.8`.
 fn header(header: HeaderVersion) -> String {
     let HeaderVersion { from, below } = header;
     let whole = from.minor == 0 && below == Version::new(from.major + 1, 0);
@@ -249,7 +249,7 @@ fn header(header: HeaderVersion) -> String {
 struct Document<'a> {
     reason: &'static str,
     format_version: u32,
-    /// Whether errors were reported: such a plan is not built.
+    /// Whether errors were reported: the build then fails.
     has_errors: bool,
     target: &'a str,
     packages: Vec<PackageJson<'a>>,

@@ -1,4 +1,4 @@
-//! `cargo gpustub remove`: drops `[stub.<library>]` tables from `GpuStub.toml`.
+//! `cargo gpustub remove`: removes `[stub.<library>]` tables from `GpuStub.toml`.
 
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
@@ -16,7 +16,7 @@ use crate::cli;
 pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
-    // A file with errors can be edited, too: the table that is removed may be the one with the error.
+    // A file with errors can be edited: the removed table may be the one with the error.
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     let mut text = declared.text.clone();
     for name in &options.libraries {
@@ -50,8 +50,8 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
         && after.toolkit.is_none();
     shell.note(if is_empty {
         format!(
-            "next: `cargo gpustub sync` updates GpuStub.lock; `{}` declares nothing any more: delete \
-             it, and `cargo gpustub sync` reports what else can go",
+            "next: `cargo gpustub sync` updates GpuStub.lock; `{}` no longer declares anything: delete \
+             it, and `cargo gpustub sync` reports what else to remove",
             declared.shown
         )
     } else {
@@ -71,7 +71,7 @@ fn unknown(name: &str, declared: &Declared) -> Error {
     }
 }
 
-/// The text without `[stub.<id>]`; `None`: there is no such table.
+/// Removes `[stub.<id>]` from the text; `None`: the table does not exist.
 fn remove_stub_table(text: &str, id: &str) -> std::result::Result<Option<String>, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let Some(stubs) = document.get_mut("stub").and_then(Item::as_table_like_mut) else {
@@ -85,7 +85,7 @@ fn remove_stub_table(text: &str, id: &str) -> std::result::Result<Option<String>
         inline.fmt();
     }
     if let Some(table) = removed.as_table() {
-        // Comments directly above the table go with it; those above an empty line are about the file.
+        // Comments directly above the table are removed; those above an empty line concern the file.
         let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
         let kept = prefix.and_then(|prefix| prefix.rfind("\n\n").map(|at| &prefix[..at + 1]));
         if let Some(kept) = kept.filter(|kept| kept.contains('#')) {
@@ -102,7 +102,7 @@ fn remove_stub_table(text: &str, id: &str) -> std::result::Result<Option<String>
     Ok(Some(as_before(text, &document.to_string())))
 }
 
-/// Puts comments in front of the table that follows a position, or at the end of the file.
+/// Inserts comments before the table that follows a position, or at the end of the file.
 fn keep(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
     let all = document.iter_mut().flat_map(|(_, item)| tables(item));
     let after = all.filter(|table| table.position() > position);
@@ -120,7 +120,7 @@ fn keep(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
     }
 }
 
-/// Tables with a header of their own, in no certain order.
+/// Tables with a header, in unspecified order.
 fn tables(item: &mut Item) -> Vec<&mut Table> {
     match item {
         Item::Table(table) => {
@@ -143,7 +143,7 @@ mod tests {
     use super::remove_stub_table;
 
     #[test]
-    fn a_table_goes_and_the_rest_is_kept() {
+    fn remove_stub_table_keeps_the_rest() {
         for (before, after) in [
             (
                 "schema = 1 # one\n\n[stub.cudart]\nheader-version = \"12\"\n",

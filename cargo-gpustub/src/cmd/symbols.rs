@@ -1,4 +1,4 @@
-//! `cargo gpustub symbols`: what a library exports.
+//! `cargo gpustub symbols`: symbols that a library exports.
 
 use gpustub_core::symbols::{Kind, Symbol, SymbolList};
 use gpustub_image::{Options, read_symbols_file, to_ifs};
@@ -31,7 +31,7 @@ pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
     }
 }
 
-/// One document, with every symbol on a line of its own.
+/// One document, with every symbol on a separate line.
 fn json(list: &SymbolList) -> String {
     let head = json!({
         "format_version": FORMAT_VERSION,

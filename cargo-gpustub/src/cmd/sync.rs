@@ -1,4 +1,4 @@
-//! `cargo gpustub sync`: the tree agrees with `GpuStub.toml`.
+//! `cargo gpustub sync`: updates files from `GpuStub.toml`.
 
 mod package;
 
@@ -32,7 +32,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let (mut declared, others) = Declared::read_members(&workspace)?;
     let has_links = finalizer::may_be_needed(&workspace, &Members::new(&declared, &others));
-    // A program declares nothing of the CUDA code that it links.
+    // A program need not declare the CUDA code that it links.
     if declared.is_empty() && !has_links {
         let remains = workspace.selected()?.into_iter();
         let remains: Vec<_> = remains.filter_map(package::remains).collect();
@@ -41,7 +41,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
     let root = Declared::read_root(&workspace)?;
     let mut operations = Vec::new();
-    // What cannot be read may be the very table that `--from` names; that is said below.
+    // The table that `--from` names may be the one with errors, which are reported below.
     let readable = declared
         .iter()
         .all(|(_, one)| !has_errors(&one.diagnostics));
@@ -73,7 +73,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let mut sources = Sources::new();
     let shared = Declared::read_shared(&workspace)?;
     if let Some(shared) = &shared {
-        // The file may be that of a package which is not selected, and not have been looked at.
+        // The file may be that of a package that is not selected, whose errors were not reported.
         let seen = declared.iter().map(|(_, one)| one).chain(&root);
         if !seen.into_iter().any(|one| one.folder == shared.folder) {
             found.extend(shared.diagnostics.clone());
@@ -84,8 +84,8 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     operations.extend(more);
 
     shell.diagnostics(&found, &sources)?;
-    let only_look = options.check || options.dry_run;
-    if !only_look {
+    let read_only = options.check || options.dry_run;
+    if !read_only {
         refuse_locked(&options.cargo, &operations)?;
         let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| progress.report(operation))?;
@@ -93,15 +93,15 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
     let mut clean = !has_errors(&found);
     if has_links {
-        // What is not written yet, or cannot be, is not told of the device link.
-        let is_stale = !clean || only_look && !operations.is_empty();
+        // Errors that pending changes would fix are not reported for the device link.
+        let is_stale = !clean || read_only && !operations.is_empty();
         clean &= refused(&options.cargo, &target.triple, is_stale, &found, shell)?;
     }
     let left_over = found.iter().any(|one| one.code.id == OUT_OF_SYNC.id);
     if operations.is_empty() && clean && !left_over {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
-    if only_look {
+    if read_only {
         show(&operations, options.check, shell)?;
         let is_due = !operations.is_empty() || left_over;
         return Ok(clean && (!is_due || options.dry_run));
@@ -109,24 +109,24 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     Ok(clean)
 }
 
-/// Refuses to write, under `--locked`, what cargo would change `Cargo.lock` for.
+/// Rejects, with `--locked`, changes for which cargo would update `Cargo.lock`.
 pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()> {
     let is_manifest = |one: &&Operation| one.path.ends_with("Cargo.toml");
     match operations.iter().find(is_manifest) {
         Some(one) if options.is_locked() => {
             let message = format!(
-                "`{}` has to be written, and Cargo.lock with it, but `--locked` was given",
+                "`{}` and Cargo.lock must be updated, but `--locked` was passed",
                 one.shown
             );
-            let help = "run `cargo gpustub sync` without it, and commit what has changed";
+            let help = "run `cargo gpustub sync` without `--locked`, and commit the changes";
             Err(Error::new(message).help(help))
         }
         _ => Ok(()),
     }
 }
 
-/// Tells what `plan`, `check` and the build refuse of the workspace as it stands, if it has device links:
-/// cargo then resolves all of it anyway. Whether that is nothing.
+/// Reports the errors of `plan`, `check` and the build in a workspace with device links, which cargo has
+/// resolved completely, except codes in `told`. Returns whether there are none.
 fn refused(
     options: &Selection,
     triple: &str,
@@ -147,8 +147,8 @@ fn refused(
     Ok(!has_errors(&found))
 }
 
-/// What is still to be done for the tree to agree with these declarations, and what stands against
-/// it. `has_links`: finalizers may be needed.
+/// Changes that make the files agree with these declarations, and diagnostics. `has_links`: finalizers
+/// may be needed.
 pub fn pending(
     workspace: &Workspace,
     options: &Selection,
@@ -184,15 +184,15 @@ pub fn pending(
     Ok((pending.into_operations(), found))
 }
 
-/// That a file is not as `sync` would leave it.
+/// Diagnostic for a file that `sync` would change.
 pub fn drift(operation: &Operation) -> Diagnostic {
     let what = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
     let one = Diagnostic::error(&OUT_OF_SYNC, what).with_origin(&operation.shown, 0..0);
     one.help("run `cargo gpustub sync`")
 }
 
-/// The symbol list of a library of one's own, read from the library, for each package that
-/// declares it.
+/// Extracts the symbol list of a user-defined library from the library, for each package that declares
+/// it.
 fn extract(
     name: &str,
     file: &Path,
@@ -221,8 +221,8 @@ fn extract(
         Ok(list) => list,
         Err(error) => return Ok((Vec::new(), vec![error.diagnostic()])),
     };
-    // Stubs stand in for functions. With data in it the list would be refused, and would have to
-    // be edited by hand after each extraction.
+    // Only functions can be stubbed. A list with data would be rejected, and would have to be edited by
+    // hand after each extraction.
     let data: Vec<String> = (list.symbols.iter().filter(|symbol| symbol.kind.is_data()))
         .map(|symbol| symbol.name.clone())
         .collect();
@@ -233,7 +233,7 @@ fn extract(
             file.display(),
             listing(&data)
         );
-        let help = "a program that uses it does not link without the library itself";
+        let help = "a program that uses the data does not link without the library itself";
         found.push(Diagnostic::warning(&DATA_SYMBOL, message).help(help));
         list.symbols.retain(|symbol| !symbol.kind.is_data());
     }
@@ -255,7 +255,7 @@ fn extract(
     Ok((operations, found))
 }
 
-/// Shows what would be done instead of doing it.
+/// Prints the pending changes.
 fn show(operations: &[Operation], check: bool, shell: &mut Shell) -> Result<()> {
     for operation in operations {
         match shell.format() {

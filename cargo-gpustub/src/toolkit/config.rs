@@ -1,5 +1,5 @@
-//! Cargo's configuration file, text to text: the variables that name the tree, and the build
-//! scripts that cargo does not run.
+//! Edits of cargo's configuration file: the variables that name the tree, and the build scripts
+//! that cargo does not run.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::layout::Layout;
 
-/// The new text, and what stood in the way of more.
+/// The new text, and the keys that could not be set.
 #[derive(Debug)]
 pub struct Edited {
     /// The text.
     pub text: String,
-    /// Keys that somebody has set to something else: they are as they were.
-    pub taken: Vec<String>,
+    /// Keys with other values, which are unchanged.
+    pub conflicts: Vec<String>,
 }
 
 /// Makes the text agree with `[toolkit]`.
 pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
-    let mut taken = Vec::new();
+    let mut conflicts = Vec::new();
     let variables = layout.variables(toolkit);
     if let Some(env) = document.get_mut("env").and_then(Item::as_table_like_mut) {
         for name in &variables.unset {
@@ -41,7 +41,7 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, St
         let env = table(&mut document, &["env"])?;
         for name in &variables.set {
             if env.get(name).is_some_and(|item| is_ours(item).is_none()) {
-                taken.push(format!("env.{name}"));
+                conflicts.push(format!("env.{name}"));
             } else {
                 set(env, name, variable(toolkit));
             }
@@ -58,7 +58,7 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, St
             match known.len() {
                 0 => drop(known.insert("rustc-link-lib", toml_edit::value(libraries))),
                 1 if same => {}
-                _ => taken.push(format!("target.{target}.{}", script.links)),
+                _ => conflicts.push(format!("target.{target}.{}", script.links)),
             }
         }
     }
@@ -70,11 +70,11 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, St
     };
     Ok(Edited {
         text: as_before(text, new),
-        taken,
+        conflicts,
     })
 }
 
-/// `{ value = "…", relative = true }`: relative to the folder that `.cargo` lies in.
+/// `{ value = "…", relative = true }`: relative to the directory that contains `.cargo`.
 fn variable(toolkit: &Toolkit) -> InlineTable {
     let mut table = InlineTable::new();
     table.insert("value", toolkit.path.as_str().into());
@@ -85,8 +85,8 @@ fn variable(toolkit: &Toolkit) -> InlineTable {
     table
 }
 
-/// The folder of a variable as this program writes it; nobody else has a reason to write one of
-/// these with a path in the workspace.
+/// The path of a variable in the form that this program writes: no other tool sets these variables to a
+/// path in the workspace.
 fn is_ours(item: &Item) -> Option<&str> {
     let table = item.as_table_like()?;
     let relative = table.get("relative").and_then(Item::as_bool);
@@ -98,8 +98,8 @@ fn strings(item: &Item) -> Vec<&str> {
     values.filter_map(Value::as_str).collect()
 }
 
-/// What the keys of a variable say, whatever its form.
-fn says(item: &Item) -> Option<BTreeMap<&str, String>> {
+/// Keys and values of a variable, independent of its form.
+fn values(item: &Item) -> Option<BTreeMap<&str, String>> {
     let pairs = item.as_table_like()?.iter().map(|(key, value)| {
         let plain = match (value.as_str(), value.as_bool()) {
             (Some(text), _) => text.to_owned(),
@@ -111,11 +111,11 @@ fn says(item: &Item) -> Option<BTreeMap<&str, String>> {
     Some(pairs.collect())
 }
 
-/// Sets a variable. One that says the same keeps its form.
+/// Sets a variable. One with the same values keeps its form.
 fn set(env: &mut dyn TableLike, name: &str, new: InlineTable) {
     let new = Item::Value(new.into());
     match env.get_mut(name) {
-        Some(old) if says(old) == says(&new) => {}
+        Some(old) if values(old) == values(&new) => {}
         Some(old) => {
             let decor = old.as_value().map(|value| value.decor().clone());
             *old = new;
@@ -127,7 +127,7 @@ fn set(env: &mut dyn TableLike, name: &str, new: InlineTable) {
     }
 }
 
-/// The table of these keys, made if it is not there.
+/// The table at these keys, which is created if absent.
 fn table<'d>(
     document: &'d mut DocumentMut,
     keys: &[&str],
@@ -166,7 +166,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
 ";
 
     #[test]
-    fn variables_are_added_and_the_rest_is_kept() {
+    fn edit_adds_variables_and_keeps_the_rest() {
         for (before, after) in [
             ("", format!("[env]\n{HIP}")),
             (
@@ -177,7 +177,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
                 "[env]\nA = \"1\" # a\n\n[build]\njobs = 2\n",
                 format!("[env]\nA = \"1\" # a\n{HIP}\n[build]\njobs = 2\n"),
             ),
-            // A value that says the same keeps its form, one of another folder is changed.
+            // An equal value keeps its form, one with another directory is changed.
             (
                 "[env]\nHIP_PATH = { relative = true, value = 'gpustub-toolkit' }\n",
                 "[env]\nHIP_PATH = { relative = true, value = 'gpustub-toolkit' }\n\
@@ -190,16 +190,16 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
             ),
         ] {
             let edited = edited(before, "hip = '6.4'");
-            assert_eq!(edited.taken, [""; 0]);
+            assert_eq!(edited.conflicts, [""; 0]);
             assert_eq!(edited.text, after, "{before}");
         }
     }
 
     #[test]
-    fn what_somebody_else_has_set_is_named_and_left() {
+    fn edit_reports_and_keeps_values_of_the_user() {
         let before = "[env]\nHIP_PATH = \"/opt/rocm\"\nROCM_PATH = { value = \"/opt/rocm\" }\n";
         let edited = edited(before, "hip = '6.4'");
-        assert_eq!(edited.taken, ["env.HIP_PATH", "env.ROCM_PATH"]);
+        assert_eq!(edited.conflicts, ["env.HIP_PATH", "env.ROCM_PATH"]);
         assert_eq!(edited.text, before);
         let (manifest, _) = Manifest::parse("GpuStub.toml", "schema = 1\n[toolkit]\nhip = '6.4'");
         let toolkit = manifest.toolkit.unwrap().value;
@@ -212,7 +212,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
     }
 
     #[test]
-    fn variables_of_a_family_that_is_gone_go() {
+    fn edit_removes_variables_of_undeclared_families() {
         let both = edited("", "hip = '6.4'\ncuda = '12.8'").text;
         assert_eq!(both.matches("gpustub-toolkit").count(), 7);
         let edited = edited(&both, "hip = '6.4'\nforce = true");
@@ -221,7 +221,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
     }
 
     #[test]
-    fn crates_that_only_link_are_told_to_cargo() {
+    fn edit_overrides_build_scripts() {
         let table = "override-build-scripts = ['cuda-driver-sys']";
         let text = edited("", table).text;
         assert_eq!(
@@ -232,7 +232,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
         assert_eq!(edited(&text, table).text, text);
         let other = text.replacen("\"cuda\"", "\"mine\"", 1);
         let edited = edited(&other, table);
-        assert_eq!(edited.taken, ["target.aarch64-unknown-linux-gnu.cuda"]);
+        assert_eq!(edited.conflicts, ["target.aarch64-unknown-linux-gnu.cuda"]);
         assert_eq!(edited.text, other);
     }
 }

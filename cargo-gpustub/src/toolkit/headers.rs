@@ -1,4 +1,4 @@
-//! Headers that the user names: a folder's, or a wheel's.
+//! Headers from a directory or a wheel that the user names.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,39 +11,39 @@ use gpustub_report::error::{Error, Result};
 /// Headers by their path below the tree: `include/cuda.h`.
 pub type Headers = BTreeMap<String, Vec<u8>>;
 
-/// How much is taken: the headers of a whole toolkit are about a third of this.
+/// Maximum number of bytes: the headers of a whole toolkit are about a third of this.
 const LIMIT: u64 = 256 << 20;
 
-/// How deep folders are followed; a toolkit's are half as deep. Links may go in a circle.
+/// Maximum depth of directories; a toolkit's are half as deep. Links may form a cycle.
 const DEPTH: usize = 16;
 
-/// The headers of a folder (with an `include` in it, or of headers itself) or of a wheel.
+/// Reads the headers of a directory (its `include`, or itself) or of a wheel.
 pub fn read(path: &Path) -> Result<Headers> {
-    let mut taken = Taken::default();
+    let mut copied = CopiedHeaders::default();
     if path.is_dir() {
         let include = path.join("include");
         let folder = if include.is_dir() { &include } else { path };
-        taken.folder(folder, "include", 0)?;
+        copied.add_directory(folder, "include", 0)?;
     } else {
-        taken.wheel(path)?;
+        copied.add_wheel(path)?;
     }
-    if taken.headers.is_empty() {
-        let error = Error::new(format!("`{}` has no headers in it", path.display()));
+    if copied.headers.is_empty() {
+        let error = Error::new(format!("no headers in `{}`", path.display()));
         return Err(error.help(
             "name a toolkit's directory, its `include`, or a wheel such as nvidia-cuda-runtime-cu12",
         ));
     }
-    Ok(taken.headers)
+    Ok(copied.headers)
 }
 
 #[derive(Default)]
-struct Taken {
+struct CopiedHeaders {
     headers: Headers,
     bytes: u64,
 }
 
-impl Taken {
-    fn folder(&mut self, folder: &Path, name: &str, depth: usize) -> Result<()> {
+impl CopiedHeaders {
+    fn add_directory(&mut self, folder: &Path, name: &str, depth: usize) -> Result<()> {
         let failed = |e| Error::io("read", folder, &e);
         let mut entries: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
@@ -56,18 +56,18 @@ impl Taken {
             let name = format!("{name}/{file_name}");
             if path.is_dir() {
                 if depth < DEPTH {
-                    self.folder(&path, &name, depth + 1)?;
+                    self.add_directory(&path, &name, depth + 1)?;
                 }
             } else if path.is_file() {
                 let file = File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
-                self.take(name, file, &path)?;
+                self.add(name, file, &path)?;
             }
         }
         Ok(())
     }
 
     /// Wheels have one `include` per library: `nvidia/cuda_runtime/include/cuda.h`.
-    fn wheel(&mut self, path: &Path) -> Result<()> {
+    fn add_wheel(&mut self, path: &Path) -> Result<()> {
         let file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
         let failed = |e: io::Error| {
             let message = format!("could not read `{}` as a wheel: {e}", path.display());
@@ -77,21 +77,21 @@ impl Taken {
         for file in wheel.files() {
             let (name, bytes) = file.map_err(failed)?;
             if let Some((_, below)) = name.split_once("/include/") {
-                self.take(format!("include/{below}"), bytes, path)?;
+                self.add(format!("include/{below}"), bytes, path)?;
             }
         }
         Ok(())
     }
 
-    /// Takes a file, if it is a text: nothing else belongs into a repository, or into a header.
-    fn take(&mut self, name: String, from: impl Read, of: &Path) -> Result<()> {
+    /// Adds a file if it is text: binary files are no headers and do not belong into a repository.
+    fn add(&mut self, name: String, from: impl Read, of: &Path) -> Result<()> {
         let mut bytes = Vec::new();
         let left = LIMIT - self.bytes;
         let read = from.take(left + 1).read_to_end(&mut bytes);
         read.map_err(|e| Error::io("read", of, &e))?;
         if bytes.len() as u64 > left {
             let what = format!(
-                "`{}` has more than {} MiB of headers",
+                "more than {1} MiB of headers in `{0}`",
                 of.display(),
                 LIMIT >> 20
             );

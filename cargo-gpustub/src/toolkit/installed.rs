@@ -1,5 +1,5 @@
-//! Which version of a vendor's headers a program is compiled against, as far as this machine and
-//! the workspace tell.
+//! Detects the version of a vendor's headers that a program is compiled against, from this machine and
+//! the workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use gpustub_workspace::environment::variable;
 
 use crate::dependencies::Dependency;
 
-/// A version and where it was read.
+/// A version and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The headers' version.
     pub version: Version,
-    /// For people: a file, or a crate and its feature.
+    /// Human-readable source: a file, or a crate and its feature.
     pub origin: String,
 }
 
@@ -28,9 +28,9 @@ impl Found {
     }
 }
 
-/// What is known of a family's headers: where toolkits lie and which header says its version.
+/// Location of a family's toolkit, and the header that defines its version.
 struct Family {
-    /// As the libraries' manifests have it.
+    /// Name in the libraries' manifests.
     name: &'static str,
     variables: &'static [&'static str],
     root: &'static str,
@@ -62,19 +62,19 @@ fn family(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|known| known.name == name)
 }
 
-/// The header that says the version of a family, below a toolkit's folder.
+/// The header that defines the version of a family, below a toolkit's directory.
 pub fn header(family_name: &str) -> Option<&'static str> {
     family(family_name).map(|family| family.header)
 }
 
-/// The version that the text of this header says.
+/// The version that this header defines.
 pub fn version_in(family_name: &str, header: &[u8]) -> Option<Version> {
     // Not UTF-8 in all releases.
     (family(family_name)?.version)(&String::from_utf8_lossy(header))
 }
 
-/// The toolkit of a family on this machine: the first of the variables that is set, else the
-/// usual place.
+/// The toolkit of a family on this machine: from the first variable that is set, else from the default
+/// directory.
 pub fn installed(family_name: &str) -> Option<Found> {
     let family = family(family_name)?;
     let named = family.variables.iter().find_map(|name| variable(name));
@@ -105,11 +105,11 @@ pub fn binding(family: &str, crates: &[Dependency]) -> Vec<Found> {
     found
 }
 
-/// What the header says, which a compiler reads, before `version.json`, which an installer of CUDA
-/// wrote.
+/// Version of a toolkit: of the header, which a compiler reads, before `version.json` of CUDA's
+/// installer.
 fn version(family: &Family, root: &Path) -> Option<(Version, PathBuf)> {
     let header = root.join(family.header);
-    // A header is never this large.
+    // Larger files are no headers.
     let bytes = fs::read(&header)
         .ok()
         .filter(|bytes| bytes.len() < 16 << 20);

@@ -1,4 +1,4 @@
-//! What lies in the tree, from `tree/toolkit/layout.toml`: no file is read or written here.
+//! Files of the stand-in tree, from `tree/toolkit/layout.toml`, without access to the file system.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use gpustub_edit::templates;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How headers begin that declare nothing.
+/// First line of placeholder headers, which declare nothing.
 pub const MARK: &str =
     "/* Written by cargo gpustub: takes the place of a header that a build script looks for.";
 
-/// How the tree's `README.md` begins.
+/// First line of the tree's `README.md`.
 pub const TITLE: &str = "# A stand-in for a GPU toolkit";
 
-/// What linkers take for an archive without members.
+/// An archive without members.
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
-/// The table, as it is written.
+/// Contents of `layout.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     cuda: Family,
     hip: Family,
     files: BTreeMap<String, String>,
-    /// Build scripts that need not run.
+    /// Overridden build scripts.
     pub overrides: Overrides,
 }
 
-/// What the build scripts of a family of libraries look for.
+/// Variables, directories and files that build scripts search for a family of libraries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Family {
@@ -58,56 +58,55 @@ impl Manifests {
     }
 }
 
-/// Build scripts that need not run.
+/// Build scripts that cargo does not run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
-    /// For which targets cargo is told so.
+    /// Targets for which cargo overrides them.
     pub targets: Vec<String>,
-    /// By the name of the crate.
+    /// Overrides by crate name.
     pub crates: BTreeMap<String, Crate>,
 }
 
-/// What a build script that only links would print.
+/// Output of a build script that only prints link lines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crate {
     /// `links` of its Cargo.toml.
     pub links: String,
-    /// The libraries that it names.
+    /// The libraries in its link lines.
     pub libraries: Vec<String>,
 }
 
 /// A file of the tree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its path below the tree's folder, with `/`.
+    /// Path below the tree's directory, with `/`.
     pub path: String,
-    /// Its text.
+    /// Contents.
     pub text: String,
-    /// Whether it stands in the place of a real header.
+    /// Whether the file is a placeholder header.
     pub is_header: bool,
-    /// Whether it can be run.
+    /// Whether the file is executable.
     pub is_program: bool,
 }
 
-/// The variables that name the tree, and those that must not any more.
+/// Environment variables to set to the tree, and to remove.
 pub struct Variables {
-    /// Of the families that the tree stands in for.
+    /// Variables of the families that the tree stands in for.
     pub set: Vec<String>,
-    /// Of the others.
+    /// Variables of other families.
     pub unset: Vec<String>,
 }
 
 impl Layout {
-    /// The one that this program was built with. It is part of the program, and the tests read it:
-    /// one that cannot be read is a mistake of ours and not a condition.
+    /// The layout that this program was built with. Tests parse it, so a failure is a bug and panics.
     pub fn shipped() -> Self {
         toml_edit::de::from_str(gpustub_templates::TOOLKIT)
             .unwrap_or_else(|error| panic!("tree/toolkit/layout.toml: {error}"))
     }
 
-    /// The families with what is declared of them.
+    /// The families with their declared releases.
     fn families<'a>(
         &'a self,
         toolkit: &Toolkit,
@@ -134,7 +133,7 @@ impl Layout {
         variables
     }
 
-    /// All files of the tree, sorted by path. None if it stands in for no family.
+    /// All files of the tree, sorted by path; empty without a declared family.
     pub fn files(&self, toolkit: &Toolkit) -> Vec<File> {
         let families = self.families(toolkit);
         let mut data = json!({ "mark": MARK, "force": toolkit.force });
@@ -233,12 +232,12 @@ mod tests {
     fn every_library_of_a_toolkit_can_be_linked() {
         let files = files("cuda = '12.8'\nhip = '6.4'");
         let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!(paths.len(), files.len(), "a path stands twice");
+        assert_eq!(paths.len(), files.len(), "duplicate path");
         for library in Library::builtin_ids().filter_map(Library::builtin) {
             for name in &library.link_names {
-                let lies_there = paths.contains(&*format!("lib/lib{name}.a"));
-                // Loaders are of neither: crates name them to the linker only.
-                assert_eq!(lies_there, library.role != Role::Loader, "{name}");
+                let has_archive = paths.contains(&*format!("lib/lib{name}.a"));
+                // Loaders are in neither: crates only pass their names to the linker.
+                assert_eq!(has_archive, library.role != Role::Loader, "{name}");
                 let as_stub = paths.contains(&*format!("lib64/stubs/lib{name}.a"));
                 assert_eq!(as_stub, library.role == Role::Driver, "{name}");
             }
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_whose_they_are() {
+    fn placeholder_headers_begin_with_the_mark() {
         let files = files("cuda = '12.8'\nhip = '6.4'");
         for file in &files {
             assert_eq!(file.is_header, file.text.starts_with(MARK), "{}", file.path);

@@ -473,7 +473,8 @@ fn canonical_bitcode_is_shared() {
     assert!(err.contains("all.a: 2 views, 2 members"), "{err}");
     let (_, err) = ends(0, folder, &[&build[..], &["--canonical-bitcode"]].concat());
     assert!(err.contains("all.a: 2 views, 1 members"), "{err}");
-    let told = "note: 2 bitcode modules name no processor: compile them with -mcpu and -mattr";
+    let told =
+        "note: 2 bitcode modules contain no processor name: compile them with -mcpu and -mattr";
     assert!(err.contains(told), "{err}");
 
     // In a wrapper: its magic, its version, where the module is, its size, and a processor.

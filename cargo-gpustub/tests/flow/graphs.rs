@@ -205,7 +205,7 @@ fn the_page_about_device_links_shows_what_is_printed() {
     let (out, found, code) = planned(folder.path(), text, &[]);
     assert_eq!((out.as_str(), found.as_str(), code), (shown, "", Some(0)));
     // Every code that it names is one.
-    let table = page.split("| code | what |").nth(1).unwrap();
+    let table = page.split("| code | fault |").nth(1).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         let codes = row.split('|').nth(1).unwrap();
         for code in codes.split('`').skip(1).step_by(2) {

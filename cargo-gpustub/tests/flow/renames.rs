@@ -198,7 +198,7 @@ fn a_locked_sync_writes_all_or_nothing() {
     let lock = read(folder, "Cargo.lock");
     ends(1, folder, &["sync", "--workspace", "--locked", "--check"]);
     let (_, err) = ends(101, folder, &["sync", "--workspace", "--locked"]);
-    assert!(err.contains("`--locked` was given"), "{err}");
+    assert!(err.contains("`--locked` was passed"), "{err}");
     assert!(!folder.join("app/gpustub-final").exists());
     assert!(!folder.join("GpuStub.lock").exists());
     assert_eq!(read(folder, "Cargo.lock"), lock);

@@ -188,7 +188,7 @@ fn what_remains_without_a_file_is_named() {
             ("stubs", ""),
         ] {
             let told = format!(
-                "warning[out-of-sync]: package `{name}` has no GpuStub.toml, and still has {links}\
+                "warning[out-of-sync]: package `{name}` has no GpuStub.toml, but still has {links}\
                  the build-dependency `gpustub-build`, the call in its build script"
             );
             assert!(err.contains(&told), "{err}");

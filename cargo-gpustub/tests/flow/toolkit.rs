@@ -246,7 +246,7 @@ fn real_headers_come_from_where_the_user_says() {
     fs::create_dir(folder.join("empty")).unwrap();
     for (wrong, why) in [
         ("GpuStub.toml", "as a wheel"),
-        ("empty", "has no headers"),
+        ("empty", "no headers in"),
         ("nothing", "could not read `nothing`"),
     ] {
         let (_, err) = ends(101, folder, &["add", "--toolkit-headers", wrong]);

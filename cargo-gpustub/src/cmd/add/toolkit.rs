@@ -1,5 +1,5 @@
 //! The toolkit options of `cargo gpustub add`: the `[toolkit]` table, and the directory that `sync`
-//! keeps.
+//! updates.
 
 use gpustub_core::diag::has_errors;
 use gpustub_core::version::Version;
@@ -15,7 +15,7 @@ use toml_edit::{Array, DocumentMut, Item, Table};
 use crate::cli::AddToolkit;
 use crate::toolkit::{self, SyncProgress, headers, installed};
 
-/// Writes the table, and lays the directory out: only now is it known where real headers are.
+/// Writes the table and the directory, as only this command receives the paths of real headers.
 pub fn add(options: &AddToolkit, selection: &Selection, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(selection, Depth::Members)?;
     let before = match Declared::read_shared(&workspace)? {
@@ -67,7 +67,7 @@ pub fn add(options: &AddToolkit, selection: &Selection, shell: &mut Shell) -> Re
     Ok(true)
 }
 
-/// The text with the command line's values in its `[toolkit]`.
+/// Sets the command line's values in `[toolkit]` of the text.
 fn declare(
     options: &AddToolkit,
     headers: &headers::Headers,

@@ -1,4 +1,4 @@
-//! `archive build`: many archives into one.
+//! `archive build`: builds a super-archive from archives.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -75,19 +75,19 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     if wanted.canonical {
         let count = canonical.count();
         shell.note(format!(
-            "{count} bitcode modules name no processor: compile them with -mcpu and -mattr"
+            "{count} bitcode modules contain no processor name: compile them with -mcpu and -mattr"
         ));
     }
     Ok(true)
 }
 
-/// What to build, and of what.
+/// Inputs and views of the super-archive to build.
 struct Wanted {
     layers: Vec<LayerPaths>,
     views: Vec<View>,
     default: Option<ViewId>,
     canonical: bool,
-    /// The file that says so.
+    /// The table of the archive and its file, for `--manifest-archive`.
     table: Option<(Declared, Archive)>,
 }
 
@@ -195,7 +195,7 @@ fn from_paths(options: &ArchiveBuild) -> Result<Wanted> {
         }
         if views[..at].iter().any(|other| other.name == *name) {
             let error = Error::new(format!("two views have the name `{name}`"));
-            return Err(error.help("give them other names with `--view NAME=INPUT`"));
+            return Err(error.help("name them with `--view NAME=INPUT`"));
         }
     }
     let default = match &options.default_view {
@@ -208,7 +208,7 @@ fn from_paths(options: &ArchiveBuild) -> Result<Wanted> {
     };
     let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
     let layers = paths.iter().zip(&stems).map(|(path, stem)| LayerPaths {
-        // Of two files with one name, in different folders, the paths tell which is meant.
+        // Files with one name, in different directories, are distinguished by their paths.
         name: match stems.iter().filter(|other| *other == stem).count() {
             1 => stem.clone(),
             _ => path.display().to_string(),
@@ -238,7 +238,7 @@ fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// An input that is overwritten is gone, and the next run would read the output.
+/// Rejects an output that would overwrite an input, or that the next run would read as one.
 fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
     let file = output.canonicalize().ok();
     let parent = output.parent().unwrap_or(output);
@@ -248,7 +248,7 @@ fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
         parent
     };
     let folder = parent.canonicalize().ok();
-    // A file in an input folder is an input of the next run.
+    // A file in an input directory is an input of the next run.
     let same = |path: &PathBuf| Some(path) == file.as_ref() || Some(path) == folder.as_ref();
     let mut paths = inputs.paths();
     match paths.find(|path| path.canonicalize().as_ref().is_ok_and(same)) {

@@ -1,4 +1,4 @@
-//! `archive extract`: a view for tools that see only one.
+//! `archive extract`: a view as an ordinary archive or as files.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::shell::Shell;
 use gpustub_superarchive::{Definition, Input, write_archive};
 
-use super::{Looked, text, views};
+use super::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;
 
 /// Runs the command.
@@ -20,7 +20,7 @@ pub fn run(
     archive: &SuperArchive<'_>,
     options: &ArchiveExtract,
     shell: &mut Shell,
-) -> Looked<bool> {
+) -> ArchiveResult<bool> {
     for view in views(archive, Some(&options.view))? {
         let members = members(&view)?;
         let count = members.len();
@@ -36,8 +36,8 @@ pub fn run(
     Ok(true)
 }
 
-/// The members of a view in the order of its layers, each with the symbols that the view has it for.
-fn members<'a>(view: &View<'a>) -> Looked<Vec<Input<'a>>> {
+/// The members of a view in the order of its layers, each with the symbols that it provides in the view.
+fn members<'a>(view: &View<'a>) -> ArchiveResult<Vec<Input<'a>>> {
     let mut symbols: HashMap<usize, Vec<&'a [u8]>> = HashMap::new();
     for symbol in view.symbols() {
         let symbol = symbol?;
@@ -75,7 +75,7 @@ fn as_archive(members: &[Input<'_>], path: &Path, from: &Path) -> Result<bool> {
     replace(path, &content).map_err(|e| Error::io("write", path, &e))
 }
 
-/// Writes no file that is there already, and none outside of the folder.
+/// Writes members as files, without overwriting files or writing outside of the directory.
 fn as_files(members: &[Input<'_>], folder: &Path) -> Result<()> {
     let mut names = HashSet::new();
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! `archive find`: who defines a symbol.
+//! `archive find`: finds the member that defines a symbol.
 
 use gpustub_archive::SuperArchive;
 use gpustub_core::diag::{Diagnostic, UNKNOWN_SYMBOL};
@@ -7,11 +7,15 @@ use gpustub_report::report::{Sources, json::FORMAT_VERSION};
 use gpustub_report::shell::Shell;
 use serde_json::json;
 
-use super::{Looked, columns, layer_of, text, views};
+use super::{ArchiveResult, columns, layer_of, text, views};
 use crate::cli::{ArchiveFind, TextOrJson};
 
 /// Runs the command.
-pub fn run(archive: &SuperArchive<'_>, options: &ArchiveFind, shell: &mut Shell) -> Looked<bool> {
+pub fn run(
+    archive: &SuperArchive<'_>,
+    options: &ArchiveFind,
+    shell: &mut Shell,
+) -> ArchiveResult<bool> {
     let searched = views(archive, options.view.as_deref())?;
     let mut missing: Vec<&String> = options.symbols.iter().collect();
     let (mut rows, mut all) = (Vec::new(), Vec::new());

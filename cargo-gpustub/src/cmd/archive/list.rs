@@ -7,11 +7,15 @@ use gpustub_report::report::json::FORMAT_VERSION;
 use gpustub_report::shell::Shell;
 use serde_json::{Value, json};
 
-use super::{Looked, columns, layers, text, views};
+use super::{ArchiveResult, columns, layers, text, views};
 use crate::cli::{ArchiveList, TextOrJson};
 
 /// Runs `list`.
-pub fn run(archive: &SuperArchive<'_>, options: &ArchiveList, shell: &mut Shell) -> Looked<bool> {
+pub fn run(
+    archive: &SuperArchive<'_>,
+    options: &ArchiveList,
+    shell: &mut Shell,
+) -> ArchiveResult<bool> {
     let found = views(archive, options.view.as_deref())?;
     let default = default(archive)?;
     if options.format == TextOrJson::Json {
@@ -60,11 +64,11 @@ pub fn run(archive: &SuperArchive<'_>, options: &ArchiveList, shell: &mut Shell)
 }
 
 /// The name of the default view.
-pub fn default<'a>(archive: &SuperArchive<'a>) -> Looked<Option<&'a [u8]>> {
+pub fn default<'a>(archive: &SuperArchive<'a>) -> ArchiveResult<Option<&'a [u8]>> {
     Ok(archive.default_view()?.map(|view| view.name()))
 }
 
-fn members(view: &View<'_>) -> Looked<Vec<Value>> {
+fn members(view: &View<'_>) -> ArchiveResult<Vec<Value>> {
     let layers = layers(view)?;
     let mut all = Vec::new();
     for member in view.members() {
@@ -84,7 +88,7 @@ pub fn symbols(
     archive: &SuperArchive<'_>,
     options: &ArchiveList,
     shell: &mut Shell,
-) -> Looked<bool> {
+) -> ArchiveResult<bool> {
     let found = views(archive, options.view.as_deref())?;
     let (mut lines, mut all) = (String::new(), Vec::new());
     for (at, view) in found.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `archive stats`: what sharing saves.
+//! `archive stats`: sizes of views, and bytes saved by sharing.
 
 use gpustub_archive::SuperArchive;
 use gpustub_report::error::Error;
@@ -6,11 +6,15 @@ use gpustub_report::report::json::FORMAT_VERSION;
 use gpustub_report::shell::Shell;
 use serde_json::json;
 
-use super::{Looked, columns, list, text, views};
+use super::{ArchiveResult, columns, list, text, views};
 use crate::cli::{ArchiveStats, TextOrJson};
 
-/// Runs the command. Bytes are those of members' contents.
-pub fn run(archive: &SuperArchive<'_>, options: &ArchiveStats, shell: &mut Shell) -> Looked<bool> {
+/// Runs the command. Sizes count the contents of members.
+pub fn run(
+    archive: &SuperArchive<'_>,
+    options: &ArchiveStats,
+    shell: &mut Shell,
+) -> ArchiveResult<bool> {
     let default = list::default(archive)?;
     let mut rows = vec![["VIEW", "MEMBERS", "BYTES"].map(str::to_owned).to_vec()];
     let row = |name: &str, (members, bytes): (u64, u64)| {
@@ -60,7 +64,7 @@ pub fn run(archive: &SuperArchive<'_>, options: &ArchiveStats, shell: &mut Shell
     rows.push(row("each once", unique));
     let mut shown = columns(&rows);
     shown += &format!(
-        "\n{ratio:.2} times less by sharing; the file has {} bytes\n",
+        "\nsharing ratio {ratio:.2}; file size {} bytes\n",
         file.len()
     );
     shell.data(shown)?;

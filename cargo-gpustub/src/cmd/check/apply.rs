@@ -12,7 +12,7 @@ use super::policies::Policies;
 use super::report::Report;
 use crate::cli;
 
-/// The findings as the policies and the command line have them, sorted.
+/// Applies the policies and the levels of the command line to the findings, and sorts them.
 pub fn apply_policies(
     options: &cli::Check,
     here: &str,
@@ -25,9 +25,9 @@ pub fn apply_policies(
         deny: options.levels.deny.clone(),
     };
     let today = options.today.unwrap_or_else(today);
-    let mut judge = PolicyEngine::new(policies.layers(), &overrides, here, today);
-    let mut found = judge.apply(report.findings.clone());
-    let unused = judge.unused(&report.looked);
+    let mut engine = PolicyEngine::new(policies.layers(), &overrides, here, today);
+    let mut found = engine.apply(report.findings.clone());
+    let unused = engine.unused(&report.scope);
     let unused = unused.iter().map(|unused| {
         let rule = &unused.allow.rule;
         let message = format!("no finding of `{}` to allow", rule.value);
@@ -35,13 +35,13 @@ pub fn apply_policies(
             .with_origin(unused.file, rule.span.clone())
             .help("remove the allowance")
     });
-    found.extend(judge.apply(unused.collect()));
+    found.extend(engine.apply(unused.collect()));
     found.extend(policies.mistakes());
     once(sorted(found))
 }
 
-/// Each finding once: what is wrong with a file that cannot be read is reported by all that need it, and a
-/// file may be named twice.
+/// Removes duplicate findings: every reader of an unreadable file reports it, and a file may be named
+/// twice.
 fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     found.retain(|one| {
@@ -52,7 +52,7 @@ fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     found
 }
 
-/// The day in UTC. A clock before 1970 has not been set; then nothing has ended.
+/// The current date in UTC; 1970-01-01 if the clock is not set, so that no allowance has expired.
 fn today() -> Date {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Date::after_1970(since.map_or(0, |since| since.as_secs() / (24 * 60 * 60)))

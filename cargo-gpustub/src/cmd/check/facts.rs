@@ -1,4 +1,4 @@
-//! What the rules look at in a workspace, gathered from cargo and from files.
+//! Facts about a workspace for the rules, gathered from cargo and from files.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -20,7 +20,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::report::slashes;
 
-/// The files that rules look at, beside `GpuStub.toml`.
+/// Files that rules read, except `GpuStub.toml`.
 pub struct Texts {
     configs: Vec<Text>,
     /// The `Cargo.toml` of each selected package, in their order.
@@ -28,7 +28,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Reads them.
+    /// Reads the files.
     pub fn read(workspace: &Workspace, selected: &[&Package]) -> Result<Self> {
         let config = text(&workspace.root().join(".cargo/config.toml"))?;
         let mut manifests = Vec::new();
@@ -41,7 +41,7 @@ impl Texts {
         })
     }
 
-    /// As diagnostics point into them.
+    /// The texts as sources of diagnostics.
     pub fn sources(&self) -> Sources {
         let all = self.configs.iter().chain(&self.manifests);
         all.map(|one| (one.shown.clone(), one.text.clone()))
@@ -60,7 +60,7 @@ fn text(path: &Path) -> Result<Option<Text>> {
     }
 }
 
-/// The workspace as the rules see it.
+/// Gathers the facts about the workspace.
 pub fn gather<'a>(
     workspace: &Workspace,
     graph: &'a Graph<'_>,
@@ -87,7 +87,7 @@ pub fn gather<'a>(
     for (package, manifest) in selected.iter().zip(&texts.manifests) {
         ask(workspace, graph, package, manifest, &mut crates);
     }
-    // What no selected package asks for is not a part of what is checked.
+    // Crates that no selected package requires are not checked.
     for id in crates.ids() {
         let krate = &mut crates[id];
         if !krate.checked && krate.asked.is_none() {
@@ -102,12 +102,12 @@ pub fn gather<'a>(
     }
 }
 
-/// Id of the crate of a package: [`gather`] keeps their order.
+/// Crate id of a package: [`gather`] keeps the order of packages.
 fn crate_id(package: PackageIndex) -> CrateId {
     CrateId::from_index(package.index())
 }
 
-/// Whether the linker makes something of it that is run, or loaded by others than Rust.
+/// Whether the linker links a program, or a library for other languages than Rust, from the package.
 fn is_linked(package: &Package) -> bool {
     let whole = [CrateType::CDyLib, CrateType::StaticLib];
     package.targets.iter().any(|target| {
@@ -122,7 +122,7 @@ struct Reached {
     direct: PackageIndex,
 }
 
-/// Notes, for everything that a package brings into the build, that and where it does.
+/// Records for each crate that a package requires the location of the requirement.
 fn ask(
     workspace: &Workspace,
     graph: &Graph<'_>,
@@ -141,7 +141,7 @@ fn ask(
     let Some(root) = graph.index(&package.id) else {
         return;
     };
-    // Breadth first: the nearest way is the one that is told.
+    // Breadth first, so that the shortest path is reported.
     let direct = dependencies(root).into_iter();
     let mut open: VecDeque<Reached> = direct
         .map(|package| Reached {
@@ -174,7 +174,7 @@ fn ask(
     }
 }
 
-/// Where a `Cargo.toml` names a dependency.
+/// Span of a dependency's key in a `Cargo.toml`.
 fn dependency(text: &str, key: &str) -> Option<Range<usize>> {
     let document = Document::parse(text).ok()?;
     let top: &dyn TableLike = document.as_table();
@@ -199,7 +199,7 @@ mod tests {
     use super::dependency;
 
     #[test]
-    fn dependencies_are_found_in_all_their_forms() {
+    fn dependency_finds_all_forms_of_a_key() {
         for text in [
             "[dependencies]\na = \"1\"\ncudarc = \"0.19\"\n",
             "[dependencies]\ncudarc = { version = \"0.19\" }\n",

@@ -1,4 +1,4 @@
-//! Files, looked at: programs, libraries, wheels and directories that were named.
+//! Checks of files on the command line: programs, libraries, wheels and directories.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -14,8 +14,8 @@ use gpustub_workspace::imports::misfits;
 use super::policies::Policies;
 use super::report::{Report, number, slashes};
 
-/// Looks at what is named.
-pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
+/// Checks the named files and directories.
+pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {
     let policy = policies.root();
     let headers = policies.headers();
     let one = |path: &PathBuf| -> Report {
@@ -36,7 +36,7 @@ pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
             }
             let members = package.members.iter();
             let files = members.map(|member| package.display_path(member));
-            report.looked.files.extend(files);
+            report.scope.files.extend(files);
         }
         report
     };
@@ -45,9 +45,9 @@ pub fn look(paths: &[PathBuf], policies: &Policies) -> Report {
         report.findings.extend(one.findings);
         report.details.extend(one.details);
         report.skipped.extend(one.skipped);
-        report.looked.files.extend(one.looked.files);
+        report.scope.files.extend(one.scope.files);
     }
-    report.what = number(report.looked.files.len(), "file");
+    report.what = number(report.scope.files.len(), "file");
     report
 }
 
@@ -55,11 +55,11 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(&IO_ERROR, Error::io("read", path, error).to_string())
 }
 
-/// What a main thread has: directories in directories are read by recursion.
+/// Stack size of a main thread: nested directories are read recursively.
 const STACK: usize = 8 << 20;
 
-/// What `work` makes of each item, in their order. Packed wheels take the processor, not the disk; more
-/// than two at a time would take more than the 64 MB of memory that BENCHMARKS.md promises.
+/// Results of `work` for each item, in order. Compressed wheels are limited by the processor, not the
+/// disk; more than two at a time would exceed the 64 MB of memory that BENCHMARKS.md promises.
 fn on_two_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let share = || {
@@ -73,7 +73,7 @@ fn on_two_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
         }
     };
     let mut done = thread::scope(|scope| {
-        // Where the system gives no other thread, this one does all.
+        // If the system cannot start another thread, this one processes all items.
         let other = (items.len() > 1).then(|| {
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn_scoped(scope, share).ok()
@@ -88,7 +88,7 @@ fn on_two_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-/// What somebody may take for looked at, a line for each reason.
+/// Skipped files that a user may expect to be checked, a line for each reason.
 fn skipped(package: &Package) -> Vec<String> {
     let flaws = package.flaws.iter();
     let mut reasons = BTreeMap::<&str, Vec<&str>>::new();
@@ -105,15 +105,15 @@ fn skipped(package: &Package) -> Vec<String> {
     reasons.into_iter().filter_map(line).collect()
 }
 
-/// Which rules look at what.
+/// Rules that apply to each image and to the package.
 fn details(package: &Package) -> Vec<String> {
     let rules = |wanted: fn(&Check) -> bool| -> String {
         let rules = RULES.iter().filter(|rule| wanted(&rule.check));
         let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
         ids.join(", ")
     };
-    let of_images = rules(|look| matches!(look, Check::Image(_)));
-    let of_packages = rules(|look| matches!(look, Check::Package(_) | Check::Policy(_)));
+    let of_images = rules(|check| matches!(check, Check::Image(_)));
+    let of_packages = rules(|check| matches!(check, Check::Package(_) | Check::Policy(_)));
     let images = gpu_images(package);
     let mut details: Vec<String> = images
         .map(|image| format!("{}: {of_images}", image.display_path()))
@@ -131,8 +131,8 @@ mod tests {
     use super::on_two_threads;
 
     #[test]
-    fn the_order_is_that_of_the_items_whoever_is_ready_first() {
-        // Of each two items either thread has one.
+    fn on_two_threads_keeps_the_order_of_items() {
+        // Each thread processes one of two consecutive items.
         let both = Barrier::new(2);
         let made = on_two_threads(&[1, 2, 3, 4, 5, 6], |item| {
             both.wait();

@@ -1,4 +1,4 @@
-//! `cargo gpustub check --fix`: what can be mended without a decision of anybody's.
+//! `cargo gpustub check --fix`: machine-applicable fixes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,9 +27,9 @@ use crate::cli;
 use crate::cmd::{add, sync};
 use crate::dependencies;
 
-/// Mends, and says what it did. What is left is for the check that follows.
+/// Applies and reports the fixes. The check that follows reports the remaining findings.
 pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
-    // `sync` writes what `GpuStub.toml` says, so that comes first.
+    // `sync` writes files from `GpuStub.toml`, which is therefore fixed first.
     for make in [manifests, tree] {
         let operations = make(options, here)?;
         guard(options, &operations)?;
@@ -41,7 +41,7 @@ pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
 
 /// The findings of the workspace, with the policies applied.
 fn findings(options: &cli::Check, here: &str) -> Result<(Vec<Diagnostic>, Policies)> {
-    let (report, policies) = workspace::look(options)?;
+    let (report, policies) = workspace::check(options)?;
     Ok((apply_policies(options, here, &report, &policies), policies))
 }
 
@@ -63,7 +63,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
                 .filter(|d| d.origin.as_ref().is_some_and(|o| o.file == declared.shown))
                 .collect()
         };
-        // Places first: they are those of the text as it is.
+        // Edits by span come first, as the spans refer to the unchanged text.
         let mut text = load_names(declared, &mine(UNKNOWN_LOAD_NAME.code.id));
         for finding in mine(MISSING_HEADER_VERSION.id) {
             let mut stubs = declared.manifest.stubs.iter();
@@ -86,7 +86,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     Ok(operations)
 }
 
-/// The text with the names of releases in the place of names that never were.
+/// Replaces load names that no release has in the text.
 fn load_names(declared: &Declared, found: &[&Diagnostic]) -> String {
     let mut text = declared.text.clone();
     let stubs = declared.manifest.stubs.iter();
@@ -112,7 +112,7 @@ define_id! {
     struct AllowanceIndex;
 }
 
-/// The allowances of a file that findings report as unused.
+/// Indices of a file's allowances that findings report as unused.
 fn unused_allowances(declared: &Declared, found: &[&Diagnostic]) -> Vec<AllowanceIndex> {
     let policy = declared.manifest.policy.iter();
     let all = policy.flat_map(|policy| &policy.value.allow).enumerate();
@@ -123,7 +123,7 @@ fn unused_allowances(declared: &Declared, found: &[&Diagnostic]) -> Vec<Allowanc
         .collect()
 }
 
-/// Whether a finding is about this place of its file.
+/// Whether a finding has this span.
 fn is_at(finding: &Diagnostic, span: &Range<usize>) -> bool {
     finding
         .origin
@@ -131,7 +131,7 @@ fn is_at(finding: &Diagnostic, span: &Range<usize>) -> bool {
         .is_some_and(|origin| origin.span == *span)
 }
 
-/// The text without some of its `[[policy.allow]]`.
+/// Removes some `[[policy.allow]]` from the text.
 fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
     let mut document: DocumentMut = text.parse().map_err(|e| Error::new(format!("{e}")))?;
     let allow = document
@@ -164,7 +164,7 @@ fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
     Ok(as_before(text, &document.to_string()))
 }
 
-/// What `sync` would do, if all that is declared can be planned.
+/// Changes of `sync`, if all declarations can be planned.
 fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let (found, _) = findings(options, here)?;
     let (stale, others): (Vec<_>, Vec<_>) = found
@@ -184,7 +184,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let members = graph.members(&loaded, &selected);
     let has_links = finalizer::may_be_needed(&loaded, &members);
     let (mut operations, _) = sync::pending(&loaded, &options.cargo, &members, has_links)?;
-    // What a policy accepts stays.
+    // Files whose finding a policy allows are not changed.
     operations.retain(|operation| {
         let mut places = stale.iter().filter_map(|d| d.origin.as_ref());
         places.any(|place| place.file == operation.shown)
@@ -192,7 +192,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     Ok(operations)
 }
 
-/// Refuses to change what could not be taken back, as `cargo fix` does.
+/// Rejects changes that version control could not undo, like `cargo fix`.
 fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
     let existing: Vec<&Operation> = operations.iter().filter(|o| !o.creates()).collect();
     let mut folders: BTreeMap<PathBuf, Vec<&Operation>> = BTreeMap::new();
@@ -217,15 +217,15 @@ fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
             None if options.allow_no_vcs => {}
             None => {
                 let message = format!(
-                    "no version control has {}, which --fix would change",
+                    "{} would be changed by --fix without version control",
                     names()
                 );
-                let help = "look at `cargo gpustub check`, or pass --allow-no-vcs";
+                let help = "see `cargo gpustub check` for the findings, or pass --allow-no-vcs";
                 return Err(Error::new(message).help(help));
             }
             Some(output) if output.stdout.is_empty() || options.allow_dirty => {}
             Some(_) => {
-                let message = format!("{} has changes that are not committed", names());
+                let message = format!("uncommitted changes: {}", names());
                 return Err(Error::new(message).help("commit them, or pass --allow-dirty"));
             }
         }

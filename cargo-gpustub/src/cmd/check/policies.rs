@@ -21,7 +21,7 @@ use gpustub_workspace::workspace::Workspace;
 
 use super::report::slashes;
 
-/// The policies of a workspace, its own first.
+/// The policies of a workspace, that of its root first.
 #[derive(Default)]
 pub struct Policies {
     files: Vec<File>,
@@ -30,7 +30,7 @@ pub struct Policies {
 struct File {
     declared: Declared,
     folder: String,
-    /// Whether it stands at the root of the workspace.
+    /// Whether the file is at the workspace root.
     root: bool,
 }
 
@@ -55,7 +55,7 @@ impl Policies {
         Ok(Self::new(all, &workspace.root))
     }
 
-    /// Those of a workspace and its members.
+    /// Policies of a workspace and its members.
     pub fn read(workspace: &Workspace) -> Result<Self> {
         let mut all: Vec<Declared> = Declared::read_root(workspace)?.into_iter().collect();
         for package in workspace.members() {
@@ -73,20 +73,20 @@ impl Policies {
                 declared,
             })
             .collect();
-        // A package inside the folder of another one is nearer.
+        // The policy of a nested package takes precedence.
         files.sort_by_key(|file| (!file.root, file.folder.len()));
         Self { files }
     }
 
-    /// That of the workspace as a whole.
+    /// Policy of the workspace root.
     pub fn root(&self) -> Policy {
         let root = self.files.iter().find(|file| file.root);
         let policy = root.and_then(|file| file.declared.manifest.policy.clone());
         policy.map(|policy| policy.value).unwrap_or_default()
     }
 
-    /// The headers that packages of the workspace declare for libraries. Where they declare several
-    /// of one library, no file tells which it was to be compiled against.
+    /// Header versions that packages of the workspace declare for libraries, without libraries of
+    /// several versions: no file shows which one it was compiled against.
     pub fn headers(&self) -> Vec<(&'static Library, HeaderVersion)> {
         let mut declared = BTreeMap::<&str, Vec<HeaderVersion>>::new();
         let stubs = self.declared().flat_map(|one| &one.manifest.stubs);
@@ -105,7 +105,7 @@ impl Policies {
         same.collect()
     }
 
-    /// As the judge takes them.
+    /// The policies as layers of a [`gpustub_check::policy::PolicyEngine`].
     pub fn layers(&self) -> Vec<Layer<'_>> {
         let layers = self.files.iter().filter_map(|file| {
             Some(Layer {
@@ -118,7 +118,7 @@ impl Policies {
         layers.collect()
     }
 
-    /// What speaks of rules or tags that there are not, and files that cannot be read.
+    /// Unknown rules and tags in policies, and files that cannot be read.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for file in &self.files {
@@ -130,11 +130,11 @@ impl Policies {
             if let Some(tag) = &policy.value.platform_tag
                 && Tag::parse(&tag.value).is_none()
             {
-                let message = format!("`policy.platform-tag` takes no {:?}", tag.value);
+                let message = format!("invalid value {:?} of `policy.platform-tag`", tag.value);
                 found.push(
                     Diagnostic::error(&INVALID_VALUE, message)
                         .with_origin(&file.declared.shown, tag.span.clone())
-                        .help("name a tag that promises something: \"manylinux_2_28\", \"musllinux_1_2\""),
+                        .help("use a manylinux or musllinux tag: \"manylinux_2_28\", \"musllinux_1_2\""),
                 );
             }
             let of_levels = (policy.value.rules.iter()).map(|(id, level)| (id, &level.span));
@@ -159,13 +159,13 @@ impl Policies {
         found
     }
 
-    /// The texts that diagnostics may point into.
+    /// The texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
         let files = self.files.iter();
         files.flat_map(|file| file.declared.sources()).collect()
     }
 
-    /// The files, with their places among the layers that [`Policies::layers`] gives.
+    /// The files, in the order of [`Policies::layers`].
     pub fn declared(&self) -> impl Iterator<Item = &Declared> {
         self.files.iter().map(|file| &file.declared)
     }

@@ -6,12 +6,12 @@ use gpustub_check::policy::Scope;
 use gpustub_core::diag::Diagnostic;
 use gpustub_report::report::Sources;
 
-/// Findings, and what they are about.
+/// Findings, and the checked items.
 #[derive(Default)]
 pub struct Report {
     pub findings: Vec<Diagnostic>,
     pub sources: Sources,
-    pub looked: Scope,
+    pub scope: Scope,
     /// Number of checked items: `3 files`.
     pub what: String,
     /// Checked items and their rules, for `--verbose`.

@@ -1,4 +1,4 @@
-//! A workspace, looked at: what is declared, planned, written and depended on.
+//! Checks of a workspace: declarations, plan, generated files and dependencies.
 
 use gpustub_check::{Check, RULES, check_workspace};
 use gpustub_report::error::Result;
@@ -12,8 +12,8 @@ use super::report::{Report, number};
 use crate::cli;
 use crate::cmd::{plan, sync};
 
-/// Looks at the packages that are selected.
-pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
+/// Checks the selected packages.
+pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let policies = Policies::read(&workspace)?;
@@ -27,7 +27,7 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
             continue;
         };
         let Some(one) = &graph.declared[at] else {
-            details.push(format!("{}: it declares no stubs", package.name));
+            details.push(format!("{}: no stubs declared", package.name));
             continue;
         };
         details.push(format!("{} ({})", package.name, one.shown));
@@ -46,13 +46,13 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
     findings.extend(plan::refused(&graph, &selected));
 
     let texts = Texts::read(&workspace, &selected)?;
-    let seen = facts::gather(&workspace, &graph, &selected, &texts);
+    let facts = facts::gather(&workspace, &graph, &selected, &texts);
     let rules = RULES
         .iter()
         .filter(|r| matches!(r.check, Check::Workspace(_)));
     let rules: Vec<&str> = rules.map(|rule| rule.code.id).collect();
     details.push(format!("the workspace: {}", rules.join(", ")));
-    findings.extend(check_workspace(&seen));
+    findings.extend(check_workspace(&facts));
 
     let mut sources = graph.sources();
     sources.extend(texts.sources());
@@ -63,6 +63,6 @@ pub fn look(options: &cli::Check) -> Result<(Report, Policies)> {
         what: number(selected.len(), "package"),
         ..Report::default()
     };
-    report.looked.workspace = selected.len() == workspace.members().len();
+    report.scope.workspace = selected.len() == workspace.members().len();
     Ok((report, policies))
 }

@@ -1,4 +1,4 @@
-//! What the headers of two versions say of their functions.
+//! Comparison of declarations in the headers of two versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use gpustub_workspace::environment::variable;
 use super::{Change, Side};
 use crate::cli::DiffHeaders;
 
-/// What was found.
+/// Result of the comparison.
 pub struct Compared {
-    /// How many functions both libraries have and both headers declare.
+    /// Number of functions that both libraries have and both headers declare.
     pub functions: usize,
-    /// In what these differ, by name.
+    /// Differences of these functions, by name.
     pub reasons: BTreeMap<String, String>,
-    /// What only one of the headers declares, and what names of sources mean.
+    /// Functions that only one of the headers declares, and macros with another expansion.
     pub changes: Vec<Change>,
-    /// The functions that both libraries have and neither of the headers declares.
+    /// Functions that both libraries have and neither of the headers declares.
     pub undeclared: Vec<String>,
 }
 
-/// Compares what both libraries have. `None`: there are no headers.
+/// Compares the declarations of functions that both libraries have. `None`: no headers are given.
 pub fn compare(options: &DiffHeaders, old: &Side, new: &Side) -> Result<Option<Compared>> {
     if options.old_headers.is_empty() {
         return Ok(None);
@@ -41,7 +41,7 @@ pub fn compare(options: &DiffHeaders, old: &Side, new: &Side) -> Result<Option<C
     let read = |paths| read(paths, options, known, &is_theirs);
     let versions = [read(&options.old_headers)?, read(&options.new_headers)?];
     let both = names[0].intersection(&names[1]);
-    Ok(Some(judge(&versions, both)))
+    Ok(Some(compare_declarations(&versions, both)))
 }
 
 /// The shipped library that a side is a version of.
@@ -94,11 +94,10 @@ fn read(
         if name.contains(['>', '\n']) {
             return Err(Error::new(format!("`{name}` cannot be included")));
         }
-        // clang would look among its own, too.
+        // clang would also search its own directories.
         if !folders.iter().any(|folder| folder.join(name).is_file()) {
             let message = format!("`{name}` is not in {shown}");
-            let help =
-                "`--include` takes the name as a program would include it, such as `hip/hiprtc.h`";
+            let help = "`--include` accepts a name as in `#include`, such as `hip/hiprtc.h`";
             return Err(Error::new(message).help(help));
         }
     }
@@ -110,7 +109,7 @@ fn read(
         }
         _ => Headers::including(named),
     };
-    // What a library's headers are read under is so for each of them.
+    // The macros for reading a library's headers also apply to headers named by options.
     if let Some(known) = known {
         headers.defines.clone_from(&known.defines);
     }
@@ -124,36 +123,39 @@ fn failed(error: gpustub_cdecl::Error, shown: &str) -> Error {
             Error::new(format!("cannot run `{program}`: {cause}")).help(
                 "headers are read by clang: Debian, Ubuntu: `apt install clang`; Fedora: `dnf install \
                  clang`; Alpine: `apk add clang`; or name one in `CLANG`. Without `--old-headers` and \
-                 `--new-headers` the symbols are compared, which needs none",
+                 `--new-headers` only symbols are compared, which needs no clang",
             )
         }
         Why::Refused { program, message } => {
             let message = harmless(&message);
             Error::new(format!("`{program}` cannot read the headers in {shown}\n{message}")).help(
-                "headers are read as C, without any of the compiler's options: add a directory of other \
-                 headers that they need with another `--old-headers` or `--new-headers`, macros with \
+                "headers are read as C, without compiler options: add the directories of other \
+                 headers that they include with another `--old-headers` or `--new-headers`, macros with \
                  `--clang-arg=-DNAME`",
             )
         }
         Why::Nothing => {
             let message = format!("the headers in {shown} declare none of the functions");
             Error::new(message).help(
-                "the headers are of another library, declare it for C++ only, or are others than those \
-                 that `--include` names",
+                "the headers belong to another library, declare functions for C++ only, or other headers \
+                 must be named with `--include`",
             )
         }
         other => Error::new(format!("the headers in {shown}: {other}")),
     }
 }
 
-/// What stands in a header is not for the terminal to obey.
+/// Removes control characters from clang's message, which quotes the header.
 fn harmless(message: &str) -> String {
     let is_shown = |c: &char| !c.is_control() || *c == '\n' || *c == '\t';
     message.trim_end().chars().filter(is_shown).collect()
 }
 
-/// What differs between declarations.
-fn judge<'a>(versions: &[Version; 2], both: impl Iterator<Item = &'a String>) -> Compared {
+/// Compares the declarations of two versions.
+fn compare_declarations<'a>(
+    versions: &[Version; 2],
+    both: impl Iterator<Item = &'a String>,
+) -> Compared {
     let [old, new] = versions;
     let mut found = Compared {
         functions: 0,
@@ -182,7 +184,7 @@ fn judge<'a>(versions: &[Version; 2], both: impl Iterator<Item = &'a String>) ->
             }
             (None, None) => found.undeclared.push(name.clone()),
             (was, _) => {
-                // Declared under the macro's other name: said above.
+                // Declared under the macro's other name: reported above.
                 let is_moved = |v: &Version| v.plain.contains_key(name);
                 if !is_moved(old) && !is_moved(new) {
                     let change = Change::Declared(name.clone(), was.is_some());
@@ -194,7 +196,7 @@ fn judge<'a>(versions: &[Version; 2], both: impl Iterator<Item = &'a String>) ->
     found
 }
 
-/// The names by which sources call functions, and the functions that they get.
+/// Pairs of a name in sources and the function that it is bound to.
 fn sources(version: &Version) -> impl Iterator<Item = (&str, &str)> {
     let macros = version.plain.iter().map(|(a, b)| (a.as_str(), b.as_str()));
     let own = version.functions.keys().map(String::as_str);
@@ -202,7 +204,7 @@ fn sources(version: &Version) -> impl Iterator<Item = (&str, &str)> {
     macros.chain(own.map(|name| (name, name)))
 }
 
-/// The function that a source gets by a name.
+/// The function that a name in sources is bound to.
 fn meaning<'a>(version: &'a Version, name: &'a str) -> Option<&'a str> {
     match version.plain.get(name) {
         Some(other) => Some(other),
@@ -215,13 +217,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_cannot_command_the_terminal() {
+    fn harmless_removes_control_characters() {
         let message = "a.h:1:2: error: \x1b[31mred\u{9b}2J\n\t^\r\n";
         assert_eq!(harmless(message), "a.h:1:2: error: [31mred2J\n\t^");
     }
 
     #[test]
-    fn a_file_is_of_the_library_that_loads_by_its_soname() {
+    fn library_is_found_by_soname() {
         let side = |soname: &str| Side {
             name: "x".into(),
             functions: Vec::new(),

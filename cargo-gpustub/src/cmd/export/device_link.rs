@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/lib                      shared libraries, which find each other by $ORIGIN, and archives
 //! DIR/include/<library>        headers
-//! DIR/lib/cmake/<package>      what find_package(<package>) reads, and a list of all files
+//! DIR/lib/cmake/<package>      files for find_package(<package>), and a list of all files
 //! ```
 
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 use crate::cli;
 use crate::compile::engine_error;
 
-/// More headers than a library has: `include-dirs` names a folder of the system.
+/// Maximum number of headers: with more, `include-dirs` probably names a system directory.
 const MOST_HEADERS: usize = 5000;
 
-/// Files below the prefix, and where each comes from or what it holds.
+/// Files below the prefix, with the source or the text of each.
 type Files = BTreeMap<String, Content>;
 
 enum Content {
@@ -51,7 +51,7 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         shell.data(lines.collect::<String>())?;
         return Ok(true);
     };
-    // CMake takes a relative folder for one below the project that asks.
+    // CMake resolves a relative directory below the project that uses it.
     let root = std::path::absolute(prefix).map_err(|e| Error::io("find", prefix, &e))?;
     let stale = stale(&root, package, &files);
     let mut operations = Vec::new();
@@ -87,8 +87,8 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
-/// What the list of an earlier install has and `files` has not, where it is still there. It is not removed:
-/// other packages may have put the same file into the folder.
+/// Existing files of an earlier export that `files` does not contain. These are not removed, as other
+/// packages may have installed the same file.
 fn stale(root: &Path, package: &Package, files: &Files) -> Vec<String> {
     let list = root.join(list_name(package));
     let old = fs::read_to_string(list).unwrap_or_default();
@@ -98,15 +98,15 @@ fn stale(root: &Path, package: &Package, files: &Files) -> Vec<String> {
         .collect()
 }
 
-/// The list of all files, below the prefix.
+/// Path of the list of all files, below the prefix.
 fn list_name(package: &Package) -> String {
     format!("lib/cmake/{0}/{0}-files.txt", package.name)
 }
 
-/// Lets cargo run the build scripts, and reads what that of the package has made.
+/// Runs the build scripts with cargo, and reads the output of the package's.
 fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Library>> {
     let mut cargo = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
-    // Enough: nothing of Rust is installed.
+    // `check` suffices: no Rust code is installed.
     cargo.args([
         "check",
         "--quiet",
@@ -142,7 +142,7 @@ fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Libra
     });
     let Some(list) = list.last() else {
         return Err(Error::new(format!(
-            "the build script of `{}` has built no [device-link.*] library",
+            "the build script of `{}` built no [device-link.*] library",
             package.name
         ))
         .help("name a package that declares some with `-p`"));
@@ -199,7 +199,7 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
     Ok(files)
 }
 
-/// Two files of one name are an error, unless they are the same.
+/// Adds a file. Two different files of one name are an error.
 fn add(files: &mut Files, name: String, from: &Path) -> Result<()> {
     let old = files.insert(name.clone(), Content::Copy(from.to_owned()));
     let Some(Content::Copy(old)) =
@@ -219,7 +219,7 @@ fn add(files: &mut Files, name: String, from: &Path) -> Result<()> {
     .help("give one of them another name"))
 }
 
-/// All files below `dir`, without following links to folders.
+/// Adds all files below `dir`, without following links to directories.
 fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
     let mut waiting = vec![dir.to_owned()];
     let mut count = 0;
@@ -235,10 +235,10 @@ fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
             count += 1;
             if count > MOST_HEADERS {
                 return Err(Error::new(format!(
-                    "device-link.{library}: there are more than {MOST_HEADERS} files in {}",
+                    "device-link.{library}: more than {MOST_HEADERS} files in {}",
                     dir.display()
                 ))
-                .help("`include-dirs` names the library's own headers alone"));
+                .help("name only directories of the library's own headers in `include-dirs`"));
             }
             if path.is_file() {
                 let below = path
@@ -253,7 +253,7 @@ fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the CMake file is filled with.
+/// Data of the CMake template.
 fn data(package: &Package, libraries: &[Library]) -> Value {
     let all: Vec<Value> = libraries
         .iter()
@@ -340,7 +340,7 @@ fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> 
     targets
 }
 
-/// The library and all with device code that it requires.
+/// The library and all libraries with device code that it requires.
 fn members<'a>(library: &'a Library, all: &'a [Library]) -> Vec<&'a str> {
     let mut found = vec![library];
     let mut next = 0;
@@ -364,7 +364,7 @@ fn needs_toolkit(library: &Library) -> bool {
         && !library.archive.as_os_str().is_empty()
 }
 
-/// The archive has another name than the shared library: `-l` would take one for the other.
+/// Path of the archive, whose name differs from the shared library's: `-l` would confuse the two.
 fn static_name(library: &Library) -> String {
     format!("lib/lib{}_static.a", library.name)
 }
@@ -374,12 +374,12 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// A list of CMake.
+/// A CMake list.
 fn list(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(";")
 }
 
-/// A text between quotation marks of CMake (cmake-language(7), "Escape Sequences").
+/// Text for a quoted argument of CMake (cmake-language(7), "Escape Sequences").
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {

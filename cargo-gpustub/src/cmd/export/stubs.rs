@@ -3,9 +3,9 @@
 //! ```text
 //! DIR/src        the sources, for a build that compiles them itself
 //! DIR/include    gpustub.h
-//! DIR/link       what `-L` names: the archive, and a linker script for each library
+//! DIR/link       directory for `-L`: the archive, and a linker script for each library
 //! DIR/lib        with --type shared: the library to ship
-//! DIR            what CMake, Meson, Bazel and pkg-config read (`export/stubs/build_files.rs`)
+//! DIR            files of CMake, Meson, Bazel and pkg-config (`export/stubs/build_files.rs`)
 //! ```
 
 mod build_files;
@@ -153,7 +153,7 @@ fn common_type(plan: &Plan) -> Result<LibraryType> {
 }
 
 /// The name after `-l` of the shared library. Other software finds a GPU library in a process by a
-/// part of its file name, so that of a real one must not be in it.
+/// part of its file name, so the name must not contain that of a real one.
 fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
     let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
     let ids: Vec<&str> = stubbed
@@ -201,7 +201,7 @@ impl Files<'_> {
     }
 }
 
-/// The libraries, and the scripts by which the linker finds them under the real names.
+/// Adds the libraries, and linker scripts with the names of the real ones.
 fn link_folder(
     files: &mut Files<'_>,
     plan: &Plan,
@@ -224,7 +224,7 @@ fn link_folder(
             (ARCHIVE, "a")
         }
     };
-    // dlopen has a library of its own up to glibc 2.33; a shared library brings it along.
+    // dlopen is in a separate library up to glibc 2.33; a shared library names it in DT_NEEDED.
     let dl = shared.is_none() && target.os == "linux";
     let script = templates::render("linker-script", &json!({ "name": name, "dl": dl }));
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
@@ -258,7 +258,7 @@ fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> S
         None => format!("next: `cc prog.c -L {out}/link {names}`"),
         Some(name) => format!(
             "next: `cc prog.c -L {out}/link {names} -Wl,-rpath,'$ORIGIN'`, and ship \
-             {out}/lib/lib{name}.so beside the program (never what is in {out}/link)"
+             {out}/lib/lib{name}.so beside the program (never the files of {out}/link)"
         ),
     }
 }

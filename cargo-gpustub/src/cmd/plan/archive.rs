@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::row;
 
-/// Those that are written with these features of their package.
+/// Archives that are written with these features of their package.
 pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archive> {
     let is_enabled = |archive: &&Archive| {
         archive
@@ -18,7 +18,7 @@ pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archi
     manifest.archives.iter().filter(is_enabled).collect()
 }
 
-/// Lines for one.
+/// Appends the lines of an archive.
 pub fn describe(text: &mut String, archive: &Archive) {
     let shown = Json::new(archive);
     let canonical = if shown.canonical { ", canonical" } else { "" };
@@ -39,7 +39,7 @@ pub fn describe(text: &mut String, archive: &Archive) {
     }
 }
 
-/// A super-archive, for programs.
+/// JSON form of a super-archive.
 #[derive(Serialize)]
 pub struct Json<'a> {
     name: &'a str,
@@ -61,12 +61,12 @@ struct ViewJson<'a> {
 #[derive(Serialize)]
 struct LayerJson<'a> {
     name: &'a str,
-    /// As `GpuStub.toml` has them.
+    /// Inputs as written in `GpuStub.toml`.
     inputs: Vec<&'a str>,
 }
 
 impl<'a> Json<'a> {
-    /// Of one.
+    /// JSON form of an archive.
     pub fn new(archive: &'a Archive) -> Self {
         let layer = |id: &LayerId| archive.layers[*id].name.value.as_str();
         let views = archive.views.iter().map(|view| ViewJson {

@@ -20,10 +20,10 @@ use serde::Serialize;
 use super::not_shown;
 use crate::cli::{self, PlanFormat};
 
-/// The longest graph that is read.
+/// Maximum size of a graph in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// `--graph`: plans what a file says. Cargo has no part in it.
+/// Plans the graph of `--graph`, without cargo.
 pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bool> {
     let (name, text) = read(file)?;
     let (graph, mut found) = Graph::parse(&name, &text);
@@ -33,7 +33,7 @@ pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bo
         found.extend(more);
     }
     shell.diagnostics(&found, &Sources::from([(name, text)]))?;
-    // Core plans nothing of a graph that contradicts itself.
+    // An inconsistent graph has no plan.
     if !readable || plan.nodes().len() < graph.nodes.len() {
         not_shown(shell);
     } else {
@@ -52,7 +52,7 @@ pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bo
     Ok(!has_errors(&found))
 }
 
-/// The file's name for messages, and its text; `-` is standard input.
+/// Display path and text of a file; `-` is standard input.
 fn read(file: &Path) -> Result<(String, String)> {
     let wrong = |e: &io::Error| Error::io("read", file, e);
     let (name, mut input): (String, Box<dyn Read>) = match file.to_str() {
@@ -72,7 +72,7 @@ fn read(file: &Path) -> Result<(String, String)> {
     Ok((name, text))
 }
 
-/// What is planned for one node, and why.
+/// Explains the plan of one node.
 pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
     let nodes = plan.nodes();
     if let Some(node) = plan.find(name) {
@@ -114,17 +114,17 @@ impl<'a> Json<'a> {
         cargo: Option<(&'a IndexVec<NodeId, CargoUnit>, &'a Packages<'a>)>,
     ) -> Self {
         let nodes = plan.all().map(|planned| {
-            let place = cargo.map(|(units, packages)| {
+            let unit = cargo.map(|(units, packages)| {
                 let unit = &units[planned.node];
                 let package = packages.packages[unit.package];
-                Place {
+                UnitJson {
                     package: package.name.as_str(),
                     version: package.version.to_string(),
                     what: unit.what,
                     target: unit.target.as_deref(),
                 }
             });
-            NodeJson::new(plan, &planned, place)
+            NodeJson::new(plan, &planned, unit)
         });
         Self {
             nodes: nodes.collect(),
@@ -136,7 +136,7 @@ impl<'a> Json<'a> {
 struct NodeJson<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cargo: Option<Place<'a>>,
+    cargo: Option<UnitJson<'a>>,
     kind: &'static str,
     r#type: &'static str,
     links: Vec<&'a str>,
@@ -149,9 +149,9 @@ struct NodeJson<'a> {
     final_host_link: Vec<Item<'a>>,
 }
 
-/// What a node is to cargo.
+/// The cargo unit of a node.
 #[derive(Serialize)]
-struct Place<'a> {
+struct UnitJson<'a> {
     package: &'a str,
     version: String,
     what: &'static str,
@@ -165,7 +165,7 @@ struct DeviceLinkJson<'a> {
     lto: bool,
 }
 
-/// A part of a host link.
+/// An item of a host link line.
 #[derive(Serialize)]
 struct Item<'a> {
     item: &'static str,
@@ -174,7 +174,7 @@ struct Item<'a> {
 }
 
 impl<'a> NodeJson<'a> {
-    fn new(plan: &LinkPlan<'a>, planned: &Planned, cargo: Option<Place<'a>>) -> Self {
+    fn new(plan: &LinkPlan<'a>, planned: &Planned, cargo: Option<UnitJson<'a>>) -> Self {
         let name = |node: NodeId| plan.node(node).name.as_str();
         let node = plan.node(planned.node);
         let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(plan, item)).collect();

@@ -1,4 +1,4 @@
-//! The changes to one package: its `Cargo.toml`, its build script, and the crates that it names.
+//! Changes to one package: `Cargo.toml`, build script, and `use … as _` lines.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use gpustub_workspace::helper_source::HelperSource;
 use gpustub_workspace::tables::{Declared, FILE, Members};
 use gpustub_workspace::workspace::{Workspace, folder, library};
 
-/// The changes to one package, in an order in which each state on the way still builds.
+/// Adds the changes to one package, in an order in which each intermediate state builds.
 pub(super) fn edits(
     workspace: &Workspace,
     members: &Members,
@@ -67,7 +67,7 @@ pub(super) fn edits(
     pending.write(manifest_path, text)?;
     let name = name.replace('-', "_");
     build_script(package, declared, &manifest, &name, pending, found)?;
-    // The code of a package that has super-archives alone names what it embeds.
+    // Packages with super-archives only need no line: their code names the archives.
     if declared.provides() || declared.has_rdc() {
         use_lines(workspace, package, pending, found)?;
     }
@@ -77,8 +77,8 @@ pub(super) fn edits(
     Ok(())
 }
 
-/// Takes away the `use … as _` lines of former runs about crates that the package does not have any more,
-/// which would not compile.
+/// Removes `use … as _` lines of former runs for crates that the package no longer depends on, which
+/// would not compile.
 pub(super) fn remove_stale_lines(
     workspace: &Workspace,
     members: &Members,
@@ -95,12 +95,12 @@ pub(super) fn remove_stale_lines(
         let is_member = |name: &str| workspace.members().iter().any(|one| one.name == name);
         let mut others = Vec::from_iter(&package.dependencies);
         others.retain(|one| !is_member(&one.name));
-        // Of these nothing is known here.
+        // Crates outside of the workspace are kept: their tables are unknown.
         called.extend(others.into_iter().map(crate_name));
     }
     let own = library(package).map(|library| library.name.replace('-', "_"));
     for (path, _) in roots(package, |path| path.starts_with(workspace.root())) {
-        // Cargo says of what cannot be read.
+        // Cargo reports unreadable files.
         let Ok(text) = pending.read(path) else {
             continue;
         };
@@ -114,13 +114,13 @@ pub(super) fn remove_stale_lines(
     Ok(())
 }
 
-/// What Rust code calls a dependency, if its library has the name of its package.
+/// Crate name of a dependency in Rust code, if its library has the name of its package.
 fn crate_name(dependency: &Dependency) -> String {
     let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
     name.replace('-', "_")
 }
 
-/// What `sync` has written into a package that declares nothing any more.
+/// Diagnostic for lines of former runs in a package that no longer has a `GpuStub.toml`.
 pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
     let is_helper =
         |one: &&Dependency| one.kind == DependencyKind::Build && one.name == cargo_toml::HELPER;
@@ -133,7 +133,7 @@ pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
     let calls = |call| script.contains(&build_rs::line(&name, call));
     let links = package.links.as_deref();
     let links = links.filter(|links| links.starts_with("gpustub-"));
-    // Without `links`, a package that finalizes is one that links its programs by itself.
+    // Without `links`, a package that finalizes may link its programs itself.
     if links.is_none() && !calls(build_rs::BUILD) {
         return None;
     }
@@ -146,11 +146,11 @@ pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
         all.push("the call in its build script".to_owned());
     }
     let message = format!(
-        "package `{}` has no {FILE}, and still has {}",
+        "package `{}` has no {FILE}, but still has {}",
         package.name,
         all.join(", ")
     );
-    let help = "remove that; or write the file, with `cargo gpustub init`";
+    let help = "remove these, or create the file with `cargo gpustub init`";
     let file = display_path(package.manifest_path.as_std_path());
     Some(
         Diagnostic::warning(&OUT_OF_SYNC, message)
@@ -159,8 +159,8 @@ pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
     )
 }
 
-/// The crates that a package depends on and whose device code its own may call, and when it has them, as
-/// what stands in `cfg(…)`; `None`: that cannot be said in a source file.
+/// Crates whose device code a package's own may call, with the condition of the dependency for
+/// `cfg(…)`; `None`: not expressible in a source file.
 fn called_crates(members: &Members, package: &Package) -> Vec<(String, Option<String>)> {
     let mut crates = Vec::new();
     for (member, declared) in members.all() {
@@ -185,9 +185,9 @@ fn called_crates(members: &Members, package: &Package) -> Vec<(String, Option<St
     crates
 }
 
-/// The `use … as _` lines of a package whose device code calls that of others, in its library, or, if
-/// there is none, in its programs. Where device code alone calls a crate, rustc would leave the crate
-/// out, and the stubs with it that its build script links.
+/// Adds `use … as _` lines for crates whose device code the package's calls, to its library or, without
+/// one, to its programs. rustc would omit a crate that only device code calls, together with the stubs
+/// that its build script links.
 fn dependency_lines(
     members: &Members,
     package: &Package,
@@ -207,8 +207,8 @@ fn dependency_lines(
     Ok(())
 }
 
-/// When a package has a dependency, as what stands in `cfg(…)`; empty: always. `None`: there is none, or
-/// its condition is the name of a target, which is none of a source file.
+/// Condition of a dependency for `cfg(…)`; empty: always. `None`: no entry, or an entry for a target
+/// triple, which a source file cannot test.
 fn condition(package: &Package, entries: &[&Dependency]) -> Option<String> {
     let mut any = BTreeSet::new();
     for entry in entries {
@@ -231,7 +231,7 @@ fn condition(package: &Package, entries: &[&Dependency]) -> Option<String> {
     either(any)
 }
 
-/// The conditions of which one must hold; `None`, if there are none.
+/// Disjunction of conditions; `None` if empty.
 fn either(conditions: BTreeSet<String>) -> Option<String> {
     let all: Vec<String> = conditions.into_iter().collect();
     match all.as_slice() {
@@ -241,8 +241,8 @@ fn either(conditions: BTreeSet<String>) -> Option<String> {
     }
 }
 
-/// The features that bring an optional dependency: `dep:x` and `x/…`. Those that bring these are not
-/// needed: with them, these are on. `x?/…` brings nothing.
+/// Features that directly activate an optional dependency: `dep:x` and `x/…`, but not `x?/…`. Features
+/// that activate one of these also enable it.
 fn activating(package: &Package, key: &str) -> BTreeSet<String> {
     let brings = |word: &String| {
         word.strip_prefix("dep:") == Some(key)
@@ -288,7 +288,7 @@ fn no_place(path: &Path, why: &str, name: &str) -> Diagnostic {
     Diagnostic::error(&OUT_OF_SYNC, message).help(help)
 }
 
-/// The call in the build script.
+/// Adds the call to the build script.
 fn build_script(
     package: &Package,
     declared: &Declared,
@@ -310,12 +310,9 @@ fn build_script(
     let path = match target {
         Some(target) => target.src_path.clone().into_std_path_buf(),
         None if cargo_toml::build_is_off(manifest).unwrap_or(false) => {
-            let message = format!(
-                "package `{}` has switched its build script off",
-                package.name
-            );
+            let message = format!("package `{}` disables its build script", package.name);
             found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(format!(
-                "remove `build = false` from its Cargo.toml; the build script has to call `{line}`"
+                "remove `build = false` from its Cargo.toml; the build script must call `{line}`"
             )));
             return Ok(());
         }
@@ -327,7 +324,7 @@ fn build_script(
             Edit::Changed(text) => text,
             Edit::Impossible(why) => {
                 let message = format!("`{}` cannot be edited: {why}", display_path(&path));
-                let help = format!("add this line where the build script begins: `{line}`");
+                let help = format!("add this line at the start of the build script: `{line}`");
                 found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(help));
                 return Ok(());
             }
@@ -338,7 +335,7 @@ fn build_script(
     pending.write(&path, new)
 }
 
-/// The `use … as _` lines of a package that has a library.
+/// Adds the `use … as _` lines of a package that has a library.
 fn use_lines(
     workspace: &Workspace,
     package: &Package,
@@ -364,7 +361,7 @@ fn use_lines(
     }
     let name = library.name.replace('-', "_");
     for (path, edition) in roots {
-        // Cargo complains of a missing one by itself; one outside the workspace is not ours.
+        // Cargo reports a missing file; files outside of the workspace are not edited.
         if path.starts_with(workspace.root()) && path.exists() {
             name_crate(path, &name, edition, &use_line::STUBS, pending, found)?;
         }

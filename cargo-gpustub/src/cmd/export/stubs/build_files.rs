@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! cmake/gpustub-config.cmake     find_package(gpustub)
-//! cmake/gpustub-cuda.cmake       makes find_package(CUDAToolkit) and find_package(CUDA) give stubs
+//! cmake/gpustub-cuda.cmake       makes find_package(CUDAToolkit) and find_package(CUDA) return stubs
 //! pkgconfig/gpustub*.pc          pkg-config (not with --sources-only: it compiles nothing)
 //! meson.build                    a subproject, which compiles the sources
 //! BUILD.bazel                    a package, which compiles the sources
 //! ```
 //!
-//! They name files by their place in the folder, which can be moved.
+//! Paths in these files are relative to the directory, which can be moved.
 
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::SourceSet;
@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use super::ARCHIVE;
 
-/// The files in `cmake`, each a template of the same name. CMake looks for modules by just these
-/// names, so that the folder serves as CMAKE_MODULE_PATH, too.
+/// The files in `cmake`, each a template of the same name. CMake searches modules by exactly these
+/// names, so the directory can be used as CMAKE_MODULE_PATH.
 const CMAKE: [&str; 7] = [
     "FindCUDA.cmake",
     "FindCUDAToolkit.cmake",
@@ -74,11 +74,11 @@ fn data(
     let libraries: Vec<_> = stubbed()
         .map(|library| json!({ "id": library.manifest.id }))
         .collect();
-    // Libraries of one toolkit come with one set of headers.
+    // Libraries of one toolkit share their headers.
     let of_cuda = stubbed()
         .filter(|library| library.manifest.family == "cuda" && !library.manifest.independent_major);
     let header = of_cuda.filter_map(|library| library.header_version).next();
-    // Build systems have words of their own for these two.
+    // Build systems have separate settings for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));
     let own = |flag: &&&str| !flag.starts_with("-std=") && **flag != "-fPIC";
     let flags: Vec<_> = REQUIRED.iter().filter(own).collect();
