@@ -1,6 +1,6 @@
-//! The budgets of what runs on a developer's machine, side by side with what runs there anyway:
+//! Time budgets of the tools on a developer's machine, compared with tools that run there anyway:
 //! `cargo bench -p gpustub-tests --bench cli`. Prints figures of one run; asserts no time.
-//! `BENCHMARKS.md` holds the last results.
+//! `BENCHMARKS.md` has the last results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     dependency(&work.join("package"))
 }
 
-/// `cargo-gpustub` as people install it.
+/// Path of `cargo-gpustub`, built as for installation.
 fn release() -> Result<PathBuf> {
     let target = components::target_dir();
     run(cargo(&repository())
@@ -37,14 +37,14 @@ fn release() -> Result<PathBuf> {
     Ok(target.join("release/cargo-gpustub"))
 }
 
-/// Milliseconds: passed, and spent by processors in the process and what it waited for.
+/// Elapsed time, and processor time of the process and its waited-for children, in milliseconds.
 #[derive(Clone, Copy)]
 struct Cost {
     wall: f64,
     cpu: f64,
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program that must succeed.
 fn run(command: &mut Command) -> Result<Cost> {
     let (before, start) = (children_cpu()?, Instant::now());
     let output = command.stdin(Stdio::null()).output()?;
@@ -57,8 +57,8 @@ fn run(command: &mut Command) -> Result<Cost> {
     Ok(Cost { wall, cpu })
 }
 
-/// Processor time of the children that have ended, in milliseconds: fields 16 and 17 of
-/// proc_pid_stat(5), in ticks of which Linux tells programs 100 a second.
+/// Processor time of exited children, in milliseconds: fields 16 and 17 of proc_pid_stat(5), in
+/// ticks of which Linux reports 100 a second to programs.
 fn children_cpu() -> Result<f64> {
     let text = fs::read_to_string("/proc/self/stat")?;
     let after_name = text.rsplit(')').next().unwrap_or_default();
@@ -67,7 +67,7 @@ fn children_cpu() -> Result<f64> {
     Ok(ticks.iter().sum::<f64>() * 10.0)
 }
 
-/// Runs commands in turn and prints a row for each.
+/// Runs commands alternately and prints a row for each.
 fn rows(commands: &mut [(&str, Command)]) -> Result<Vec<f64>> {
     let mut costs = vec![Vec::new(); commands.len()];
     for _ in 0..RUNS {
@@ -166,13 +166,13 @@ fn symbols(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `check` of what wheels unpack to, more than 1 GB.
+/// `check` of the contents of unpacked wheels, more than 1 GB.
 fn check(program: &Path, folder: &Path) -> Result<()> {
     println!("\n## `cargo gpustub check` of unpacked wheels\n");
     let _ = fs::remove_dir_all(folder);
     for wheel in ["cublas", "cusparse-12.9", "cusolver-12.9", "nvrtc-12.9"] {
         match components::component(&format!("wheels/{wheel}")) {
-            // Links: the bytes are read where they are.
+            // Hard links: the bytes are read from the original files.
             Ok(from) => link_tree(&from, &folder.join(wheel))?,
             Err(error) => {
                 println!("not measured: {error:?}");
@@ -187,7 +187,7 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
         command.args(["-c", script, "sh"]).arg(program).arg(folder);
         command
     };
-    // What it finds is not the point; a denied rule ends it with 1.
+    // The findings do not matter here; a denied rule makes the exit code 1.
     rows(&mut [
         (
             "cargo gpustub check",
@@ -206,7 +206,7 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `check` of wheels as they are published.
+/// `check` of wheels as published.
 fn check_packed(program: &Path) -> Result<()> {
     println!("\n## `cargo gpustub check` of packed wheels\n");
     let mut wheels = Vec::new();
@@ -243,8 +243,8 @@ fn check_packed(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a check at its peak. The kernel counts mapped pages of files too, so that this is
-/// more than what was allocated.
+/// Prints the peak memory of a check. The kernel also counts mapped pages of files, so that this is
+/// more than the process allocated.
 fn print_memory(program: &Path, paths: &[PathBuf]) {
     let peak = "import resource,subprocess,sys; \
         subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL); \
@@ -278,7 +278,7 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files and bytes in a folder.
+/// Number of files and bytes in a directory.
 fn size(folder: &Path) -> Result<(u64, u64)> {
     let mut sum = (0, 0);
     for entry in fs::read_dir(folder)? {
@@ -305,7 +305,7 @@ fn dependency(folder: &Path) -> Result<()> {
         );
         fs::write(package.join("Cargo.toml"), head)?;
         fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
-        // The versions that this repository is tested with; cargo drops what is not needed.
+        // The versions that this repository is tested with; cargo drops the unneeded ones.
         fs::copy(repository().join("Cargo.lock"), package.join("Cargo.lock"))?;
         Ok(package)
     };
@@ -319,9 +319,9 @@ fn dependency(folder: &Path) -> Result<()> {
         "fn main() { gpustub_build::build(); }\n",
     )?;
     let manifest = with_helper.join("GpuStub.toml");
-    // Nothing to compile yet: what is measured first is the helper itself.
+    // No code to compile yet: the first measurement is of the helper itself.
     fs::write(&manifest, "schema = 1\n")?;
-    // The helper, compiled; `--bench helper` measures how long that takes.
+    // The compiled helper; `--bench helper` measures its compilation.
     run(cargo(&with_helper).args(["fetch", "--quiet"]))?;
     run(cargo(&with_helper).args(["build", "--offline"]))?;
 
@@ -332,7 +332,7 @@ fn dependency(folder: &Path) -> Result<()> {
     build_script(&with_helper)
 }
 
-/// The build script of four libraries, run as cargo runs it, and the compilers on their own.
+/// The build script of four libraries, run as cargo runs it, and the compilers alone.
 fn build_script(package: &Path) -> Result<()> {
     let host = "x86_64-unknown-linux-gnu";
     let out = package.join("out");
@@ -396,7 +396,7 @@ fn build_script(package: &Path) -> Result<()> {
             "of it: ar",
             tool("ar", &["rcSD", "x.a", "stubs.o", "runtime.o"]),
         ),
-        ("a shell that makes the folder, and nothing else", nothing),
+        ("a shell that only creates the directory", nothing),
     ])?;
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Relocatable CUDA code under cargo, in turn with a Makefile that runs nvcc in the same ways:
+//! Relocatable CUDA code under cargo, compared with a Makefile that runs nvcc in the same ways:
 //! `cargo bench -p gpustub-tests --bench device_link`. Prints figures of one run; asserts no time.
-//! `BENCHMARKS.md` holds the last results.
+//! `BENCHMARKS.md` has the last results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,11 +15,11 @@ use gpustub_tests::rdc::{Library, Project};
 
 const RUNS: usize = 5;
 
-/// Packages with RDC libraries, and how many sources each has.
+/// Packages with RDC libraries, and the number of sources in each.
 const PACKAGES: [&str; 2] = ["b", "d"];
 const SOURCES: usize = 10;
 
-/// What nvcc is told by gpustub-build in a build for development, `--keep` apart.
+/// Options that gpustub-build passes to nvcc in a development build, except `--keep`.
 const RULES: &str = "\
 COMPILE = $(NVCC) -rdc=true -c -Xcompiler -fPIC -O0 -gencode arch=compute_80,code=sm_80
 LINK = $(NVCC) -dlink -Xcompiler -fPIC -gencode arch=compute_80,code=sm_80
@@ -140,7 +140,7 @@ fn makefile(project: &Project, to: &Path) -> Result<()> {
     Ok(fs::write(to.join("Makefile"), text)?)
 }
 
-/// Writes the first sources of each package anew: `b.cu` alone for one.
+/// Rewrites the first sources of each package: only `b.cu` if the count is one.
 fn touch(root: &Path, sources: usize) -> Result<()> {
     let packages: &[&str] = if sources == 1 { &["b"] } else { &PACKAGES };
     for name in packages {

@@ -1,7 +1,6 @@
-//! Cost of `gpustub-build` as a build dependency, beside `cc` alone:
-//! `cargo bench -p gpustub-tests --bench helper`. Prints figures of one run; asserts no time.
-//! `BENCHMARKS.md` holds the last results.
-
+//! Cost of `gpustub-build` as a build dependency, compared with `cc` alone. `BENCHMARKS.md` has the
+//! last results of `cargo bench -p gpustub-tests --bench helper`, which prints figures and asserts
+//! no time.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +48,7 @@ fn main() -> Result<()> {
         succeed(cargo(&package).args(["fetch", "--quiet"]))?;
         rows.push((what, package, Vec::new()));
     }
-    // In turn, so that whatever else the machine does falls on all of them.
+    // Alternately, so that other load on the machine affects all of them.
     for _ in 0..RUNS {
         for (_, package, costs) in &mut rows {
             costs.push(cold_build(package)?);
@@ -94,7 +93,7 @@ fn package(directory: &Path, index: usize, dependencies: &str, script: &str) -> 
     fs::write(package.join("Cargo.toml"), manifest)?;
     fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
     fs::write(package.join("build.rs"), script)?;
-    // Nothing to compile: the figure is that of the helper itself.
+    // Without anything to compile, the figure is that of the helper itself.
     fs::write(package.join("GpuStub.toml"), "schema = 1\n")?;
     // The versions that this repository is tested with; cargo drops the others.
     fs::copy(repository().join("Cargo.lock"), package.join("Cargo.lock"))?;
@@ -117,8 +116,7 @@ fn cold_build(package: &Path) -> Result<f64> {
     Ok(children_cpu()? - before)
 }
 
-/// Processor seconds of the children that have ended: fields 16 and 17 of proc_pid_stat(5), in ticks
-/// of 1/100 s.
+/// Processor seconds of exited children: fields 16 and 17 of proc_pid_stat(5), in ticks of 1/100 s.
 fn children_cpu() -> Result<f64> {
     let text = fs::read_to_string("/proc/self/stat")?;
     let after_name = text.rsplit(')').next().unwrap_or_default();
@@ -127,7 +125,7 @@ fn children_cpu() -> Result<f64> {
     Ok(ticks.iter().sum::<f64>() / 100.0)
 }
 
-/// Number of crates of others that the package compiles.
+/// Number of third-party crates that the package compiles.
 fn foreign_crates(package: &Path) -> Result<usize> {
     let mut tree = cargo(package);
     tree.args(["tree", "--offline", "--edges", "normal,build"]);

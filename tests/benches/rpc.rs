@@ -1,8 +1,8 @@
-//! Round trips of calls between threads of the host: our client and server, and LLVM's; what an idle server
-//! uses, and the first call after a second.
+//! Round trips of calls between host threads, with our client and server and with LLVM's; the load
+//! of an idle server, and the first call after a second.
 //!
-//! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run --all
-//! --components-only`).
+//! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run
+//! --all --components-only`).
 
 use std::ffi::c_void;
 use std::process::Command;
@@ -23,7 +23,7 @@ use libloading::Library;
 const ROUNDS: usize = 15;
 const CALLS: usize = 20_000;
 
-/// Who asks and answers, and where.
+/// Implementation, number of ports, port and lanes of a measurement.
 #[derive(Clone, Copy)]
 enum Case {
     Ours { ports: u32, port: u32, lanes: u32 },
@@ -42,7 +42,7 @@ struct Llvm {
     client_free: FreeClient,
 }
 
-/// Nanoseconds of each of many calls, sorted.
+/// Sorted times of many calls in nanoseconds.
 fn ours(ports: u32, port: PortIndex, lanes: u32) -> Result<Vec<f64>> {
     let layout = Layout::new(ports, lanes)?;
     let (mut device, client) = device(layout)?;
@@ -82,7 +82,7 @@ fn llvms(llvm: &Llvm, ports: u32) -> Result<Vec<f64>> {
     let times = thread::scope(|scope| {
         scope.spawn(move || serve(ports, 1, start as *mut c_void));
         let times = calls(|value| (llvm.increment)(client, value));
-        // Ends the server: a call that it does not know.
+        // An unknown opcode ends the server.
         let ours: Client<Region, _> = Client::new(region.clone(), HostLocks::new());
         ours.open(opcode::NOOP, 1).send(|_| {});
         times
@@ -103,12 +103,12 @@ fn calls(mut call: impl FnMut(u64) -> u64) -> Vec<f64> {
     times
 }
 
-/// What a thread does that finds nothing to serve.
+/// Behaviour of a serving thread that finds no request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Ours,
-    /// As the thread of LLVM's offload runtime (`RPC.cpp`): it looks on for 25 µs, then sleeps for 250 µs
-    /// between two looks.
+    /// As the thread of LLVM's offload runtime (`RPC.cpp`): polls for another 25 µs, then sleeps
+    /// for 250 µs between two polls.
     Offload,
 }
 
@@ -127,11 +127,11 @@ fn device(layout: Layout) -> Result<(Device, Client<Region, HostLocks>)> {
     Ok((device, client))
 }
 
-/// Lets a server of 64 ports idle for a while: microseconds of processor time that its thread has used then,
-/// and nanoseconds of the first call.
+/// Lets a server of 64 ports idle for a while. Returns the processor time of its thread in
+/// microseconds and the time of the first call in nanoseconds.
 fn idle_for(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
     let (mut device, client) = device(Layout::new(64, 1)?)?;
-    // A device does not take the processor on which the server's thread was.
+    // Yields, because a real device does not occupy the processor of the server's thread.
     let client = Client::new(client.memory().clone(), HostLocks::yielding());
     let call = |value| {
         let mut call = client.open(opcode::TEST_INCREMENT, 1);
@@ -140,12 +140,12 @@ fn idle_for(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
         assert_eq!(answer, Some(value + 1));
     };
     let (server, ended) = (Server::new(IdlePolicy::default()), AtomicBool::new(false));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     thread::scope(|scope| {
         let (server, ended) = (&server, &ended);
         scope.spawn(move || {
-            // A failed send is one of a bench that has failed.
-            let _ = tell.send(std::fs::read_link("/proc/thread-self"));
+            // Sending fails only after the benchmark has failed.
+            let _ = sender.send(std::fs::read_link("/proc/thread-self"));
             if policy == Policy::Ours {
                 server.add_device(device);
                 return server.serve();
@@ -159,15 +159,15 @@ fn idle_for(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
                 }
             }
         });
-        let thread = std::path::Path::new("/proc").join(told.recv()??);
-        // Its first number: nanoseconds on a processor.
+        let thread = std::path::Path::new("/proc").join(receiver.recv()??);
+        // First number: nanoseconds on a processor.
         let used = || -> Result<f64> {
             let text = std::fs::read_to_string(thread.join("schedstat"))?;
             Ok(text.split(' ').next().unwrap_or_default().parse()?)
         };
         call(1);
         let before = used()?;
-        // What is measured: nobody calls for so long.
+        // The measured period, without calls.
         thread::sleep(pause);
         let idle = used()? - before;
         let start = Instant::now();
@@ -179,7 +179,7 @@ fn idle_for(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
     })
 }
 
-/// Prints what idle servers use, and how long the first call after a pause takes.
+/// Prints the load of idle servers and the duration of the first call after a pause.
 fn idle() -> Result<()> {
     const TIMES: usize = 30;
     let policies = [("ours", Policy::Ours), ("LLVM offload's", Policy::Offload)];
@@ -211,7 +211,7 @@ fn idle() -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    // One part by itself: `idle` or `calls`.
+    // Only one part, if requested: `idle` or `calls`.
     let only = std::env::args()
         .nth(1)
         .filter(|word| !word.starts_with('-'));
@@ -228,9 +228,9 @@ fn main() -> Result<()> {
     compiler.arg(component("llvm-libc-22/libc/shared")?);
     compiler.arg(repository().join("tests/programs/llvm-rpc.cpp"));
     succeed(compiler.arg("-o").arg(&library))?;
-    // SAFETY: the library begins with no code of ours; the functions have these types in its source.
+    // SAFETY: loading runs no code of ours; the functions have these types in the library's source.
     let library = unsafe { Library::new(&library) }?;
-    // SAFETY: as above; the library stays to the end.
+    // SAFETY: as above; the library stays loaded to the end.
     let llvm = unsafe {
         Llvm {
             serve: *library.get(b"llvm_serve")?,

@@ -1,6 +1,5 @@
-//! The budgets of a stub, side by side with what one would use instead:
-//! `cargo bench -p gpustub-tests --bench stubs`. Prints figures and ratios of one run; asserts no
-//! time. `BENCHMARKS.md` holds the last results.
+//! Cost budgets of a stub, compared with its alternatives. `BENCHMARKS.md` has the last results of
+//! `cargo bench -p gpustub-tests --bench stubs`, which prints figures and asserts no time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +21,7 @@ const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
 fn main() {
     let work = components::target_dir().join("bench-stubs");
-    fs::create_dir_all(&work).expect("a folder below target/");
+    fs::create_dir_all(&work).expect("a directory below target/");
     let bench = Bench {
         sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/c"),
         work,
@@ -39,7 +38,7 @@ struct Bench {
     work: PathBuf,
 }
 
-/// Runs a command and gives its standard output.
+/// Runs a command and returns its standard output.
 fn output(command: &mut Command) -> String {
     let output = command
         .output()
@@ -77,7 +76,7 @@ fn shipped() -> (String, Vec<String>) {
     (manifest, names)
 }
 
-/// A program that has calls of these functions, and makes none of them.
+/// Source of a program with calls of these functions, none of which run.
 fn calls(functions: &[String], result: &str) -> String {
     let mut text = String::from("int gpustub_load(const char *);\n");
     for name in functions {
@@ -92,7 +91,7 @@ fn calls(functions: &[String], result: &str) -> String {
 }
 
 impl Bench {
-    /// Stubs of one library of these functions, as an archive; its folder.
+    /// Stubs of one library of these functions, as an archive. Returns its directory.
     fn own_library(&self, name: &str, functions: &[String]) -> PathBuf {
         let manifest = "schema = 1\n[stub.bench]\nload-names = { linux = [\"libbench.so.1\"] }\n\
                         symbols = \"bench.symbols\"\nfallback = { status = 1 }\n";
@@ -163,7 +162,7 @@ impl Bench {
             &stubs,
             &[library.to_str().expect("UTF-8")],
         );
-        // Where the loader puts the images moves a call by a cycle or two: many processes.
+        // The addresses of the images change a call by a cycle or two: many processes.
         let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for _ in 0..21 {
             let lines = output(Command::new(&program).arg(&library));
@@ -207,13 +206,13 @@ impl Bench {
         }
     }
 
-    /// Bytes in a stripped program per stub, with the linker that rustc uses.
+    /// Bytes per stub in a stripped program, with rustc's linker.
     fn size(&self) {
         let (manifest, names) = shipped();
         let all = self.archive("size-all", &manifest, ByName::new());
         let own = self.own_library("size-own", &names);
         let one = self.own_library("size-one", &names[..1]);
-        // Calls cost bytes of their own: the same calls of functions that share one body.
+        // The calls also have a size: the same calls of functions that share one body.
         let plain = self.plain(&names);
         let used = self.weigh("size-used", &all, &names, &names);
         let unused = self.weigh("size-unused", &all, &names, &[]);
@@ -239,10 +238,10 @@ impl Bench {
         println!("| the run time | {} |", alone - none);
     }
 
-    /// The size of a program that refers to `used` of `names`, all of which `stubs` may have.
+    /// Size of a program that refers to `used` of `names`; `stubs` may define all of them.
     fn weigh(&self, label: &str, stubs: &Path, names: &[String], used: &[String]) -> f64 {
         let mut text = calls(used, "gpustub_load(\"bench\")");
-        // In every program, so that it weighs nothing in a difference.
+        // In every program, so that the difference excludes it.
         writeln!(text, "void (*volatile table[{}])(void);", names.len()).expect("a string");
         let source = self.work.join(format!("{label}.c"));
         fs::write(&source, text).expect("a file");
@@ -251,7 +250,7 @@ impl Bench {
         fs::metadata(program).expect("a program").len() as f64
     }
 
-    /// An archive of the same functions that do nothing and share one body, to weigh the calls.
+    /// An archive of the same functions with one empty body, to measure the calls.
     fn plain(&self, names: &[String]) -> PathBuf {
         let dir = self.work.join("size-plain");
         fs::create_dir_all(&dir).expect("a folder");
@@ -276,7 +275,7 @@ impl Bench {
         dir
     }
 
-    /// Binding every function of a library that is loaded already.
+    /// Binding every function of a library that is already loaded.
     fn bind(&self) {
         println!("\n## Binding all functions of a loaded library\n");
         let library = match components::wheel_libraries("cublas") {
@@ -339,7 +338,7 @@ impl Bench {
         );
     }
 
-    /// Starting a program that has stubs, against an empty one.
+    /// Starting a program with stubs, compared with an empty one.
     fn start(&self) {
         let (manifest, names) = shipped();
         let stubs = self.archive("start", &manifest, ByName::new());
@@ -368,7 +367,7 @@ impl Bench {
         }
     }
 
-    /// Starting a program that uses five functions of cublas, by stubs and linked directly.
+    /// Starting a program with five functions of cublas, by stubs and linked directly.
     fn linked(&self) {
         println!("\n## Start-up of a program with five functions of cublas, in turn\n");
         let folder = match components::wheel_libraries("cublas") {

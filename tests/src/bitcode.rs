@@ -1,4 +1,4 @@
-//! Libraries of bitcode for families of GPUs, split into a member for each symbol, and layered.
+//! Bitcode libraries for families of GPUs, split into one member per symbol, and layered.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use crate::command::succeed;
 use crate::components::component;
 use crate::{Result, repository};
 
-/// The families of libclc that differ, newest first: each is searched after those before it. The other
-/// files of the package are links to these. Names hold `size_t`, so that 64 and 32 bits have no functions
-/// of each other's.
+/// The differing families of libclc, newest first: in the order in which each is searched. The
+/// other files of the package are links to these. Names contain `size_t`, so that 64 and 32 bits
+/// share no functions.
 pub const CHAINS: [&[&str]; 4] = [
     &[
         "cayman-r600--",
@@ -27,19 +27,19 @@ pub const CHAINS: [&[&str]; 4] = [
     &["nvptx--nvidiacl", "nvptx--"],
 ];
 
-/// Some two hundred functions of libclc, of which half differ between old and new families of R600.
+/// Some two hundred functions of libclc; half of them differ between old and new families of R600.
 pub const SOME: &str = "^_Z[0-9]+(a?(sin|cos|tan)(pi|h)?|sincos|fma|mad|pow|exp2?|log|fm(in|ax)|clamp|mix)(Dv[0-9]+_)?[fi]";
 
-/// A library of libclc.
+/// Path of a library of libclc.
 pub fn libclc(family: &str) -> Result<PathBuf> {
     component(&format!("libclc-19/{family}.bc"))
 }
 
-/// A layer: its name and the files of its members.
+/// Layer: its name and the files of its members.
 pub struct Layer {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// Its members.
+    /// Paths of the members.
     pub files: Vec<PathBuf>,
 }
 
@@ -61,14 +61,14 @@ impl Layer {
         })
     }
 
-    /// `NAME.a` in a folder, by LLVM's own tool.
+    /// Creates `NAME.a` in a directory with LLVM's own tool.
     pub fn archive(&self, folder: &Path) -> Result<PathBuf> {
         let file = folder.join(format!("{}.a", self.name));
-        // The tool would add to what is there.
+        // The tool would add to an existing file.
         if file.exists() {
             fs::remove_file(&file)?;
         }
-        // More words than a command line takes.
+        // Longer than a command line may be.
         let words = folder.join(format!("{}.members", self.name));
         let quoted = self
             .files
@@ -86,7 +86,7 @@ impl Layer {
 pub struct Splitter(PathBuf);
 
 impl Splitter {
-    /// Compiles the program in a folder.
+    /// Compiles the program in a directory.
     pub fn new(folder: &Path) -> Result<Self> {
         let program = folder.join("split-bitcode");
         let mut cc = Command::new("cc");
@@ -96,8 +96,8 @@ impl Splitter {
         Ok(Self(program))
     }
 
-    /// A file in `folder` for each symbol of a module, or for those that a regular expression matches; in
-    /// its folder `plain` the same, as they would be for any processor.
+    /// Writes a file into `folder` for each symbol of a module, or for those that match a regular
+    /// expression, and the variants without processor attributes into its directory `plain`.
     pub fn split(&self, module: &Path, folder: &Path, some: Option<&str>) -> Result<()> {
         fs::create_dir_all(folder.join("plain"))?;
         let mut split = Command::new(&self.0);
@@ -107,7 +107,7 @@ impl Splitter {
     }
 }
 
-/// Splits each family of a chain into a folder of its name.
+/// Splits each family of a chain into a directory of its name.
 pub fn split_chain(chain: &[&str], folder: &Path, some: Option<&str>) -> Result<()> {
     let splitter = Splitter::new(folder)?;
     for family in chain {
@@ -116,8 +116,8 @@ pub fn split_chain(chain: &[&str], folder: &Path, some: Option<&str>) -> Result<
     Ok(())
 }
 
-/// The layers of a chain that was split, newest first, with `common`, named after the oldest family, at
-/// the end: what is the same for any processor is in the last layer alone that can have it.
+/// The layers of a split chain, newest first, then `common`, named after the oldest family: a
+/// member that is the same for any processor is only in the last layer that can have it.
 pub fn layers(chain: &[&str], folder: &Path) -> Result<Vec<Layer>> {
     let oldest = *chain.last().ok_or("no family")?;
     let plain = |family: &str, file: &Path| -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Cargo, as a person at a keyboard calls it.
+//! Cargo, as a user calls it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +7,14 @@ use crate::command::succeed;
 use crate::components::target_dir;
 use crate::{Result, repository};
 
-/// Cargo in `folder`, without what this test's own cargo has put into the environment.
+/// Cargo in `folder`, without the environment variables of this test's own cargo.
 pub fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     without_own_cargo(command.current_dir(folder));
     command
 }
 
-/// Takes what this test's own cargo has put into the environment from a command.
+/// Removes the environment variables of this test's own cargo from a command.
 pub fn without_own_cargo(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -25,7 +25,7 @@ pub fn without_own_cargo(command: &mut Command) {
     }
 }
 
-/// A program of this repository, built from the tree as it is.
+/// A program of this repository, built from the current tree.
 pub fn program(package: &str) -> Result<PathBuf> {
     let mut build = cargo(&repository());
     build.args(["build", "--quiet", "--package", package, "--target-dir"]);

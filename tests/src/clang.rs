@@ -1,4 +1,4 @@
-//! Compilers for GPUs that are newer than the system's.
+//! Compilers for GPUs, newer than the system's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,24 +7,24 @@ use crate::Result;
 use crate::command::succeed;
 use crate::components::component;
 
-/// A release of clang.
+/// Release of clang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clang {
-    /// The package of the system.
+    /// Package of the system.
     System(u32),
-    /// The component `clang-` with its number.
+    /// Component `clang-` with this number.
     Component(u32),
 }
 
 impl Clang {
-    /// Its major version.
+    /// Major version.
     pub fn major(self) -> u32 {
         match self {
             Self::System(major) | Self::Component(major) => major,
         }
     }
 
-    /// A command that runs it. An error says what is missing, or that it is another release.
+    /// Command that runs this release. An error says that it is missing or another release.
     pub fn command(self) -> Result<Command> {
         let mut clang = self.started()?;
         let said = succeed(clang.arg("--version"))?.stdout;
@@ -40,7 +40,7 @@ impl Clang {
             Self::System(major) => return Ok(Command::new(format!("clang-{major}"))),
             Self::Component(major) => major,
         };
-        // It needs a newer C library than this system may have: it runs with its own.
+        // Runs with its own C library, which may be newer than the system's.
         let root = component(&format!("clang-{major}/usr/lib"))?;
         let libraries = root.join("x86_64-linux-gnu");
         let home = root.join(format!("llvm-{major}"));

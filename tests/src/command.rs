@@ -1,4 +1,4 @@
-//! Running programs, with errors that show what was run and what it said.
+//! Runs programs, with errors that show the command and its output.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::process::{Command, ExitStatus};
 
 use crate::{Failure, Result};
 
-/// What a program did.
+/// Result of a program's run.
 #[derive(Debug)]
 pub struct Ran {
     /// The command line.
     pub line: String,
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote to its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// What it wrote to its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Ran {
-    /// The error that says `what` of this run.
+    /// Error that says `what` about this run.
     pub fn error(&self, what: &str) -> Failure {
         let Self {
             line,
@@ -32,7 +32,7 @@ impl Ran {
             .into()
     }
 
-    /// This run, if it ended with status 0.
+    /// This run, if its exit status was 0.
     pub fn success(self) -> Result<Self> {
         if self.status.success() {
             Ok(self)
@@ -41,7 +41,7 @@ impl Ran {
         }
     }
 
-    /// This run, if `text` holds all of `expected`, in this order.
+    /// This run, if `text` contains all of `expected` in this order.
     pub fn expect_in_order(self, expected: &[&str]) -> Result<Self> {
         let mut rest = &self.stdout[..];
         for part in expected {
@@ -71,12 +71,12 @@ pub fn run(command: &mut Command) -> Result<Ran> {
     })
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program that must succeed.
 pub fn succeed(command: &mut Command) -> Result<Ran> {
     run(command)?.success()
 }
 
-/// Where a program lies that `PATH` finds.
+/// Path of a program, found in `PATH`.
 pub fn which(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -86,7 +86,7 @@ pub fn which(name: &str) -> Result<PathBuf> {
         .ok_or_else(|| format!("{name} is not installed: ./tests/run installs what tests need"))?)
 }
 
-/// `PATH` with one more folder in front.
+/// `PATH` with one more directory in front.
 pub fn path_with(folder: &Path) -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));

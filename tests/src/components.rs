@@ -1,14 +1,14 @@
-//! Where the real components lie that `tests/run` puts in place.
+//! Paths of the real components that `tests/run` installs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Result, repository};
 
-/// Names the folder of the components.
+/// Variable that names the directory of the components.
 pub const VARIABLE: &str = "GPUSTUB_TEST_COMPONENTS";
 
-/// Cargo's target folder: the one that this test was built in.
+/// Cargo's target directory, which contains this test.
 pub fn target_dir() -> PathBuf {
     let executable = std::env::current_exe().expect("a test knows its own path");
     let found = executable
@@ -17,7 +17,7 @@ pub fn target_dir() -> PathBuf {
     found.map_or_else(|| repository().join("target"), Path::to_owned)
 }
 
-/// A file or folder below the components' folder. An error says how to get it.
+/// Path of a file or directory below the components' directory. An error says how to install it.
 pub fn component(path: &str) -> Result<PathBuf> {
     let root = std::env::var_os(VARIABLE)
         .map_or_else(|| repository().join("target/components"), PathBuf::from);
@@ -29,7 +29,7 @@ pub fn component(path: &str) -> Result<PathBuf> {
     Err(format!("{path} is missing: ./tests/run --all --components-only puts it in place").into())
 }
 
-/// The folder with the shared libraries of a wheel: its only folder named `lib`.
+/// Directory of a wheel's shared libraries: its only directory named `lib`.
 pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
     let nvidia = component(&format!("wheels/{name}/nvidia"))?;
     let folders = std::fs::read_dir(&nvidia).map_err(|e| format!("{}: {e}", nvidia.display()))?;
@@ -40,7 +40,7 @@ pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
     match &found[..] {
         [lib] => Ok(lib.clone()),
         _ => Err(format!(
-            "{} holds {} lib folders, not 1",
+            "{} contains {} lib directories, not 1",
             nvidia.display(),
             found.len()
         )
@@ -54,17 +54,17 @@ pub fn wheel_library_dir(name: &str) -> Result<PathBuf> {
     Ok(wheel_libraries(name)?.strip_prefix(wheel)?.to_owned())
 }
 
-/// The one file or folder that a folder holds.
+/// The only file or directory in a directory.
 pub fn only_entry(folder: &Path) -> Result<PathBuf> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let found = entries.collect::<Result<Vec<_>, _>>()?;
     match &found[..] {
         [entry] => Ok(entry.path()),
-        _ => Err(format!("{} holds {} files, not 1", folder.display(), found.len()).into()),
+        _ => Err(format!("{} contains {} files, not 1", folder.display(), found.len()).into()),
     }
 }
 
-/// auditwheel, which is a package of Python's.
+/// auditwheel, a Python package.
 pub fn auditwheel(words: &[&str]) -> Result<Command> {
     let mut python = Command::new("python3");
     python.env("PYTHONPATH", component("auditwheel")?);

@@ -1,4 +1,4 @@
-//! What the platform's own tools say of ELF files: the other side of differential tests.
+//! ELF files as the platform's own tools show them: the other side of differential tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::process::Command;
 use crate::Result;
 use crate::command::succeed;
 
-/// The output of `readelf` with these options, one line a record.
+/// Output of `readelf` with these options, one line per record.
 pub fn readelf(options: &[&str], file: &Path) -> Result<String> {
     Ok(succeed(Command::new("readelf").arg("-W").args(options).arg(file))?.stdout)
 }
 
-/// The libraries that an image asks the loader for.
+/// The `DT_NEEDED` libraries of an image.
 pub fn needed(file: &Path) -> Result<Vec<String>> {
     let dynamic = readelf(&["-d"], file)?;
     let named = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
@@ -29,10 +29,10 @@ fn bracketed(line: &str) -> Option<&str> {
     Some(line.split_once('[')?.1.split_once(']')?.0)
 }
 
-/// A line of a symbol table, as `readelf` shows it.
+/// Line of a symbol table, as `readelf` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// The name, with `@node` or `@@node`.
+    /// Name, with `@version` or `@@version`.
     pub name: String,
     /// `FUNC`, `OBJECT`, …
     pub kind: String,
@@ -40,15 +40,15 @@ pub struct Row {
     pub binding: String,
     /// `DEFAULT`, `HIDDEN`, …
     pub visibility: String,
-    /// The section, `UND` or `ABS`.
+    /// Section, `UND` or `ABS`.
     pub section: String,
-    /// The size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The value.
+    /// Value.
     pub value: u64,
 }
 
-/// The rows of a symbol table: `--symbols` or `--dyn-syms`.
+/// Rows of a symbol table: `--symbols` or `--dyn-syms`.
 pub fn symbols(table: &str, file: &Path) -> Result<Vec<Row>> {
     let text = readelf(&[table], file)?;
     Ok(text.lines().filter_map(row).collect())

@@ -1,5 +1,5 @@
-//! A machine that has just the files it is given: a program runs with a folder as its whole file
-//! system. What is installed on the real machine cannot be found by accident.
+//! A machine that has only the files it is given: a program runs with a directory as its whole file
+//! system. Files installed on the real machine cannot be found by accident.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,14 +10,14 @@ use std::process::Command;
 use crate::command::{Ran, run, succeed};
 use crate::{Result, scratch};
 
-/// The file system of a machine.
+/// File system of a machine.
 #[derive(Debug)]
 pub struct Isolated {
     root: tempfile::TempDir,
 }
 
 impl Isolated {
-    /// A machine with nothing on it.
+    /// A machine without any files.
     pub fn new() -> Result<Self> {
         let root = scratch()?;
         for folder in ["proc", "tmp"] {
@@ -26,7 +26,7 @@ impl Isolated {
         Ok(Self { root })
     }
 
-    /// Puts a program or library to `place`, with the system libraries that it asks for.
+    /// Copies a program or library to `place`, with the system libraries that it needs.
     pub fn install(&self, file: &Path, place: &str) -> Result<()> {
         self.copy(file, Path::new(place))?;
         for library in system_libraries(file)? {
@@ -35,7 +35,7 @@ impl Isolated {
         Ok(())
     }
 
-    /// Puts all shared libraries of a folder into the folder `place`, under their names.
+    /// Copies all shared libraries of a directory into the directory `place`, under their names.
     pub fn install_all(&self, folder: &Path, place: &str) -> Result<()> {
         for entry in fs::read_dir(folder)? {
             let file = entry?.path();
@@ -51,12 +51,12 @@ impl Isolated {
         Ok(())
     }
 
-    /// Where a path of this machine lies on the real one.
+    /// Path on the real machine of a path on this one.
     pub fn path(&self, place: &str) -> PathBuf {
         self.root.path().join(place.trim_start_matches('/'))
     }
 
-    /// Puts one file to `place`. Large files are linked, not copied, where the file system allows.
+    /// Copies one file to `place`. Large files are hard-linked if the file system allows.
     pub fn copy(&self, file: &Path, place: &Path) -> Result<()> {
         let to = self.root.path().join(place.strip_prefix("/")?);
         if to.exists() {
@@ -70,7 +70,7 @@ impl Isolated {
         Ok(())
     }
 
-    /// Runs a program of this machine, with these variables and no others.
+    /// Runs a program of this machine, with only these variables.
     pub fn run(&self, program: &str, variables: &[(&str, &str)]) -> Result<Ran> {
         self.run_with(program, &[], variables)
     }
@@ -88,8 +88,8 @@ impl Isolated {
         run(&mut command)
     }
 
-    /// As [`Self::run_with`], as a user for whom the program, root's, has the set-user-ID bit. Only
-    /// root can do that.
+    /// As [`Self::run_with`], by a user for whom the program, owned by root, has the set-user-ID
+    /// bit. Requires root.
     pub fn run_set_user_id(
         &self,
         program: &str,
@@ -109,7 +109,7 @@ impl Isolated {
         run(&mut command)
     }
 
-    /// What runs a program of this machine.
+    /// Command that runs a program of this machine.
     fn command(&self, options: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--mount-proc"]);
@@ -122,8 +122,8 @@ impl Isolated {
     }
 }
 
-/// The loader and the system's libraries that a file asks for, by `ldd`. What `ldd` does not find
-/// is left out: a library may lie beside the file, or be what a test leaves out.
+/// The loader and the system libraries that a file needs, by `ldd`. Libraries that `ldd` does not
+/// find are left out: they may be beside the file, or absent on purpose.
 pub fn system_libraries(file: &Path) -> Result<BTreeSet<PathBuf>> {
     let listed = succeed(Command::new("ldd").arg(file))?;
     // `name => /path (0x…)`, and `/lib64/ld-linux-x86-64.so.2 (0x…)`.

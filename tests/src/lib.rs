@@ -1,12 +1,12 @@
 //! Support for the tests of gpustub.
 //!
-//! Tests that need a C compiler only run everywhere; those that need more carry
+//! Tests that need only a C compiler run everywhere. The others carry
 //! `#[ignore = "needs …: ./tests/run"]`, which plain `cargo test` lists, and `tests/run` installs
-//! what they name.
+//! the tools that they name.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests are told by the environment where components lie"
+    reason = "the environment names the directory of the components"
 )]
 
 pub mod bitcode;
@@ -27,13 +27,13 @@ pub mod tree;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a test gives back, by `?`.
+/// Result of a test, for `?`.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a test failed, for the person who reads the report. Made by `?` from any error or text.
+/// Reason why a test failed, for the reader of the report. `?` creates it from any error or text.
 pub struct Failure(pub String);
 
-/// The test harness prints the debug form of an error: here the text as it is.
+/// The test harness prints the debug form of an error: here the plain text.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -46,16 +46,16 @@ impl<E: fmt::Display> From<E> for Failure {
     }
 }
 
-/// The repository.
+/// Path of the repository.
 pub fn repository() -> PathBuf {
     let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     tests
         .parent()
-        .expect("tests/ lies in the repository")
+        .expect("tests/ is in the repository")
         .to_owned()
 }
 
-/// A new folder below cargo's target folder, so that large files can be hard-linked into it.
+/// New directory below cargo's target directory, so that large files can be hard-linked into it.
 /// Removed when dropped, unless the environment variable `GPUSTUB_TEST_KEEP` is set.
 pub fn scratch() -> Result<tempfile::TempDir> {
     let base = components::target_dir().join("gpustub-tests");

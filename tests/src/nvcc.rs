@@ -1,4 +1,4 @@
-//! Programs that real versions of nvcc compile, linked with stubs and with libraries themselves.
+//! Programs compiled by real versions of nvcc, linked with stubs and with the libraries themselves.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +11,13 @@ use crate::components::{component, target_dir, wheel_libraries};
 use crate::stubs::{Machine, Stubs, plan_or_fail};
 use crate::{Result, repository};
 
-/// A toolkit.
+/// CUDA toolkit.
 #[derive(Debug, Clone, Copy)]
 pub struct Toolkit {
-    /// Its version, as in `header-version`.
+    /// Version, as in `header-version`.
     pub version: &'static str,
     compiler: &'static str,
-    /// A component with headers and libraries that lie elsewhere.
+    /// Component with its headers and libraries, if separate from the compiler.
     runtime: Option<&'static str>,
     flags: &'static [&'static str],
 }
@@ -38,7 +38,7 @@ pub const TOOLKIT_12: Toolkit = Toolkit {
     flags: &["-arch=sm_80"],
 };
 
-/// From Debian. It knows gcc up to 11 (crt/host_config.h).
+/// From Debian. Supports gcc up to 11 (crt/host_config.h).
 pub const TOOLKIT_11: Toolkit = Toolkit {
     version: "11.8",
     compiler: "toolkit-11.8/bin/nvcc",
@@ -46,13 +46,13 @@ pub const TOOLKIT_11: Toolkit = Toolkit {
     flags: &["-arch=sm_80", "-allow-unsupported-compiler"],
 };
 
-/// What a toolkit compiled out of `tests/startup`, below the target folder.
+/// Files that a toolkit compiled from `tests/startup`, below the target directory.
 #[derive(Debug)]
 pub struct Compiled {
     folder: PathBuf,
 }
 
-/// With what a program or library is linked.
+/// Library that a program or library is linked with.
 #[derive(Debug, Clone, Copy)]
 pub enum With<'a> {
     /// The stubs.
@@ -66,15 +66,15 @@ fn sources() -> PathBuf {
 }
 
 impl Toolkit {
-    /// The folder with `bin/nvcc`.
+    /// Directory with `bin/nvcc`.
     pub fn root(&self) -> Result<PathBuf> {
         let compiler = component(self.compiler)?;
         let root = compiler.parent().and_then(Path::parent);
-        Ok(root.ok_or("a compiler lies in a toolkit")?.to_owned())
+        Ok(root.ok_or("a compiler is in a toolkit")?.to_owned())
     }
 
-    /// Compiles all sources, and the stubs for a program with this toolkit's headers: once in the
-    /// life of this process, for all of its tests.
+    /// Compiles all sources, and the stubs for a program with this toolkit's headers: once per
+    /// process, for all of its tests.
     pub fn compiled(&self) -> Result<Compiled> {
         static DONE: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
         let folder = target_dir().join(format!("startup-{}", self.version));
@@ -84,7 +84,7 @@ impl Toolkit {
         Ok(Compiled { folder })
     }
 
-    /// Its compiler, which finds headers and libraries; without architectures.
+    /// The toolkit's compiler, which finds headers and libraries; without architectures.
     pub fn nvcc(&self) -> Result<Command> {
         let mut nvcc = Command::new(component(self.compiler)?);
         if let Some(runtime) = self.runtime {
@@ -94,7 +94,7 @@ impl Toolkit {
         Ok(nvcc)
     }
 
-    /// A program that lies beside its compiler: `nvlink`, `cuobjdump`.
+    /// A program beside the compiler: `nvlink`, `cuobjdump`.
     pub fn tool(&self, name: &str) -> Result<Command> {
         Ok(Command::new(component(self.compiler)?.with_file_name(name)))
     }
@@ -153,7 +153,7 @@ pub fn host(dir: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A runtime of this major that writes down what it is given, alone in a folder of its own.
+/// A runtime of this major that records its calls, alone in its own directory.
 pub fn recorder(dir: &Path, major: u32) -> Result<PathBuf> {
     let version = major * 1000 + 10;
     let definitions = [format!("-DMAJOR={major}"), format!("-DVERSION={version}")];
@@ -164,13 +164,13 @@ pub fn recorder(dir: &Path, major: u32) -> Result<PathBuf> {
     )
 }
 
-/// The same for HIP.
+/// As [`recorder`], for HIP.
 pub fn hip_recorder(dir: &Path) -> Result<PathBuf> {
     let definitions = ["-DHIP", "-DVERSION=60000000"].map(str::to_owned);
     record(&dir.join("recorder-hip"), "libamdhip64.so.6", &definitions)
 }
 
-/// It stays when a plugin goes that is linked with it, as it does when stubs have loaded it.
+/// Compiles a recorder, never unloaded with a plugin that needs it, as if stubs had loaded it.
 fn record(folder: &Path, soname: &str, definitions: &[String]) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let library = folder.join(soname);
@@ -190,7 +190,7 @@ fn record(folder: &Path, soname: &str, definitions: &[String]) -> Result<PathBuf
     Ok(library)
 }
 
-/// Programs that no nvcc has compiled: `hooks.c` with the stubs of `id`, and with a library.
+/// Programs not compiled by nvcc: `hooks.c` with the stubs of `id`, and with a library.
 pub fn hooks(dir: &Path, id: &str, flags: &[&str], library: &Path) -> Result<[PathBuf; 2]> {
     let source = sources().join("hooks.c");
     let object = dir.join("hooks.o");
@@ -200,7 +200,7 @@ pub fn hooks(dir: &Path, id: &str, flags: &[&str], library: &Path) -> Result<[Pa
     both(dir, id, &object, library)
 }
 
-/// The program of `device.hip`, as clang compiles the host's side of it.
+/// The program of `device.hip`, whose host code clang compiles.
 pub fn hip_program(dir: &Path, library: &Path) -> Result<[PathBuf; 2]> {
     let object = dir.join("device.o");
     let mut clang = Command::new("clang++");
@@ -238,13 +238,13 @@ fn both(dir: &Path, id: &str, object: &Path, library: &Path) -> Result<[PathBuf;
     Ok(programs)
 }
 
-/// The file of a real runtime, by the version in its component's name.
+/// Path of a real runtime, by the version in its component's name.
 pub fn runtime(version: &str) -> Result<PathBuf> {
     let major = version.split('.').next().unwrap_or(version).parse()?;
     Ok(wheel_libraries(&format!("cudart-{version}"))?.join(soname(major)))
 }
 
-/// Every 11.x has one soname.
+/// The same soname for every 11.x.
 fn soname(major: u32) -> &'static str {
     match major {
         11 => "libcudart.so.11.0",

@@ -1,5 +1,5 @@
 //! Two programs of the same objects, one with stubs and one linked with the library, and a library
-//! that writes down what both give it.
+//! that records the calls of both.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use crate::isolated::Isolated;
 use crate::nvcc::{Toolkit, With, recorder};
 use crate::{Result, scratch};
 
-/// Where the libraries of a machine lie.
+/// Directory of the libraries on a machine.
 const PLACE: &str = "/libraries";
 
 const SEARCH: (&str, &str) = ("LD_LIBRARY_PATH", PLACE);
 
-/// A machine with these libraries and nothing else of CUDA.
+/// A machine with these CUDA libraries only.
 pub fn machine(libraries: &[&Path]) -> Result<Isolated> {
     let machine = Isolated::new()?;
     for library in libraries {
@@ -24,22 +24,22 @@ pub fn machine(libraries: &[&Path]) -> Result<Isolated> {
     Ok(machine)
 }
 
-/// The major of a version.
+/// Major of a version.
 pub fn major(version: &str) -> Result<u32> {
     Ok(version.split('.').next().unwrap_or(version).parse()?)
 }
 
-/// Runs a program that has to succeed, which finds the machine's libraries.
+/// Runs a program, which finds the machine's libraries and must succeed.
 pub fn run(machine: &Isolated, program: &str, variables: &[(&str, &str)]) -> Result<Ran> {
     machine
         .run(program, &[&[SEARCH], variables].concat())?
         .success()
 }
 
-// ---- what a library was given -------------------------------------------------------------------------
+// ---- recorded calls ---------------------------------------------------------------------------
 
-/// What a recording library wrote, with each place in `image` by its symbol: two programs of the
-/// same objects differ in their addresses only.
+/// Calls that a recording library printed, with each address in `image` replaced by its symbol: two
+/// programs of the same objects differ only in their addresses.
 pub fn recorded(text: &str, image: &Path) -> Result<Vec<String>> {
     let rows = symbols("--symbols", image)?;
     let lines = text.lines().filter_map(|line| line.strip_prefix("record "));
@@ -58,8 +58,8 @@ pub fn recorded(text: &str, image: &Path) -> Result<Vec<String>> {
         .collect()
 }
 
-/// The symbol at an offset, and the place in it. Objects may each have a local one of the same name:
-/// those are numbered by address, which is the order of linking.
+/// Symbol at an offset, and the offset within it. Objects may each have a local symbol of the same
+/// name: these are numbered by address, which is the order of linking.
 fn named(rows: &[Row], offset: &str) -> Result<String> {
     let at = u64::from_str_radix(offset, 16)?;
     let rows = rows
@@ -75,7 +75,7 @@ fn named(rows: &[Row], offset: &str) -> Result<String> {
     Ok(format!("{name}#{number}+{}", at - value))
 }
 
-/// How many lines start with a word.
+/// Number of lines that start with a word.
 pub fn count(lines: &[String], word: &str) -> usize {
     lines
         .iter()
@@ -83,21 +83,21 @@ pub fn count(lines: &[String], word: &str) -> usize {
         .count()
 }
 
-/// A toolkit's programs, with stubs and with a recording library of its major.
+/// Programs of a toolkit, with stubs and with a recording library of its major.
 #[derive(Debug)]
 pub struct Pair {
-    /// Where they lie.
+    /// Directory of the programs.
     pub dir: tempfile::TempDir,
-    /// The library.
+    /// Path of the library.
     pub library: PathBuf,
-    /// The program with stubs.
+    /// Path of the program with stubs.
     pub stubbed: PathBuf,
-    /// The program that is linked with the library.
+    /// Path of the program linked with the library.
     pub direct: PathBuf,
 }
 
 impl Pair {
-    /// The program of a toolkit.
+    /// Links the program of a toolkit.
     pub fn new(toolkit: Toolkit) -> Result<Self> {
         let dir = scratch()?;
         let compiled = toolkit.compiled()?;
@@ -105,7 +105,7 @@ impl Pair {
         let (stubbed, direct) = (dir.path().join("stubbed"), dir.path().join("direct"));
         compiled.program(&stubbed, With::Stubs)?;
         compiled.program(&direct, With::Library(&library))?;
-        // Or the comparison would be one of a program with itself.
+        // Otherwise the comparison would be of a program with itself.
         assert!(
             needed(&direct)?
                 .iter()
@@ -120,7 +120,7 @@ impl Pair {
         })
     }
 
-    /// The same for a program that [`crate::nvcc`] links in both ways.
+    /// As [`Self::new`], for a program that [`crate::nvcc`] links in both ways.
     pub fn other(
         make: impl Fn(&Path, &Path) -> Result<[PathBuf; 2]>,
         library: impl Fn(&Path) -> Result<PathBuf>,
@@ -136,7 +136,7 @@ impl Pair {
         })
     }
 
-    /// Runs both programs; they must say the same, and the library must be given the same by both.
+    /// Runs both programs; their output and their calls of the library must be equal.
     pub fn same(&self, variables: &[(&str, &str)]) -> Result<(Ran, Vec<String>)> {
         let direct = self.run(&self.direct, variables)?;
         let stubbed = self.run(&self.stubbed, variables)?;
@@ -152,7 +152,7 @@ impl Pair {
         Ok((stubbed, found))
     }
 
-    /// Runs a program where the library is, and nothing else of CUDA.
+    /// Runs a program on a machine whose only CUDA library is this one.
     pub fn run(&self, program: &Path, variables: &[(&str, &str)]) -> Result<Ran> {
         let machine = machine(&[&self.library])?;
         machine.install(program, "/app")?;

@@ -1,4 +1,4 @@
-//! Cargo projects with relocatable CUDA code, and an nvcc that writes down when it runs.
+//! Cargo projects with relocatable CUDA code, and an nvcc that logs its runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,28 +13,28 @@ use crate::components::target_dir;
 use crate::nvcc::Toolkit;
 use crate::{Failure, Result, repository, scratch};
 
-/// A workspace of its own in a new folder, with a toolkit beside it. There are spaces in all paths.
+/// A cargo workspace in a new directory, with a toolkit beside it. All paths contain spaces.
 #[derive(Debug)]
 pub struct Project {
     dir: tempfile::TempDir,
 }
 
-/// A package with an RDC library of its name: a kernel `<name>_kernel`, which calls a device function
-/// of each library that it requires, and `<name>_run`, which launches it.
+/// A package with an RDC library of the same name: a kernel `<name>_kernel`, which calls a device
+/// function of each library that it requires, and `<name>_run`, which launches it.
 #[derive(Debug, Clone, Copy)]
 pub struct Library<'a> {
-    /// Of the package, of the library, and in the names of its functions.
+    /// Name of the package and of the library, used in the names of its functions.
     pub name: &'a str,
-    /// Packages with such libraries, too.
+    /// Required packages, which also have such libraries.
     pub requires: &'a [&'a str],
     /// Further lines of its table in `GpuStub.toml`.
     pub table: &'a str,
-    /// What it is compiled for, as in `archs`.
+    /// Architectures, as in `archs`.
     pub archs: &'a str,
 }
 
 impl<'a> Library<'a> {
-    /// One for `sm_80`.
+    /// Library for `sm_80`.
     pub fn new(name: &'a str, requires: &'a [&'a str]) -> Self {
         Self {
             name,
@@ -45,19 +45,19 @@ impl<'a> Library<'a> {
     }
 }
 
-/// A run of nvcc.
+/// Run of nvcc.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// Of this source, by its file name.
+    /// Compilation of the source with this file name.
     Compile(String),
-    /// A device link, by the package whose build script ran it.
+    /// Device link, by the package whose build script ran it.
     Link(String),
-    /// Anything else: its arguments.
+    /// Arguments of any other run.
     Other(String),
 }
 
 impl Project {
-    /// A workspace without members, whose target folder has gpustub-build already.
+    /// A workspace without members, whose target directory already contains gpustub-build.
     pub fn new(toolkit: Toolkit) -> Result<Self> {
         let project = Self::bare(toolkit)?;
         seed()?.copy(&project.target())?;
@@ -66,7 +66,7 @@ impl Project {
         Ok(project)
     }
 
-    /// The same for what needs no compiler.
+    /// As [`Self::new`], for tests that need no compiler.
     pub fn without_toolkit() -> Result<Self> {
         let project = Self::empty()?;
         project.write("Cargo.toml", WORKSPACE)?;
@@ -74,7 +74,7 @@ impl Project {
         Ok(project)
     }
 
-    /// The same for what is built, and compiles no CUDA code.
+    /// As [`Self::new`], for builds that compile no CUDA code.
     pub fn headers_alone() -> Result<Self> {
         let project = Self::without_toolkit()?;
         seed()?.copy(&project.target())?;
@@ -104,8 +104,8 @@ impl Project {
         Ok(project)
     }
 
-    /// The toolkit, with a compiler that writes down when it starts and ends, in which folder, and
-    /// with which arguments.
+    /// Installs the toolkit, with a compiler that logs its start and end, its directory and its
+    /// arguments.
     fn install(&self, toolkit: Toolkit) -> Result<()> {
         let (root, real) = (self.toolkit(), toolkit.root()?);
         fs::create_dir_all(root.join("bin"))?;
@@ -125,22 +125,22 @@ impl Project {
         executable(&root.join("bin/nvcc"), &script)
     }
 
-    /// Its folder.
+    /// Directory of the workspace.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("the project")
     }
 
-    /// The toolkit's folder.
+    /// Directory of the toolkit.
     pub fn toolkit(&self) -> PathBuf {
         self.dir.path().join("the toolkit")
     }
 
-    /// Path of a file beside the project, for what a test makes.
+    /// Path of a file that a test creates beside the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Where cargo puts what it builds.
+    /// Directory of cargo's outputs.
     pub fn target(&self) -> PathBuf {
         self.dir.path().join("the target")
     }
@@ -156,7 +156,7 @@ impl Project {
         Ok(fs::write(path, text)?)
     }
 
-    /// Replaces a text that a file has.
+    /// Replaces a text of a file.
     pub fn edit(&self, path: &str, from: &str, to: &str) -> Result<()> {
         let file = self.root().join(path);
         let text = fs::read_to_string(&file).map_err(|e| format!("{path}: {e}"))?;
@@ -215,14 +215,14 @@ impl Project {
             &format!("{name}/src/lib.rs"),
             &format!(
                 "//! Launches.\n\nunsafe extern \"C\" {{\n    fn {name}_run() -> i32;\n}}\n\n\
-                 /// Launches its kernel, and those of what it requires. 0 if all could be.\n\
+                 /// Launches its kernel and those of the libraries that it requires. 0 if all could be.\n\
                  pub fn run() -> i32 {{\n    {names}unsafe {{ {name}_run() }}\n}}\n"
             ),
         )
     }
 
-    /// Adds a package without CUDA code. `manifest` is what stands after `[package]` in its
-    /// `Cargo.toml`, its dependencies last.
+    /// Adds a package without CUDA code. `manifest` follows `[package]` in its `Cargo.toml`,
+    /// dependencies last.
     pub fn package(&self, name: &str, manifest: &str, files: &[(&str, &str)]) -> Result<()> {
         self.write(
             &format!("{name}/Cargo.toml"),
@@ -237,7 +237,7 @@ impl Project {
         Ok(())
     }
 
-    /// `cargo` in it, with the toolkit.
+    /// `cargo` in the workspace, with the toolkit.
     pub fn cargo(&self, words: &[&str]) -> Command {
         let mut command = cargo(&self.root());
         command.args(words);
@@ -245,7 +245,7 @@ impl Project {
         command
     }
 
-    /// `cargo gpustub` in it.
+    /// `cargo gpustub` in the workspace.
     pub fn gpustub(&self, words: &[&str]) -> Result<Command> {
         let mut command = gpustub(words)?;
         command.current_dir(self.root());
@@ -253,7 +253,7 @@ impl Project {
         Ok(command)
     }
 
-    /// A line for a shell in it, with the toolkit.
+    /// A shell command in the workspace, with the toolkit.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
         without_own_cargo(command.current_dir(self.root()).args(["-euc", line]));
@@ -262,7 +262,7 @@ impl Project {
     }
 
     fn environment(&self, command: &mut Command) {
-        for name in TOLD {
+        for name in BUILD_VARIABLES {
             command.env_remove(name);
         }
         command.env("CUDA_HOME", self.toolkit());
@@ -278,7 +278,7 @@ impl Project {
         succeed(&mut self.cargo(&["build", "-j2"]))
     }
 
-    /// A build that has to fail; what it says.
+    /// Output of a command that must fail.
     pub fn refused(&self, words: &[&str]) -> Result<String> {
         let ran = run(&mut self.cargo(words))?;
         if ran.status.success() {
@@ -288,12 +288,12 @@ impl Project {
         }
     }
 
-    /// What cargo has built in its folder for development.
+    /// Path of an output of cargo's development build.
     pub fn built(&self, name: &str) -> PathBuf {
         self.target().join("debug").join(name)
     }
 
-    /// The runs of nvcc since the last time that this was asked, sorted.
+    /// Sorted runs of nvcc since the last call of this function.
     pub fn calls(&self) -> Result<Vec<Call>> {
         let log = self.read_log()?;
         let begun = log.lines().filter_map(|line| line.strip_prefix("begin\t"));
@@ -302,7 +302,7 @@ impl Project {
         Ok(calls)
     }
 
-    /// How many ran, and how many of them at once at most, since the last time.
+    /// Number of runs, and the highest number at once, since the last call of this function.
     pub fn most_at_once(&self) -> Result<(usize, usize)> {
         let (mut all, mut running, mut most) = (0, 0, 0);
         for line in self.read_log()?.lines() {
@@ -329,8 +329,8 @@ impl Project {
     }
 }
 
-/// Variables that change what is built.
-const TOLD: [&str; 9] = [
+/// Variables that change a build.
+const BUILD_VARIABLES: [&str; 9] = [
     "NVCC",
     "CUDA_HOME",
     "CUDA_PATH",
@@ -342,26 +342,26 @@ const TOLD: [&str; 9] = [
     "CXX",
 ];
 
-/// What every project starts as. Without debug information it is smaller and sooner built.
+/// Manifest of every project at first. Without debug information it is smaller and builds faster.
 const WORKSPACE: &str = "[workspace]\nresolver = \"2\"\nmembers = [\"*\"]\nexclude = [\"extra\"]\n\n\
                          [profile.dev]\ndebug = false\n";
 
 const BUILD_SCRIPT: &str = "fn main() {\n    gpustub_build::finalize();\n}\n";
 
-/// The path of gpustub-build, as TOML has it.
+/// Path of gpustub-build, in TOML syntax.
 fn helper() -> String {
     format!("{:?}", repository().join("gpustub-build"))
 }
 
-/// The versions that the repository's example is built with, for every project.
+/// Lock file of the repository's example, for every project.
 fn lock() -> Result<String> {
     let path = repository().join("examples/device-link/Cargo.lock");
     let text = fs::read_to_string(path)?;
-    // Packages of the example itself go by themselves.
+    // Cargo removes the packages of the example itself.
     Ok(text)
 }
 
-/// A program that a shell reads.
+/// Writes a shell script that can be executed.
 pub fn executable(path: &Path, text: &str) -> Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     fs::write(path, text)?;
@@ -393,7 +393,7 @@ fn call(line: &str) -> Call {
     }
 }
 
-/// A target folder in which gpustub-build is built.
+/// Target directory in which gpustub-build is built.
 struct Seed(PathBuf);
 
 impl Seed {
@@ -404,7 +404,7 @@ impl Seed {
     }
 }
 
-/// Made once in the life of this process, for all of its tests.
+/// Built once per process, for all of its tests.
 fn seed() -> Result<Seed> {
     static DONE: LazyLock<Result<PathBuf, String>> =
         LazyLock::new(|| make_seed().map_err(|Failure(why)| why));

@@ -1,4 +1,4 @@
-//! What READMEs promise.
+//! Commands of READMEs, and the outputs that they show.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::cargo::{program, without_own_cargo};
 use crate::command::{path_with, succeed};
 use crate::{Result, repository};
 
-/// The commands in the `console` blocks of a page of this repository, with the lines that it promises of
+/// Commands in the `console` blocks of a page of this repository, with the output lines shown for
 /// each.
 pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
     let text = fs::read_to_string(repository().join(page)).map_err(|e| format!("{page}: {e}"))?;
@@ -21,14 +21,14 @@ pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
         match (line.strip_prefix("$ "), found.last_mut()) {
             (Some(command), _) => found.push((command.to_owned(), Vec::new())),
             (None, Some((_, output))) => output.push(line.to_owned()),
-            (None, None) => return Err(format!("no command has printed {line:?}").into()),
+            (None, None) => return Err(format!("no command printed {line:?}").into()),
         }
     }
     Ok(found)
 }
 
-/// Runs commands one after another, in a folder: each prints just what is promised. Variables that are
-/// exported are there for those that follow.
+/// Runs commands one after another in a directory: each prints exactly the lines shown. Exported
+/// variables are set for the commands that follow.
 pub fn shows(
     commands: &[(String, Vec<String>)],
     folder: &Path,

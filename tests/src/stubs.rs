@@ -1,5 +1,5 @@
-//! From `GpuStub.toml` to a stub library, by the ways of a build without cargo: core plans and
-//! renders, gpustub-build's tool chain compiles.
+//! From `GpuStub.toml` to a stub library, as in a build without cargo: core plans and renders,
+//! gpustub-build's tool chain compiles.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,11 +17,11 @@ use gpustub_engine::toolchain::{Index, Toolchain};
 
 use crate::Result;
 
-/// A machine that tests compile and run programs for.
+/// Machine that tests compile and run programs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Machine {
-    /// This one.
+    /// The machine that runs the tests.
     #[serde(rename = "x86_64")]
     X86_64,
     /// By cross compiler and emulator.
@@ -29,7 +29,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Its name, as cargo spells architectures.
+    /// Name of the architecture, in cargo's spelling.
     pub fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -37,13 +37,13 @@ impl Machine {
         }
     }
 
-    /// Its compilation target.
+    /// Compilation target.
     pub fn target(self) -> Target {
         let triple = format!("{}-unknown-linux-gnu", self.name());
-        Target::from_triple(&triple).expect("a triple of rustc's")
+        Target::from_triple(&triple).expect("a triple of rustc")
     }
 
-    /// Its C (`cc`) or C++ (`c++`) compiler.
+    /// C (`cc`) or C++ (`c++`) compiler.
     pub fn compiler(self, language: &str) -> &'static str {
         match (self, language) {
             (Self::X86_64, "c++") => "c++",
@@ -54,11 +54,11 @@ impl Machine {
     }
 }
 
-/// The triple of the machine that runs the tests.
+/// Triple of the machine that runs the tests.
 pub const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Plans the stubs of a `GpuStub.toml`; `lists` are the symbol lists that it names. Diagnostics
-/// are returned whether they are errors or not.
+/// Plans the stubs of a `GpuStub.toml`; `lists` are the symbol lists that it names. Returns all
+/// diagnostics, whether errors or not.
 pub fn plan_of(
     manifest: &str,
     lists: &[(&str, String)],
@@ -77,7 +77,7 @@ pub fn plan_of(
     (plan, diagnostics)
 }
 
-/// As [`plan_of`], where an error is a failure of the test.
+/// As [`plan_of`]; an error fails the test.
 pub fn plan_or_fail(manifest: &str, lists: &[(&str, String)], target: &Target) -> Result<Plan> {
     let (plan, diagnostics) = plan_of(manifest, lists, target);
     if has_errors(&diagnostics) {
@@ -87,7 +87,7 @@ pub fn plan_or_fail(manifest: &str, lists: &[(&str, String)], target: &Target) -
     Ok(plan)
 }
 
-/// A `GpuStub.toml` for one library of the test's own, `libtrap.so.1`, with `more` keys.
+/// A `GpuStub.toml` for one user-defined library, `libtrap.so.1`, with `more` keys.
 pub fn trap_manifest(more: &str) -> String {
     format!(
         r#"
@@ -102,7 +102,7 @@ fallback = {{ status = 77, string = "trap is not installed" }}
     )
 }
 
-/// Gives the one library of a plan this ABI table, and a version that `trap_version` tells.
+/// Gives the only library of a plan this ABI table, and a version query of `trap_version`.
 pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
     let (table, wrong) = AbiTable::parse("trap.abi", text);
     if has_errors(&wrong) {
@@ -124,7 +124,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A symbol list of plain functions.
+/// Symbol list of plain functions.
 pub fn list_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     let symbols = names.into_iter().map(|name| Symbol {
         name: name.as_ref().to_owned(),
@@ -138,7 +138,7 @@ pub fn list_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     list.to_text()
 }
 
-/// The plan of one library of the test's own with these functions.
+/// Plan of one user-defined library with these functions.
 pub fn plan_functions<S: AsRef<str>>(
     names: impl IntoIterator<Item = S>,
     machine: Machine,
@@ -147,10 +147,10 @@ pub fn plan_functions<S: AsRef<str>>(
     plan_or_fail(&trap_manifest(""), &lists, &machine.target())
 }
 
-/// Sources on disk and the tools to compile them.
+/// Sources in a directory and the tools to compile them.
 #[derive(Debug)]
 pub struct Stubs {
-    /// The folder of the sources and of `gpustub.h`.
+    /// Directory of the sources and of `gpustub.h`.
     pub sources: PathBuf,
     tools: Toolchain,
 }
@@ -182,7 +182,7 @@ impl Stubs {
     }
 }
 
-/// A compiler that adds flags, as a person's `CC="gcc -mavx"` would.
+/// Compiler that adds flags, as a user's `CC="gcc -mavx"` would.
 fn wrapper(dir: &Path, compiler: &str, flags: &[String]) -> Result<PathBuf> {
     if flags.is_empty() {
         return Ok(compiler.into());

@@ -1,5 +1,5 @@
-/* A program with device code for HIP, compiled by clang without HIP's headers: what it takes of them
- * stands here. */
+/* A program with device code for HIP, compiled by clang without HIP's headers: this file declares
+ * what it needs of them. */
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-/* A program with device code in two objects. MODE says what it does between its start and its exit,
- * both of which are the test's subject. */
+/* A program with device code in two objects. MODE selects its actions between its start and its
+ * exit, both of which are the subject of the test. */
 #include "program.h"
 
 #include <cstring>
@@ -47,39 +47,39 @@ static void calls()
 
 static pthread_barrier_t barrier;
 
-/* With GATED set, the recorder stops in the middle of the replay until it is let through. */
+/* With PAUSE_REPLAY set, the recorder stops in the middle of the replay until it is resumed. */
 static int entered[2], leave[2];
-static bool gated;
+static bool pausing;
 
-static void make_gate()
+static void prepare_pause()
 {
     char text[32];
-    gated = getenv("GATED") && !pipe(entered) && !pipe(leave);
-    if (gated) {
+    pausing = getenv("PAUSE_REPLAY") && !pipe(entered) && !pipe(leave);
+    if (pausing) {
         snprintf(text, sizeof text, "%d,%d", entered[1], leave[0]);
-        setenv("GATE", text, 1);
+        setenv("PAUSE_FDS", text, 1);
     }
 }
 
 static void wait_for_replay()
 {
     char byte;
-    if (gated && read(entered[0], &byte, 1) != 1)
+    if (pausing && read(entered[0], &byte, 1) != 1)
         abort();
 }
 
-static void open_gate()
+static void resume_replay()
 {
-    if (gated && write(leave[1], ".", 1) != 1)
+    if (pausing && write(leave[1], ".", 1) != 1)
         abort();
 }
 
-/* Stubs call this while they wait for the thread that replays: now that is known to happen. */
+/* Stubs call this function while they wait for the replaying thread. */
 extern "C" int sched_yield(void) __THROW
 {
     static int known;
     if (!__atomic_exchange_n(&known, 1, __ATOMIC_SEQ_CST))
-        open_gate();
+        resume_replay();
     return 0;
 }
 
@@ -92,7 +92,7 @@ static void *thread(void *which)
         printf("copy %d\n", copy_second());
     }
     status = which ? launch_second() : launch_first();
-    open_gate(); /* for stubs that did not wait */
+    resume_replay(); /* for stubs that did not wait */
     return (void *)status;
 }
 
@@ -101,7 +101,7 @@ int main()
     const char *mode = getenv("MODE");
     if (write(2, "main\n", 5) != 5)
         return 1;
-    make_gate();
+    prepare_pause();
     if (!mode) {
         return 2;
     } else if (!strcmp(mode, "calls")) {
@@ -143,7 +143,7 @@ int main()
         }
         waitpid(child, &status, 0);
         printf("child %d\n", status);
-        open_gate();
+        resume_replay();
         pthread_join(other, nullptr);
     } else if (strcmp(mode, "nothing")) {
         return 2;

@@ -1,5 +1,5 @@
-/* Registers one of everything by hand, as generated code does: compilers of today do not write all of
- * these calls, and programs of yesterday have them. Every argument is another number. */
+/* Registers one object of every kind by hand: no current compiler generates all of these calls, but
+ * programs of older ones contain them. Every argument is a different number. */
 #include <stddef.h>
 #include <stdio.h>
 

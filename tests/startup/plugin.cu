@@ -1,4 +1,4 @@
-/* A shared library with device code, that a program may load and unload. */
+/* A shared library with device code, for loading and unloading by a program. */
 #include "program.h"
 
 static Watcher watcher("plugin");

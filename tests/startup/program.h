@@ -1,9 +1,9 @@
-/* program.h: what the objects of the test program share. */
+/* program.h: common code of the objects of the test program. */
 #include <cstdio>
 #include <cstdlib>
 
-/* Calls CUDA in a constructor if EARLY is set, and in a destructor unless QUIET is: each object has
- * one, so that these calls lie before, between and after what nvcc's own code does. */
+/* Calls CUDA in a constructor if EARLY is set, and in a destructor unless QUIET is. Each object has
+ * one, so that these calls run before, between and after nvcc's own code. */
 struct Watcher {
     const char *name;
 
@@ -29,7 +29,7 @@ struct Watcher {
     }
 };
 
-/* What a launch says, by both of the ways in which it is asked for. */
+/* Status of a launch, by both of the functions that report it. */
 static int launched(const char *name)
 {
     int status = cudaGetLastError();

@@ -1,7 +1,7 @@
-/* A CUDA runtime, or with -DHIP HIP's, that writes down what it is given, for objects of compilers of
- * any version. MAJOR and VERSION say which one it plays; CUDA's of 11.8 has no __cudaGetKernel and
- * __cudaLaunchKernel. Pointers are written as image+offset, handles as numbers in the order of their
- * making. */
+/* A CUDA runtime, or with -DHIP HIP's, that records its calls, for objects of compilers of any
+ * version. MAJOR and VERSION select the version that it imitates; CUDA's of 11.8 has no
+ * __cudaGetKernel and __cudaLaunchKernel. Pointers are written as image+offset, handles as numbers
+ * in the order of their creation. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -63,22 +63,22 @@ static int number(void **handle)
     return at >= handles && at < handles + opened ? (int)(at - handles) + 1 : -1;
 }
 
-/* GATE is two descriptors: the first kernel's registration writes to the one, and goes on when something
- * comes by the other. */
-static void pass_gate(void)
+/* Pauses once, in the first kernel's registration. PAUSE_FDS has two descriptors: the function
+ * writes to the first and waits for a byte from the second. */
+static void pause_replay(void)
 {
     static int passed;
-    const char *gate = getenv("GATE");
+    const char *descriptors = getenv("PAUSE_FDS");
     int entered, leave;
     char byte = '.';
-    if (!gate || passed++ || sscanf(gate, "%d,%d", &entered, &leave) != 2)
+    if (!descriptors || passed++ || sscanf(descriptors, "%d,%d", &entered, &leave) != 2)
         return;
     if (write(entered, &byte, 1) != 1 || read(leave, &byte, 1) != 1)
-        SAY("GATE is broken\n");
+        SAY("PAUSE_FDS is broken\n");
 }
 
-/* What fatbinary.h calls a wrapper: magic, version, data; the data's own header has its sizes. HIP's
- * data has another form. */
+/* Hash of a fatbinary.h wrapper's data. The wrapper has magic, version and data; the data's own
+ * header has its sizes. HIP's data has another format. */
 static uint32_t sum(const void *wrapper)
 {
 #ifdef HIP
@@ -113,7 +113,7 @@ void START(UnregisterFatBinary)(void **handle) { SAY("close %d\n", number(handle
 void START(RegisterFunction)(void **handle, const char *host, char *device, const char *name,
                             int threads, void *a, void *b, void *c, void *d, int *e)
 {
-    pass_gate();
+    pause_replay();
     SAY("function %d %s %s %s %d %s %s %s %s %s\n", number(handle), place(host), device, name, threads,
         place(a), place(b), place(c), place(d), place(e));
     functions[known] = (struct function){host, number(handle)};
@@ -168,7 +168,7 @@ void __cudaRegisterHostVar(void **handle, const char *name, char *host, size_t s
     SAY("host %d %s %s %zu\n", number(handle), name, place(host), size);
 }
 
-/* As the real one is called: no header declares it. It takes five arguments (disassembled, 12.9). */
+/* Undeclared in headers. The real function is called with five arguments (disassembled, 12.9). */
 void __cudaRegisterUnifiedTable(void **handle, void *functions_start, size_t functions_size,
                                 void *data_start, size_t data_size)
 {

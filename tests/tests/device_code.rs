@@ -1,6 +1,6 @@
-//! What is read of relocatable device code, in images that a C compiler makes with the sections and
-//! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. What nvcc itself writes is
-//! held against NVIDIA's tools in `device_images.rs`.
+//! Reading of relocatable device code, from images that a C compiler builds with the sections and
+//! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. `device_images.rs`
+//! compares nvcc's own output with NVIDIA's tools.
 
 #[path = "../../crates/image/tests/support/damage.rs"]
 mod damage;
@@ -19,7 +19,7 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::{Result, repository, scratch};
 use proptest::prelude::*;
 
-/// Two objects, a device link of both, and code that needs none, in between.
+/// Two objects, a device link of both, and code that needs none between them.
 const ALL: &str = "OBJECT(_a, SM(80), PTX(90)) WHOLE(SM(120)) OBJECT(_b, SM_A(90)) \
     LINK(SM(80), SM(90)) LINKS(_a) LINKS(_b)";
 
@@ -37,7 +37,7 @@ fn read(path: &Path) -> Result<DeviceCode> {
     Ok(read_device_code(&fs::read(path)?)?)
 }
 
-/// A line of all that was found.
+/// All facts that were read, as one line.
 fn told(code: &DeviceCode) -> String {
     let archs = |archs: &std::collections::BTreeSet<gpustub_core::gpu_arch::Arch>| {
         let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
@@ -66,7 +66,7 @@ fn every_kind_of_image_tells_the_same() -> Result<()> {
     let both = r#"{"_a", "_b"}"#;
     for (flags, code, seen) in [
         (&["-shared", "-fPIC"][..], ALL, [both, both]),
-        // The addresses stand in the file, not among the relocations.
+        // The addresses are in the file, not in the relocations.
         (
             &["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"],
             ALL,
@@ -111,7 +111,7 @@ fn addresses_are_those_that_the_loader_writes() -> Result<()> {
     Ok(())
 }
 
-/// A container of no length would be read forever.
+/// A container of zero length would be read indefinitely.
 #[test]
 fn containers_have_a_length() -> Result<()> {
     let dir = scratch()?;
@@ -158,7 +158,7 @@ fn archives_tell_what_their_objects_have() -> Result<()> {
     Ok(())
 }
 
-/// It may be meant to lie beside what device-links it.
+/// The library may be meant for use beside the image that device-links it.
 #[test]
 fn a_single_library_is_not_judged() -> Result<()> {
     let dir = scratch()?;
@@ -187,7 +187,7 @@ fn more_code_than_ids_is_not_told_apart() -> Result<()> {
     Ok(())
 }
 
-/// All sections of a hostile file may be its longest one.
+/// Each section of a hostile file may be its longest one.
 #[test]
 fn sections_that_lie_over_one_another_are_counted() -> Result<()> {
     let dir = scratch()?;

@@ -1,5 +1,5 @@
-//! What real device links look like: nvcc's own objects, links and images, as `check` and NVIDIA's
-//! tools have them.
+//! Real device links: nvcc's own objects, links and images, as `check` and NVIDIA's tools read
+//! them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ const SOURCES: [(&str, &str); 3] = [
     ),
 ];
 
-/// Where objects and links are made, and what they are made for.
+/// Directory of the objects and links.
 struct Work {
     folder: tempfile::TempDir,
 }
@@ -52,7 +52,7 @@ impl Work {
         self.folder.path().join(name)
     }
 
-    /// An object of relocatable device code.
+    /// Compiles an object of relocatable device code.
     fn compile(&self, source: &str, archs: &str, output: &str) -> Result<PathBuf> {
         let mut nvcc = TOOLKIT_13.nvcc()?;
         nvcc.args(["-dc", "-Xcompiler", "-fPIC"])
@@ -62,7 +62,7 @@ impl Work {
         Ok(self.path(output))
     }
 
-    /// A device link of objects.
+    /// Creates a device link of objects.
     fn device_link(&self, objects: &[&str], archs: &str, output: &str) -> Result<PathBuf> {
         let mut nvcc = TOOLKIT_13.nvcc()?;
         nvcc.args(["-dlink", "-Xcompiler", "-fPIC"])
@@ -72,7 +72,7 @@ impl Work {
         Ok(self.path(output))
     }
 
-    /// Links an image in a folder; all libraries that are named are needed.
+    /// Links an image in a directory, with `DT_NEEDED` entries for all named libraries.
     fn link(&self, folder: &str, words: &str, output: &str) -> Result<()> {
         let folder = self.path(folder);
         fs::create_dir_all(&folder)?;
@@ -101,7 +101,7 @@ impl Work {
         Ok(())
     }
 
-    /// The libraries in the middle: objects without a device link.
+    /// Links the libraries in the middle: objects without a device link.
     fn middles(&self, folder: &str, names: &[&str]) -> Result<()> {
         self.link(folder, "b.o", "libb.so")?;
         for name in names {
@@ -114,7 +114,7 @@ impl Work {
         Ok(())
     }
 
-    /// What `check` says of a folder, with names for ids.
+    /// Findings of `check` in a directory, with names for ids.
     fn check(&self, folder: &str) -> Result<Vec<String>> {
         let mut command = gpustub(&["check", "--message-format", "short", "."])?;
         let ran = run(command.current_dir(self.path(folder)))?;
@@ -133,7 +133,7 @@ fn read(path: &Path) -> Result<DeviceCode> {
         .map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
-/// Eight sets of images, and what is wrong with each.
+/// Eight sets of images, with the findings in each.
 const SETS: [(&str, &[&str]); 8] = [
     ("objects", &[]),
     ("chain", &[]),
@@ -171,7 +171,7 @@ const SETS: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// Makes the images of all sets.
+/// Builds the images of all sets.
 fn sets(work: &Work) -> Result<()> {
     let machine_code = "-gencode arch=compute_80,code=sm_80";
     for (name, _) in SOURCES {
@@ -263,7 +263,7 @@ fn findings_are_those_of_each_set_stripped_or_not() -> Result<()> {
     Ok(())
 }
 
-/// A wheel is one process, too; a static library is told by itself.
+/// A wheel is one process, also; a static library is checked alone.
 #[test]
 #[ignore = "needs nvcc 13.5: ./tests/run"]
 fn archives_that_hold_a_device_link_are_found() -> Result<()> {
@@ -290,7 +290,7 @@ fn archives_that_hold_a_device_link_are_found() -> Result<()> {
         check(&bad)?
             .contains("libbad.a: warning[device-linked-archive]: the archive contains 1 object")
     );
-    // What nvlink makes of each: nothing says that the second is left out.
+    // nvlink's result for each: no message reports that the second is left out.
     for (library, registers) in [("libgood.a", 1), ("libbad.a", 0)] {
         let link = work.device_link(&[library], "-arch=sm_80", "again.o")?;
         assert_eq!(read(&link)?.links.len(), registers, "{library}");
@@ -298,7 +298,7 @@ fn archives_that_hold_a_device_link_are_found() -> Result<()> {
     Ok(())
 }
 
-/// What cuobjdump lists: of an image its device links, and with `-all` objects too.
+/// Architectures that cuobjdump lists: of an image's device links, and with `-all` also of objects.
 fn listed(file: &Path, flags: &[&str]) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     for (option, head) in [("--list-elf", "sm_"), ("--list-ptx", "compute_")] {
@@ -317,14 +317,14 @@ fn listed(file: &Path, flags: &[&str]) -> Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// As cuobjdump tells them, which does not know families: `sm_100f` is `sm_100`.
+/// Names as cuobjdump prints them, without families: `sm_100f` is `sm_100`.
 fn names<'a>(archs: impl IntoIterator<Item = &'a Arch>) -> BTreeSet<String> {
     let archs = archs.into_iter();
     let names = archs.map(|arch| arch.to_string().trim_end_matches('f').to_owned());
     names.collect()
 }
 
-/// The texts of `__nv_module_id`, by readelf.
+/// Strings of `__nv_module_id`, by readelf.
 fn ids(file: &Path) -> Result<Vec<String>> {
     let text = readelf(&["-p", "__nv_module_id"], file)?;
     let lines = text
@@ -379,7 +379,7 @@ fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
     Ok(())
 }
 
-/// A library that was device-linked by others: stripped, of hundreds of objects, with code that needs no
+/// A library device-linked by its vendor: stripped, of hundreds of objects, with code that needs no
 /// device link between them.
 #[test]
 #[ignore = "needs NCCL and nvcc 13.5: ./tests/run"]
@@ -407,7 +407,7 @@ fn a_real_library_is_read_as_nvidias_tools_say() -> Result<()> {
     Ok(())
 }
 
-/// For every pair of what an object has and what a link asks for, nvlink warns or does not.
+/// Warnings of nvlink for every pair of an object's and a link's architectures.
 #[test]
 #[ignore = "needs nvcc 13.5: ./tests/run"]
 fn what_serves_a_device_link_is_what_nvlink_takes() -> Result<()> {

@@ -1,5 +1,5 @@
-//! What `cargo gpustub export stubs` writes for CMake, Meson, Bazel and pkg-config, with the real tools. Every
-//! folder is moved before it is used: what names a place of its own is not found.
+//! Output of `cargo gpustub export stubs` for CMake, Meson, Bazel and pkg-config, used with the
+//! real tools. Every directory is moved before its use, so that absolute paths in it dangle.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::elf::needed;
 use gpustub_tests::{Result, repository, scratch};
 
-/// The ways to generate stubs.
+/// Options for generating stubs.
 const FORMS: [&[&str]; 4] = [
     &["--type=static"],
     &["--type=shared"],
@@ -19,7 +19,7 @@ const FORMS: [&[&str]; 4] = [
     &["--sources-only", "--type=shared"],
 ];
 
-/// Stubs for three libraries in the folder `stubs` of `dir`.
+/// Stubs for three libraries in the directory `stubs` of `dir`.
 fn generate(dir: &Path, options: &[&str]) -> Result<PathBuf> {
     let first = dir.join("generated here");
     let mut command = gpustub(&[
@@ -44,7 +44,7 @@ fn generate(dir: &Path, options: &[&str]) -> Result<PathBuf> {
         let bytes = fs::read(file)?;
         assert!(
             !String::from_utf8_lossy(&bytes).contains(&here),
-            "{file} names its place"
+            "{file} contains its own path"
         );
     }
     let stubs = dir.join("stubs");
@@ -52,7 +52,7 @@ fn generate(dir: &Path, options: &[&str]) -> Result<PathBuf> {
     Ok(stubs)
 }
 
-/// Runs a program with no CUDA to be found but what `nvrtc` names.
+/// Runs a program with no CUDA library to be found except the one that `nvrtc` names.
 fn answers(program: &Path, nvrtc: &str) -> Result<String> {
     let mut command = Command::new(program);
     command
@@ -61,7 +61,7 @@ fn answers(program: &Path, nvrtc: &str) -> Result<String> {
     Ok(succeed(command.env("GPUSTUB_NVRTC_PATH", nvrtc))?.stdout)
 }
 
-/// The program needs no GPU library; it starts without CUDA, and finds NVRTC where it is.
+/// The program needs no GPU library; it starts without CUDA, and finds NVRTC if installed.
 fn works(program: &Path, headers: &str) -> Result<()> {
     let needs = needed(program)?;
     let system = |name: &&String| name.starts_with("libc.so") || name.starts_with("libgpustub_");
@@ -85,7 +85,7 @@ fn works(program: &Path, headers: &str) -> Result<()> {
 
 // ---- CMake ---------------------------------------------------------------------------------------
 
-/// Configures a project of `tests/exports` into `dir/build`, newly.
+/// Configures a project of `tests/exports` into `dir/build`, from scratch.
 fn configure(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
     let build = dir.join("build");
     if build.exists() {
@@ -107,7 +107,7 @@ fn configure(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
     run(&mut cmake)
 }
 
-/// Configures and builds; gives back what CMake said.
+/// Configures and builds; returns CMake's output.
 fn build(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
     let told = configure(dir, project, options)?.success()?;
     succeed(Command::new("cmake").arg("--build").arg(dir.join("build")))?;
@@ -119,7 +119,7 @@ fn define(variable: &str, path: &Path) -> String {
     format!("-D{variable}={}", path.display())
 }
 
-/// What a command line says to an unchanged project.
+/// Command-line option that injects the stubs into an unchanged project.
 fn injected(stubs: &Path) -> String {
     define(
         "CMAKE_PROJECT_TOP_LEVEL_INCLUDES",
@@ -198,7 +198,7 @@ fn cmake_says_which_libraries_have_no_stubs() -> Result<()> {
     Ok(())
 }
 
-/// A project that looks for the toolkit is given stubs, by each of the three ways to say so.
+/// A project that searches for the toolkit gets the stubs, by each of three ways to inject them.
 #[test]
 #[ignore = "needs CMake and NVRTC: ./tests/run"]
 fn cmake_finds_stubs_for_the_toolkit_where_there_is_none() -> Result<()> {
@@ -226,8 +226,8 @@ fn cmake_finds_stubs_for_the_toolkit_where_there_is_none() -> Result<()> {
     Ok(())
 }
 
-/// Headers and compiler are those of the toolkit, the libraries ours; without the stubs the same
-/// project needs three GPU libraries.
+/// Headers and compiler come from the toolkit, the libraries from gpustub; without the stubs the
+/// same project needs three GPU libraries.
 #[test]
 #[ignore = "needs CMake, a CUDA toolkit and NVRTC: ./tests/run"]
 fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Result<()> {
@@ -266,7 +266,7 @@ fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Res
     Ok(())
 }
 
-/// Headers alone do, as wheels have them; what was generated for others is told.
+/// Headers alone are enough, as wheels have them; stubs generated for other headers are reported.
 #[test]
 #[ignore = "needs CMake, CUDA's headers and NVRTC: ./tests/run"]
 fn cmake_takes_headers_of_wheels() -> Result<()> {
@@ -294,7 +294,8 @@ fn cmake_takes_headers_of_wheels() -> Result<()> {
     Ok(())
 }
 
-/// The module of before: with no toolkit it gives what concerns libraries, with one all that it did.
+/// The older module (FindCUDA): without a toolkit it sets the variables of libraries, with one all
+/// of its variables.
 #[test]
 #[ignore = "needs CMake, a CUDA toolkit and NVRTC: ./tests/run"]
 fn cmake_fills_the_variables_of_the_older_module() -> Result<()> {
@@ -314,7 +315,7 @@ fn cmake_fills_the_variables_of_the_older_module() -> Result<()> {
     Ok(())
 }
 
-// ---- the others ----------------------------------------------------------------------------------
+// ---- other build systems ----------------------------------------------------------------------------------
 
 #[test]
 #[ignore = "needs Meson and NVRTC: ./tests/run"]
@@ -372,8 +373,8 @@ fn pkg_config_names_what_to_link() -> Result<()> {
     Ok(())
 }
 
-/// Not with Bazel: Python runs the rules, Starlark being a part of it, and builds with just the files
-/// that they name.
+/// Without Bazel: Python runs the rules, because Starlark is a subset of it, and builds with only
+/// the files that they name.
 #[test]
 #[ignore = "needs Python and NVRTC: ./tests/run"]
 fn bazel_rules_name_all_that_they_need() -> Result<()> {
@@ -392,15 +393,14 @@ fn bazel_rules_name_all_that_they_need() -> Result<()> {
     works(&program, "0")
 }
 
-// ---- the page ------------------------------------------------------------------------------------
+// ---- documentation ------------------------------------------------------------------------------------
 
-/// Each example of `docs/export.md`, with the project that stands before it, builds a program that
-/// works.
+/// Each example of `docs/export.md`, with the project shown before it, builds a working program.
 #[test]
 #[ignore = "needs CMake, Meson, pkg-config and NVRTC: ./tests/run"]
 fn the_page_shows_commands_that_work() -> Result<()> {
     let page = fs::read_to_string(repository().join("docs/export.md"))?;
-    // Device-linked libraries have tests of their own, with nvcc.
+    // Device-linked libraries have their own tests, with nvcc.
     let (page, _) = page
         .split_once("\n## Device-linked libraries\n")
         .ok_or("no second half")?;

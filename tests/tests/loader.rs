@@ -1,5 +1,5 @@
-//! `gpurpc-loader` with fake drivers: no GPU is needed. What is shown is the loader's own work;
-//! what a real driver waits for, or a GPU sees of memory, is not.
+//! `gpurpc-loader` with fake drivers, without a GPU. The tests cover the loader's own work, not the
+//! waiting of a real driver or the memory that a GPU sees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,26 +13,26 @@ use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::{Result, repository, scratch};
 use serde::Deserialize;
 
-/// What is run, and what must come of it.
+/// Case: a command and its expected results.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// The runtimes that it is for; by default both.
+    /// Runtimes of the case; by default both.
     #[serde(default = "both")]
     only: Vec<String>,
-    /// How the program is compiled: macros.
+    /// Macros for compiling the program.
     #[serde(default = "client")]
     variant: String,
-    /// Whether the loader is told the runtime.
+    /// Whether `--runtime` is passed to the loader.
     #[serde(default = "yes")]
     runtime: bool,
-    /// The loader's arguments. `IMAGE` is the program, `DIRECTORY` one with a file in it.
+    /// Arguments of the loader. `IMAGE` is the program, `DIRECTORY` a directory with a file in it.
     command: String,
     #[serde(default)]
     environment: BTreeMap<String, String>,
     #[serde(default)]
     stdout: String,
-    /// Parts of the standard error, in their order; nothing is written there if there are none.
+    /// Parts of the standard error, in their order. Without parts it must stay empty.
     #[serde(default)]
     stderr: Vec<String>,
     #[serde(default)]
@@ -53,7 +53,7 @@ fn yes() -> bool {
     true
 }
 
-/// What a driver is called, and its calls.
+/// Names of a driver and of its functions.
 struct Driver {
     runtime: &'static str,
     variable: &'static str,
@@ -63,7 +63,7 @@ struct Driver {
     query: &'static str,
     allocate: &'static str,
     free: &'static str,
-    /// What a thread says of the device that is its.
+    /// Function by which a thread selects its device.
     attach: &'static str,
     read: &'static str,
 }
@@ -104,7 +104,7 @@ fn sources() -> PathBuf {
     repository().join("tests/programs/loader")
 }
 
-/// A shared library of one source.
+/// Compiles a shared library from one source.
 fn compile(source: &Path, to: &Path, words: &[&str]) -> Result<()> {
     let mut compile = Command::new("cc");
     compile.args([
@@ -140,7 +140,7 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// The program in a variant: compiled once.
+    /// Path of the program in a variant, which is compiled once.
     fn image(&self, variant: &str) -> Result<PathBuf> {
         let image = self.path(&format!("{variant}.so"));
         if !image.exists() {
@@ -154,7 +154,7 @@ impl Bench {
         Ok(image)
     }
 
-    /// The loader, with a driver and an empty log.
+    /// Command of the loader, with a driver and an empty log.
     fn loader(&self, driver: &Driver) -> Result<Command> {
         let log = self.path("log");
         fs::write(&log, "")?;
@@ -165,7 +165,7 @@ impl Bench {
         Ok(command)
     }
 
-    /// What the driver was called with.
+    /// Recorded calls of the driver.
     fn calls(&self) -> Result<Vec<String>> {
         let log = fs::read_to_string(self.path("log"))?;
         Ok(log.lines().map(str::to_owned).collect())
@@ -174,10 +174,10 @@ impl Bench {
 
 fn expect(case: &Case, ran: &Ran, calls: &[String]) -> Result<()> {
     if ran.status.code() != Some(case.code) {
-        return Err(ran.error(&format!("not the exit code {}", case.code)));
+        return Err(ran.error(&format!("the exit code is not {}", case.code)));
     }
     if ran.stdout != case.stdout {
-        return Err(ran.error(&format!("not the output {:?}", case.stdout)));
+        return Err(ran.error(&format!("the output is not {:?}", case.stdout)));
     }
     let mut rest = &ran.stderr[..];
     for part in &case.stderr {
@@ -186,7 +186,7 @@ fn expect(case: &Case, ran: &Ran, calls: &[String]) -> Result<()> {
         rest = &rest[at + part.len()..];
     }
     if case.stderr.is_empty() && !rest.is_empty() {
-        return Err(ran.error("something on standard error"));
+        return Err(ran.error("unexpected output on standard error"));
     }
     match &case.calls {
         Some(expected) if expected != calls => {
@@ -213,7 +213,7 @@ fn programs_run_as_each_case_says() -> Result<()> {
             if case.runtime {
                 command.args(["--runtime", driver.runtime]);
             }
-            // A case that hangs fails.
+            // A hanging case fails.
             if !case.command.contains("--timeout 0") {
                 command.args(["--timeout", "300"]);
             }
@@ -239,7 +239,7 @@ fn programs_run_as_each_case_says() -> Result<()> {
     Ok(())
 }
 
-/// A field of a recorded call: `stream` of `cuStreamQuery stream=1`.
+/// Field of a recorded call: `stream` of `cuStreamQuery stream=1`.
 fn field<'a>(call: &'a str, name: &str) -> Option<&'a str> {
     let mut words = call.split(' ').filter_map(|word| word.split_once('='));
     words.find(|(key, _)| *key == name).map(|(_, value)| value)
@@ -249,8 +249,8 @@ fn function(call: &str) -> &str {
     call.split(' ').next().unwrap_or(call)
 }
 
-/// A kernel that calls the host waits for it; a driver that waits for the kernel, in a call of the host's,
-/// waits for ever.
+/// A kernel waits for the host calls that it makes. A driver that waited for the kernel within such
+/// a call would wait indefinitely.
 #[test]
 fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
     let bench = Bench::new()?;
@@ -274,8 +274,8 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
         assert_eq!(shape(launches[0]), (Some("1,1,1"), Some("1,1,1")));
         assert_eq!(shape(launches[1]), (Some("8,1,1"), Some("32,1,1")));
 
-        // Before the first launch everything is there; after it, no call loads or allocates but for the
-        // program.
+        // Everything is loaded and allocated before the first launch; later calls only load and
+        // allocate on behalf of the program.
         let late: BTreeSet<&str> = calls[launches[0]..]
             .iter()
             .map(|call| function(call))
@@ -292,14 +292,14 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
         let others = late.iter().filter(|name| !allowed.contains(*name));
         let others: Vec<_> = others.collect();
         assert!(others.is_empty(), "after the first launch: {others:?}");
-        // While one runs, nothing is read either.
+        // Nor does the loader read while a kernel runs.
         for launch in launches {
             let running = calls[launch + 1..].iter().map(|call| function(call));
             let mut running = running.take_while(|name| *name != "done");
             assert!(running.all(|name| name != driver.read), "{calls:#?}");
         }
 
-        // One allocation is the loader's own: the driver makes its pool by it.
+        // One allocation is the loader's own: it makes the driver create its pool.
         assert_eq!((of(driver.allocate), of(driver.free)), (33, 33));
         let streams = |name: &str| -> BTreeSet<_> {
             let calls = calls.iter().filter(|call| function(call) == name);
@@ -308,11 +308,11 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
         assert_eq!(streams(driver.launch), ["1"].into());
         assert_eq!(streams(driver.allocate), ["2"].into());
         assert_eq!(streams(driver.free), ["2"].into());
-        // Neither waits for the other, nor for the default stream.
+        // Neither stream waits for the other, nor for the default stream.
         let created = calls.iter().filter(|call| call.contains("StreamCreate"));
         let flags: Vec<_> = created.filter_map(|call| field(call, "flags")).collect();
         assert_eq!(flags, ["1", "1"]);
-        // An address is given out when the driver has said that it is there.
+        // An address is passed on only after the driver has reported the allocation complete.
         for (at, call) in calls.iter().enumerate() {
             if function(call) == driver.allocate {
                 let next = calls[at + 1..]
@@ -326,7 +326,7 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
     Ok(())
 }
 
-/// A driver takes its memory away when the process ends.
+/// A driver removes its memory when the process ends.
 #[test]
 fn nobody_serves_when_the_driver_ends() -> Result<()> {
     let bench = Bench::new()?;
@@ -341,7 +341,7 @@ fn nobody_serves_when_the_driver_ends() -> Result<()> {
     Ok(())
 }
 
-/// A module or function that the driver loads when it is first used waits for kernels that run.
+/// A module or function that the driver loads at its first use waits for running kernels.
 #[test]
 fn cuda_loads_nothing_lazily() -> Result<()> {
     let bench = Bench::new()?;
@@ -360,15 +360,15 @@ fn cuda_loads_nothing_lazily() -> Result<()> {
         let init = calls.iter().find(|call| function(call) == "cuInit");
         let init = init.and_then(|call| field(call, "CUDA_MODULE_LOADING"));
         assert_eq!(init, Some("EAGER"));
-        // Of drivers before 12.4 there is no such call.
+        // Drivers before 12.4 have no such call.
         let loaded = calls.iter().filter(|call| function(call) == "cuFuncLoad");
         assert_eq!(loaded.count(), loads);
     }
     Ok(())
 }
 
-/// The one who waits for input is told of, and does not keep the process. However slow this machine is: given
-/// time enough, the call is open.
+/// A timeout reports a call that waits for input, and ends the process. The timeout grows until the
+/// call is open, however slow the machine.
 #[test]
 fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
     let bench = Bench::new()?;
@@ -377,7 +377,7 @@ fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
         let mut command = bench.loader(&CUDA)?;
         command.args(["--runtime", "cuda", "--timeout", seconds]);
         command.arg(&image).arg("hang-in-call");
-        // Input that neither comes nor ends, for as long as the child is there.
+        // Input without data or end of file while the child runs.
         command.stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let input = child.stdin.take();
@@ -396,7 +396,7 @@ fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
     Err("the call was never open".into())
 }
 
-/// The program of the README.
+/// Path of the README's program.
 fn hello() -> PathBuf {
     repository().join("rpc/loader/programs/hello.c")
 }
@@ -413,8 +413,8 @@ fn the_program_of_the_readme_says_hello() -> Result<()> {
     Ok(())
 }
 
-/// Compiles the program of the README by each of these commands, and shows it to the loader, which knows whose it
-/// is: a driver that there is not takes none.
+/// Compiles the README's program by each of these commands, and runs the loader, which detects the
+/// image's runtime: the fake driver loads no such image.
 fn known(commands: impl IntoIterator<Item = Command>, name: &str, driver: &Driver) -> Result<()> {
     let bench = Bench::new()?;
     for mut compile in commands {
@@ -471,7 +471,7 @@ fn clang_compiles_the_program_of_the_readme() -> Result<()> {
 #[test]
 #[ignore = "needs nvcc 13: ./tests/run"]
 fn nvcc_compiles_the_program_of_the_readme() -> Result<()> {
-    // Of a whole program, nvcc hides variables.
+    // In a whole program, nvcc hides variables.
     for (form, name) in [
         (&["-ptx", "-rdc=true"][..], "hello.ptx"),
         (&["-cubin"], "hello.cubin"),

@@ -1,8 +1,8 @@
-//! Programs with device code: what nvcc's own code does before `main` and after it.
+//! Programs with device code: the code of nvcc that runs before `main` and after it.
 //!
 //! The programs are those of `tests/startup`, compiled by real versions of nvcc. Linked with stubs
-//! they must do what they do when they are linked with the library itself, which here is one that
-//! writes down what it is given, or a real one.
+//! they must behave as when linked with the library, which here is a recorder of its calls or a
+//! real one.
 
 use std::path::Path;
 
@@ -41,11 +41,11 @@ first late count 35 0
 first late free 35
 ";
     assert_eq!(ran.stdout, expected);
-    assert_eq!(ran.stderr, "main\n", "nothing is printed unasked");
+    assert_eq!(ran.stderr, "main\n", "unexpected output");
     Ok(())
 }
 
-/// The loader itself says which files it opens, and when.
+/// The dynamic loader itself reports which files it opens, and when.
 fn nothing_is_loaded_before_the_first_call(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
     let variables = [("MODE", "calls"), ("LD_DEBUG", "files")];
@@ -56,12 +56,12 @@ fn nothing_is_loaded_before_the_first_call(toolkit: Toolkit) -> Result<()> {
         .ok_or_else(|| ran.error("main was not reached"))?;
     assert!(
         before.contains("libstdc++"),
-        "the loader does not tell files"
+        "the loader does not report files"
     );
     assert!(!before.contains("libcud"), "{before}");
     assert!(after.contains("libcudart.so"), "{after}");
 
-    // What registers and unregisters needs no library. Destructors that call do.
+    // Registering and unregistering need no library. Destructors that call functions do.
     let quiet = [("MODE", "nothing"), ("LD_DEBUG", "files"), ("QUIET", "1")];
     let ran = pair.run(&pair.stubbed, &quiet)?;
     assert!(ran.stderr.contains("libstdc++"), "{}", ran.stderr);
@@ -87,18 +87,18 @@ fn registrations_arrive_as_if_linked(toolkit: Toolkit) -> Result<()> {
     ] {
         assert_eq!(count(&calls, word), times, "{word}: {calls:#?}");
     }
-    // The first call lies in a constructor: of the first object, before the second registers.
+    // The first call is in a constructor: of the first object, before the second registers.
     let (_, early) = pair.same(&[("MODE", "calls"), ("EARLY", "1")])?;
     assert_eq!(early, calls);
-    // The first call lies in a destructor.
+    // The first call is in a destructor.
     let (late, _) = pair.same(&[("MODE", "nothing")])?;
     late.expect_in_order(&["second late count 0 1\n", "first late free 0\n"])?;
     Ok(())
 }
 
-/// Of two threads that both make the first call one replays. The other's kernel and variable must be
-/// known too by the time that its calls reach the library: whether it comes at the same time, or
-/// later, when functions could be bound already.
+/// If two threads make the first call at once, one of them replays. The kernel and variable of the
+/// other must also be registered when its calls reach the library: both if it calls at the same
+/// time, and if it calls later, when functions could already be bound.
 fn first_call_may_come_from_two_threads(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
     let at_once = [("MODE", "threads"), ("QUIET", "1")];
@@ -116,8 +116,8 @@ fn first_call_may_come_from_two_threads(toolkit: Toolkit) -> Result<()> {
         };
         let expected = registrations(&pair.run(&pair.direct, variables)?, &pair.direct)?;
         for _ in 0..10 {
-            let gated = [variables, &[("GATED", "1")]].concat();
-            let ran = pair.run(&pair.stubbed, &gated)?;
+            let paused = [variables, &[("PAUSE_REPLAY", "1")]].concat();
+            let ran = pair.run(&pair.stubbed, &paused)?;
             assert_eq!(registrations(&ran, &pair.stubbed)?, expected);
             let first = [
                 ran.stderr.find("record launch"),
@@ -131,7 +131,7 @@ fn first_call_may_come_from_two_threads(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
-/// The child's first call and the parent's each replay everything to the library of their process.
+/// The first calls of child and parent each replay everything to the library of their process.
 fn first_call_may_come_after_a_fork(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
     let (_, once) = pair.same(&[("MODE", "calls")])?;
@@ -142,7 +142,7 @@ fn first_call_may_come_after_a_fork(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
-/// A child does not wait for the thread of its parent that replays.
+/// A child does not wait for the replaying thread of its parent.
 fn fork_may_come_during_the_first_call(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
     let ran = pair.run(&pair.stubbed, &[("MODE", "fork-during"), ("GATED", "1")])?;
@@ -152,12 +152,12 @@ fn fork_may_come_during_the_first_call(toolkit: Toolkit) -> Result<()> {
     assert!(
         is_during,
         "{}",
-        ran.error("the fork came at another time").0
+        ran.error("the fork did not come during the replay").0
     );
     Ok(())
 }
 
-/// A plugin has stubs of its own, which go when it is unloaded.
+/// A plugin has its own stubs, which are unloaded with it.
 fn plugin_comes_and_goes(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
     let host = host(pair.dir.path())?;
@@ -217,7 +217,7 @@ fn plugin_comes_and_goes(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
-/// All that start-up code can say arrives with every argument.
+/// Every argument of every registration function arrives unchanged.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn every_hook_keeps_all_its_arguments() -> Result<()> {
@@ -243,7 +243,7 @@ fn every_hook_keeps_all_its_arguments() -> Result<()> {
     Ok(())
 }
 
-/// clang's code for HIP, which registers in a constructor as nvcc's does, and asks whether it has a
+/// clang's code for HIP registers in a constructor as nvcc's does, and tests whether it has a
 /// handle before it closes.
 #[test]
 #[ignore = "needs clang and user namespaces: ./tests/run"]
@@ -260,7 +260,7 @@ fn registrations_for_hip_arrive_as_if_linked() -> Result<()> {
     );
     let (_, early) = pair.same(&[("LAUNCH", "1"), ("EARLY", "1")])?;
     assert_eq!(early, given);
-    // Here clang closes before the destructor makes the first call: there is nothing left to replay.
+    // Here clang unregisters before the destructor makes the first call: nothing is left to replay.
     let late = pair.run(&pair.stubbed, &[])?;
     assert_eq!(late.stdout, "late count 0 1, free 0\n");
     assert_eq!(late.stderr, "");
@@ -273,7 +273,7 @@ fn registrations_for_hip_arrive_as_if_linked() -> Result<()> {
     Ok(())
 }
 
-/// Watched, too: each call with what it was answered, and no library for it.
+/// Logs each call with its return value; no library has been loaded for it.
 #[test]
 #[ignore = "needs nvcc 13.5 and user namespaces: ./tests/run"]
 fn trace_shows_registrations() -> Result<()> {
@@ -299,8 +299,8 @@ fn trace_shows_registrations() -> Result<()> {
 
 // ---- other versions of the library ----------------------------------------------------------------------
 
-/// Code of nvcc 13 asks `__cudaGetKernel` and `__cudaLaunchKernel`, which a runtime of 11 lacks: it
-/// gets a `cudaLaunchKernel` of the host function that was registered.
+/// Code of nvcc 13 calls `__cudaGetKernel` and `__cudaLaunchKernel`, which a runtime of 11 lacks:
+/// the stubs call `cudaLaunchKernel` with the registered host function instead.
 #[test]
 #[ignore = "needs nvcc 13.5 and user namespaces: ./tests/run"]
 fn launch_of_new_code_reaches_an_old_runtime() -> Result<()> {
@@ -334,7 +334,7 @@ fn launch_of_new_code_reaches_an_old_runtime() -> Result<()> {
     Ok(())
 }
 
-/// What the program prints on a runtime that answers `code`, in its destructors `late`.
+/// Expected output of the program on a runtime that returns `code`, or `late` in its destructors.
 fn answers(version: &str, code: i32, late: i32, mode: &str, early: bool) -> Result<String> {
     let asked =
         |name, when, code| format!("{name} {when} count {code} -7\n{name} {when} free {code}\n");
@@ -343,7 +343,7 @@ fn answers(version: &str, code: i32, late: i32, mode: &str, early: bool) -> Resu
         text += &(asked("first", "early", code) + &asked("second", "early", code));
     }
     if mode == "calls" {
-        // It needs no driver from 12 on.
+        // The version query needs no driver from 12 on.
         let told = match major(version)? {
             11 => format!("{code} -7"),
             major => format!(
@@ -354,23 +354,23 @@ fn answers(version: &str, code: i32, late: i32, mode: &str, early: bool) -> Resu
         text += &format!("count {code} -7\nversion {told}\nmalloc {code} set\ncopy {code}\n");
         text += &format!("first launch {code}\nsecond launch {code}\n");
     }
-    // Where nothing was called before, the first destructor's call finds the library just loaded.
+    // Without an earlier call, the first destructor's call loads the library and gets its code.
     let second = if mode == "calls" { late } else { code };
     Ok(text + &asked("second", "late", second) + &asked("first", "late", late))
 }
 
-/// Real runtimes, with and without a driver: a program with stubs gets the codes of one that is
-/// linked with the library, where there can be one, and the same from other majors. But for one
-/// difference: a library runs its exit handlers before the destructors of what was there before it,
-/// and cudart answers cudaErrorCudartUnloading (4) from then on. Who calls in a constructor avoids
-/// that.
+/// Real runtimes, with and without a driver: a program with stubs gets the return codes of one that
+/// is linked with the library, where such a program exists, and the same codes from other majors.
+/// One difference remains: a library runs its exit handlers before the destructors of the images
+/// loaded before it, and cudart returns cudaErrorCudartUnloading (4) from then on. A call in a
+/// constructor avoids that.
 fn real_runtimes_give_the_same_codes(toolkit: Toolkit) -> Result<()> {
     let dir = scratch()?;
     let compiled = toolkit.compiled()?;
     let (stubbed, direct) = (dir.path().join("stubbed"), dir.path().join("direct"));
     compiled.program(&stubbed, With::Stubs)?;
     let driver = component("driver-535/libcuda.so.1")?;
-    // Each is no newer than the driver, or says that the driver is too old: 35, else 100 for "no device".
+    // Runtimes newer than the driver return 35 (driver too old), the others 100 for "no device".
     for (version, with_driver) in [("11.8", 100), ("12.9", 100), ("13.0", 35), ("13.5", 35)] {
         let library = runtime(version)?;
         let can_link = major(version)? == major(toolkit.version)?;
@@ -418,7 +418,7 @@ fn real_runtimes_give_the_same_codes(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
-/// The same of a plugin that is unloaded, and whose library stays.
+/// The same for a plugin that is unloaded, and whose library stays loaded.
 fn real_runtimes_outlive_plugins(toolkit: Toolkit) -> Result<()> {
     let dir = scratch()?;
     let plugin = dir.path().join("plugin.so");
@@ -435,7 +435,7 @@ fn real_runtimes_outlive_plugins(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
-/// Each of these for each toolkit, in a module for each: those of older ones are heavy.
+/// Instantiates each test for each toolkit, with a module each: those of older ones are heavy.
 macro_rules! with {
     ($module:ident, $toolkit:ident, $needs:literal: $($test:ident)*) => {
         mod $module {

@@ -1,9 +1,9 @@
-//! The traps that lazy stubs fall into, one trial per case of `traps/cases.toml` and machine.
+//! Traps that lazy stubs fall into, one trial per case of `traps/cases.toml` and machine.
 //!
-//! Each builds a library for a trap, reads its symbols, makes stubs for it, links a program with
-//! them, and runs it. The libraries are fakes on purpose: each stands for a library whose
-//! behaviour has to be just so (a constructor that disturbs registers, a function at an odd
-//! address), while the real ones are used where being real is the point.
+//! Each trial builds a library for a trap, reads its symbols, generates stubs for it, links a
+//! program with them, and runs it. The libraries are fakes on purpose: each replaces a library with
+//! one particular behaviour (a constructor that disturbs registers, a function at an odd address).
+//! Other tests use the real libraries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,20 +19,20 @@ use gpustub_tests::{Result, repository, scratch};
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
 
-/// One case. Its folder below `traps/` is the name up to the first `/`.
+/// Trap case. Its directory below `traps/` is the name up to the first `/`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Case {
-    /// What goes wrong with lesser stubs.
+    /// Failure of lesser stubs.
     trap: String,
     #[serde(default = "both_machines")]
     machines: Vec<Machine>,
-    /// What it takes besides a C compiler; the cross compiler and the emulators are known.
+    /// Requirements besides a C compiler; the cross compiler and the emulators are known.
     #[serde(default)]
     needs: Vec<String>,
-    /// A feature of this machine's processor, without which the trial is skipped, saying so.
+    /// Feature of this machine's processor. Without it the trial is reported as skipped.
     cpu_feature: Option<String>,
-    /// Replaces the compiler, for library, stubs and program.
+    /// Compiler of library, stubs and program, instead of the default.
     compiler: Option<String>,
     /// Flags for library and program.
     #[serde(default)]
@@ -46,37 +46,37 @@ struct Case {
     /// Further libraries, built in this order before the program.
     #[serde(default)]
     others: Vec<Other>,
-    /// The stubs are a shared library that exports them.
+    /// Builds the stubs as a shared library that exports them.
     #[serde(default)]
     shared: bool,
-    /// The program belongs to root and runs with root's rights for another user. Only root can
-    /// make it so: anybody else sees the trial skipped.
+    /// Makes the program root's and runs it with root's rights for another user. Without root the
+    /// trial is reported as skipped.
     #[serde(default)]
     set_user_id: bool,
-    /// The library is not there when the program runs.
+    /// Removes the library before the program runs.
     #[serde(default)]
     missing: bool,
-    /// Data is taken out of the symbol list, as its diagnostic asks for.
+    /// Removes data from the symbol list, as its diagnostic requests.
     #[serde(default)]
     without_data: bool,
-    /// Variables for the program; `{dir}` is the folder that it lies in.
+    /// Variables for the program; `{dir}` is its directory.
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    /// The processor model that an emulator plays.
+    /// Processor model of the emulator.
     emulate: Option<String>,
-    /// What runs the program: `{program}` is its path.
+    /// Command that runs the program: `{program}` is its path.
     #[serde(default)]
     runner: Vec<String>,
-    /// How often the program runs.
+    /// Number of runs of the program.
     #[serde(default = "once")]
     times: usize,
-    /// What it writes, in this order.
+    /// Texts of the standard output, in this order.
     #[serde(default = "passed")]
     output: Vec<String>,
-    /// How many reports it writes to its standard error, which otherwise stays empty.
+    /// Number of reports on the standard error, which otherwise stays empty.
     #[serde(default)]
     reports: usize,
-    /// What it writes to its standard error, in this order, because it was asked to.
+    /// Requested texts of the standard error, in this order.
     errors: Option<Vec<String>>,
 }
 
@@ -150,7 +150,7 @@ fn trial(folder: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
     .with_ignored_flag(ignored)
 }
 
-/// A case on a machine.
+/// Case on a machine.
 struct Work {
     source: PathBuf,
     case: Case,
@@ -177,12 +177,12 @@ impl Work {
         Ok(Completion::Completed)
     }
 
-    /// Where all of it is built.
+    /// Directory of all built files.
     fn folder(&self) -> Result<tempfile::TempDir> {
         if !self.case.set_user_id {
             return scratch();
         }
-        // Another user runs the program: the target folder may lie where that one cannot look.
+        // Another user runs the program, and might have no access to the target directory.
         let dir = tempfile::tempdir()?;
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
         Ok(dir)
@@ -245,11 +245,13 @@ impl Work {
             for error in errors {
                 match rest.split_once(error.as_str()) {
                     Some((_, after)) => rest = after,
-                    None => return Err(ran.error(&format!("no {error:?} here in its errors"))),
+                    None => {
+                        return Err(ran.error(&format!("{error:?} is missing on standard error")));
+                    }
                 }
             }
         } else if self.case.reports == 0 && self.case.runner.is_empty() && !ran.stderr.is_empty() {
-            return Err(ran.error("something was printed unasked"));
+            return Err(ran.error("unexpected output"));
         }
         Ok(())
     }
@@ -269,7 +271,7 @@ impl Work {
         }
     }
 
-    /// A compiler call in `dir`, with what all of them share.
+    /// Compiler command in `dir`, with the common options.
     fn compile(&self, dir: &Path, language: &str) -> Command {
         let mut command = Command::new(self.compiler(language));
         command
@@ -351,13 +353,13 @@ impl Work {
             words.extend(["-cpu".to_owned(), model.clone()]);
         }
         if self.case.set_user_id {
-            let nobody = [
+            let unprivileged = [
                 "setpriv",
                 "--reuid=65534",
                 "--regid=65534",
                 "--clear-groups",
             ];
-            words.extend(nobody.map(str::to_owned));
+            words.extend(unprivileged.map(str::to_owned));
         }
         if self.case.runner.is_empty() {
             words.push("{program}".to_owned());
@@ -375,7 +377,7 @@ impl Work {
         command
     }
 
-    /// Words of a case with `{dir}`, the folder of the program, and `{source}` filled in.
+    /// Words of a case with `{dir}`, the directory of the program, and `{source}` filled in.
     fn placed<'a>(
         &'a self,
         words: &'a [String],
@@ -394,8 +396,8 @@ fn is_root() -> Result<bool> {
     Ok(succeed(Command::new("id").arg("-u"))?.stdout == "0\n")
 }
 
-/// A folder with the linkers that serve all machines: a cross compiler looks for them under its own
-/// prefix, and in folders that it is told.
+/// Directory of the linkers for all machines: a cross compiler searches for them under its own
+/// prefix, and in directories that `-B` names.
 fn linkers(dir: &Path) -> Result<PathBuf> {
     let folder = dir.join("linkers");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -407,7 +409,7 @@ fn linkers(dir: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Whether this processor has a feature that cases name.
+/// Returns whether this processor has a feature that cases name.
 fn cpu_has(feature: &str) -> Result<bool> {
     #[cfg(target_arch = "x86_64")]
     match feature {

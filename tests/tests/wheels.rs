@@ -1,8 +1,8 @@
-//! `cargo gpustub check` on published wheels: every finding in them has a verdict, and the rules of
-//! tags are never milder than auditwheel.
+//! `cargo gpustub check` on published wheels: every finding in them has a verdict, and the tag
+//! rules are at least as strict as auditwheel.
 //!
-//! `wheels/<name>.toml` has the verdicts, by hand; `wheels/<name>.txt` has the findings
-//! (`BLESS=1` rewrites it).
+//! `wheels/<name>.toml` contains the verdicts, written by hand; `wheels/<name>.txt` contains the
+//! findings (`BLESS=1` rewrites it).
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,14 +24,14 @@ use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What was thought of the findings in a wheel.
+/// Verdicts on the findings in a wheel.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Verdicts {
-    /// By rule: why the findings are right.
+    /// Reason why the findings of each rule are right.
     #[serde(default)]
     right: BTreeMap<String, String>,
-    /// Why the rules of tags find something although auditwheel does not.
+    /// Reason why tag rules have findings although auditwheel has none.
     stricter: Option<String>,
 }
 
@@ -39,7 +39,7 @@ fn is_tag_rule(finding: &Diagnostic) -> bool {
     finding.code.id.starts_with("tag-") && finding.level == Level::Error
 }
 
-/// What is found under a policy.
+/// Findings under a policy.
 fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
     let layer = Layer {
         directory: "",
@@ -52,7 +52,7 @@ fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
     PolicyEngine::new(vec![layer], &overrides, "", Date::after_1970(0)).apply(found.collect())
 }
 
-/// What is found, as `--message-format short` has it.
+/// Findings in the format of `--message-format short`.
 fn shown(findings: &[Diagnostic], name: &str) -> String {
     let mut text = String::new();
     for finding in findings {
@@ -64,7 +64,7 @@ fn shown(findings: &[Diagnostic], name: &str) -> String {
     text
 }
 
-/// What auditwheel calls a wheel; none if there is no image in it.
+/// Platform tag that auditwheel assigns to a wheel; none if the wheel contains no image.
 fn audited(wheel: &Path) -> Result<Option<Tag>> {
     let shown = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?;
     let shown: Value = serde_json::from_str(&shown.stdout)?;
@@ -75,7 +75,7 @@ fn audited(wheel: &Path) -> Result<Option<Tag>> {
     }
 }
 
-/// An error that says `what` unless both are the same.
+/// Returns an error with the text `what` unless both are equal.
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, expected: &T) -> Result<()> {
     if ours == expected {
         Ok(())
@@ -84,7 +84,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, expected: &T) -> R
     }
 }
 
-fn judge(name: &str) -> Result<()> {
+fn check_wheel(name: &str) -> Result<()> {
     let wheel = only_entry(&component(&format!("wheels-check/{name}"))?)?;
     let file = wheel.file_name().unwrap_or_default().to_string_lossy();
     let packages = read::read(&wheel, &file)?;
@@ -103,19 +103,20 @@ fn judge(name: &str) -> Result<()> {
     let verdicts = std::fs::read_to_string(data.join(format!("{name}.toml")))?;
     let verdicts: Verdicts = toml::from_str(&verdicts)?;
     let rules: BTreeSet<&str> = found.iter().map(|finding| finding.code.id).collect();
-    let judged = verdicts.right.keys().map(String::as_str).collect();
-    same(&format!("{name}, rules with a verdict"), &judged, &rules)?;
+    let reviewed = verdicts.right.keys().map(String::as_str).collect();
+    same(&format!("{name}, rules with a verdict"), &reviewed, &rules)?;
     if let Some((rule, _)) = verdicts.right.iter().find(|(_, why)| why.len() < 20) {
         return Err(format!("{name}: {rule} has no reason").into());
     }
-    beside_auditwheel(name, &file, &packages, &wheel, verdicts.stricter.is_some())
+    compare_with_auditwheel(name, &file, &packages, &wheel, verdicts.stricter.is_some())
 }
 
-/// The N of policies of auditwheel, as old as wheels' own.
+/// Minor glibc versions of auditwheel's policies, as old as those of the wheels.
 const POLICIES: &[u32] = &[5, 12, 17, 24, 27, 28];
 
-/// Holds the wheel against the oldest tag that its name claims, and against older ones.
-fn beside_auditwheel(
+/// Compares the findings with auditwheel's for the oldest tag in the wheel's name, and for older
+/// ones.
+fn compare_with_auditwheel(
     name: &str,
     file: &str,
     packages: &[Package],
@@ -149,7 +150,7 @@ fn beside_auditwheel(
     Ok(())
 }
 
-/// The names in a list of components.
+/// Names in a list of components.
 fn listed(list: &str) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(repository().join("tests/components").join(list))?;
     let names = text
@@ -161,12 +162,12 @@ fn listed(list: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-fn judge_all(list: &str, at_least: usize) -> Result<()> {
+fn check_wheels(list: &str, at_least: usize) -> Result<()> {
     let names = listed(list)?;
     assert!(names.len() >= at_least, "{names:?}");
     let failed: Vec<String> = names
         .iter()
-        .filter_map(|name| Some(judge(name).err()?.0))
+        .filter_map(|name| Some(check_wheel(name).err()?.0))
         .collect();
     if failed.is_empty() {
         Ok(())
@@ -178,16 +179,17 @@ fn judge_all(list: &str, at_least: usize) -> Result<()> {
 #[test]
 #[ignore = "needs wheels and auditwheel: ./tests/run"]
 fn every_finding_in_small_wheels_has_a_verdict() -> Result<()> {
-    judge_all("wheels-check.list", 2)
+    check_wheels("wheels-check.list", 2)
 }
 
 #[test]
 #[ignore = "needs 340 MB of wheels, and auditwheel: ./tests/run --all"]
 fn heavy_every_finding_in_wheels_has_a_verdict() -> Result<()> {
-    judge_all("wheels-check-all.list", 8)
+    check_wheels("wheels-check-all.list", 8)
 }
 
-/// The data of tags beside auditwheel's, on every policy and machine, and no rule of tags is mild.
+/// The data of the tag rules equals auditwheel's for every policy and machine, and no tag rule is
+/// more lenient.
 #[test]
 #[ignore = "needs auditwheel: ./tests/run"]
 fn tags_promise_what_auditwheel_says() -> Result<()> {
@@ -201,7 +203,7 @@ fn tags_promise_what_auditwheel_says() -> Result<()> {
         let policies: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
         let policies = policies.as_array().ok_or("no policies")?;
         let policies: Vec<&Value> = policies.iter().filter(|p| p["name"] != "linux").collect();
-        // All that any policy speaks of.
+        // All libraries that any policy names.
         let mut libraries = BTreeSet::new();
         let mut nodes = BTreeSet::from(["GLIBC_PRIVATE".to_owned(), "GLIBCXX_9".into()]);
         let mut hidden: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

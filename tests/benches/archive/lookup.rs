@@ -1,4 +1,4 @@
-//! One symbol in a view, beside what a reader of ordinary archives would do.
+//! Lookup of one symbol in a view, compared with readers of ordinary archives.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use gpustub_tests::Result;
 use crate::{Library, families, least, median, plan, views};
 
 const ROUNDS: usize = 31;
-/// A view for each of so many families.
+/// Number of families, with one view each.
 const FAMILIES: usize = 8;
 
 pub fn print(libraries: &[Library]) -> Result<()> {
@@ -35,7 +35,7 @@ fn compare(name: &str, bytes: &[u8]) -> Result<()> {
     for symbol in view.symbols() {
         names.push(symbol.map_err(failed)?.name);
     }
-    // In no order of the tables, and not in memory that the tables are in.
+    // In an order unrelated to the tables, and not in the memory of the tables.
     names.sort_by_key(|name| hash_bytes(&[name, &b"order"[..]].concat()));
     let hits: Vec<Vec<u8>> = names.iter().map(|name| name.to_vec()).collect();
     let misses: Vec<Vec<u8>> = names
@@ -92,7 +92,7 @@ fn per_query(queries: &[Vec<u8>], expected: bool, find: impl Fn(&[u8]) -> bool) 
     format!("{:7.1} ({:7.1})", median(&mut times), least(&times))
 }
 
-/// The index of an ordinary archive, of 32-bit offsets.
+/// Symbol index of an ordinary archive, with 32-bit offsets.
 struct Index<'a> {
     offsets: &'a [u8],
     names: &'a [u8],
@@ -124,13 +124,13 @@ impl<'a> Index<'a> {
         u32::from_be_bytes(bytes.unwrap_or_default())
     }
 
-    /// What LLVM's `Archive::findSym` does.
+    /// Linear search, as in LLVM's `Archive::findSym`.
     fn scan(&self, name: &[u8]) -> Option<u32> {
         let at = self.names().position(|one| one == name)?;
         Some(self.offset(at))
     }
 
-    /// What linkers build.
+    /// Hash map, as linkers build it.
     fn map(&self) -> HashMap<&'a [u8], u32> {
         let names = self.names().enumerate();
         names.map(|(at, name)| (name, self.offset(at))).collect()

@@ -1,7 +1,7 @@
-//! Super-archives beside what does parts of their work: `cargo bench -p gpustub-tests --bench archive`.
-//! Prints figures of one run; asserts no time. `BENCHMARKS.md` holds the last results.
-//!
-//! Members are those of the C and the C++ library, which every machine with a compiler has.
+//! Super-archives compared with tools that do parts of their work. `BENCHMARKS.md` has the last
+//! results of `cargo bench -p gpustub-tests --bench archive`, which prints figures and asserts no
+//! time.
+//! The members are those of the C and the C++ library, which every machine with a compiler has.
 
 mod lookup;
 mod pages;
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     Ok(fs::remove_dir_all(&work)?)
 }
 
-/// A static library in files.
+/// Static library, unpacked into files.
 struct Library {
     name: &'static str,
     dir: PathBuf,
@@ -84,7 +84,7 @@ fn inputs(files: &[(String, Vec<u8>)]) -> Result<Vec<Input<'_>>> {
     Ok(all)
 }
 
-/// A view for each of these folders of files, the first being the default one.
+/// Request with one view per family; the first is the default view.
 fn views(families: &[Vec<(String, Vec<u8>)>]) -> Result<Request<'_>> {
     let mut request = Request {
         default: Some(ViewId(0)),
@@ -107,8 +107,8 @@ fn plan<'r, 'd>(request: &'r Request<'d>) -> Result<Plan<'r, 'd>> {
     Ok(Plan::new(request).map_err(|e| format!("{e:?}"))?)
 }
 
-/// The same library for so many families. Of each thousand members so many are common to all; the
-/// others have eight bytes more, which differ.
+/// `count` copies of a library. `common` of each thousand members are the same in all copies; each
+/// other member has eight more bytes, which differ by copy.
 fn families(library: &Library, count: usize, common: usize) -> Vec<Vec<(String, Vec<u8>)>> {
     let family = |number: usize| {
         let files = library.files.iter().enumerate();

@@ -1,4 +1,4 @@
-//! How much of a large file one lookup needs.
+//! Number of pages of a large file that one lookup reads.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -22,7 +22,7 @@ pub fn print(library: &Library, work: &Path) -> Result<()> {
     out.flush()?;
     drop(out);
 
-    // SAFETY: nobody else knows the file.
+    // SAFETY: no other process uses the file.
     let map = unsafe { Mmap::map(&File::open(&file)?)? };
     let (faults, start) = (page_faults()?, Instant::now());
     let size = lookup(&map)?;
@@ -36,14 +36,14 @@ pub fn print(library: &Library, work: &Path) -> Result<()> {
         time.as_secs_f64() * 1e6
     );
 
-    // The processor marks pages that are looked at, the kernel's large ones as one: a copy has none.
+    // The kernel marks accessed pages, but a huge page as one: the copy has none.
     let mut copy = MmapMut::map_anon(map.len())?;
     copy.advise(Advice::NoHugePage)?;
     copy.copy_from_slice(&map);
     drop(map);
     fs::write("/proc/self/clear_refs", "1")?;
     lookup(&copy)?;
-    println!("  looked at: {} pages of 4 KB", referenced(&copy)? / 4);
+    println!("  accessed: {} pages of 4 KB", referenced(&copy)? / 4);
     Ok(())
 }
 
@@ -58,7 +58,7 @@ fn lookup(bytes: &[u8]) -> Result<usize> {
     Ok(member.data().map_err(failed)?.len())
 }
 
-/// Minor and major ones: fields 10 and 12 of `/proc/self/stat`, proc(5).
+/// Minor and major page faults: fields 10 and 12 of `/proc/self/stat`, proc(5).
 fn page_faults() -> Result<u64> {
     let text = fs::read_to_string("/proc/self/stat")?;
     let after_name = text.rsplit(") ").next().ok_or("stat has no name")?;

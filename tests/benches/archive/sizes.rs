@@ -1,4 +1,4 @@
-//! What one file takes, beside an archive for each family.
+//! Size of one super-archive, compared with one archive per family.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The same members written by each tool, with an index; processor time.
+//! Processor time for writing the same members with an index, by tool.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::{Library, inputs, least, median, plan, views};
 
 const ROUNDS: usize = 21;
 
-/// Milliseconds of the processor, and passed.
+/// Processor time and elapsed time in milliseconds.
 type Cost = (f64, f64);
 
 pub fn print(libraries: &[Library], work: &Path) -> Result<()> {
@@ -65,7 +65,7 @@ pub fn print(libraries: &[Library], work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files are read by every writer, as tools do.
+/// Reads the files. Every writer reads them, as tools do.
 fn read(library: &Library) -> Result<Vec<(String, Vec<u8>)>> {
     let names = library.files.iter().map(|(name, _)| name);
     names
@@ -100,7 +100,7 @@ fn by_crate(library: &Library, out: &Path) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// So many times in a round: the kernel brings its count up to date every few milliseconds only.
+/// Writes per round: the kernel updates its counter only every few milliseconds.
 const TIMES: u8 = 8;
 
 fn here(write: impl Fn() -> Result<()>) -> Result<Cost> {
@@ -127,14 +127,14 @@ fn by_tool(tool: &str, library: &Library, out: &Path) -> Result<Cost> {
     Ok((children_cpu()? - before, wall))
 }
 
-/// Of this thread: `/proc/thread-self/schedstat`, proc(5).
+/// Processor time of this thread: `/proc/thread-self/schedstat`, proc(5).
 fn own_cpu() -> Result<f64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = text.split(' ').next().ok_or("schedstat is empty")?;
     Ok(first.parse::<f64>()? / 1e6)
 }
 
-/// Of the children that have ended, in steps of 10 ms: fields 16 and 17 of `/proc/self/stat`, proc(5).
+/// Processor time of exited children, by 10 ms: fields 16, 17 of `/proc/self/stat`, proc(5).
 fn children_cpu() -> Result<f64> {
     let text = fs::read_to_string("/proc/self/stat")?;
     let after_name = text.rsplit(") ").next().ok_or("stat has no name")?;

@@ -1,6 +1,6 @@
-/* bind LIBRARY NAMES: binds all stubs of a library that is loaded already; then, for comparison,
- * looks the same names up with plain dlsym, as a hand-written loader would. Both passes touch
- * their own memory for the first time. Run with a third argument, the plain pass goes first. */
+/* bind LIBRARY NAMES: binds all stubs of a library that is already loaded; then resolves the same
+ * names with plain dlsym for comparison, as a hand-written loader would. Both passes touch their
+ * own memory for the first time. With a third argument, the plain pass runs first. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

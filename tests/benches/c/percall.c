@@ -1,6 +1,6 @@
-/* The cost of one warm call, by three roads to the same function: our stub, the PLT, and a pointer
- * from dlsym, which is what libloading's Symbol and every hand-written loader come down to.
- * percall LIBRARY         prints nanoseconds per call, the least of many interleaved rounds
+/* The cost of one warm call of the same function by three roads: our stub, the PLT, and a pointer
+ * from dlsym, as in libloading's Symbol and every hand-written loader.
+ * percall LIBRARY         prints nanoseconds per call, the minimum of many interleaved rounds
  * percall LIBRARY ROAD N  makes N calls by one road, for an instruction counter */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ int benchStub(int *a, int *b);
 int bench_plt(int *a, int *b);
 static int (*volatile pointer)(int *, int *);
 
-/* The same alignment for each loop: where a loop starts can cost more than what is compared. */
+/* Same alignment for each loop: its address can cost more than the measured difference. */
 #define LOOP __attribute__((noinline, aligned(64))) static
 
 static double now(void)

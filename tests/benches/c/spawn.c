@@ -1,4 +1,4 @@
-/* spawn A B N: starts A and B in turn, N times each, and prints the median microseconds of each. */
+/* spawn A B N: starts A and B alternately, N times each; prints the median microseconds of each. */
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>

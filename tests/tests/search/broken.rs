@@ -1,4 +1,4 @@
-//! Files that are no libraries, or broken ones, are read without harm: under the sanitizers.
+//! Files that are not libraries, or broken ones, are read safely: under the sanitizers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use gpustub_tests::{Result, scratch};
 use crate::built::{reader, told};
 use crate::shared::library;
 
-/// A library that tells 13 by what it needs, and 12 by a constant, which lies across the end of what is
-/// read at once.
+/// A library whose `DT_NEEDED` names identify major 13, and a constant major 12. The constant
+/// crosses the end of the first block that is read.
 fn whole(dir: &Path) -> Result<(PathBuf, Vec<u8>)> {
     let base = dir.join("libbase.so.13");
     library(&base, "int base_function;\n", &[])?;
@@ -27,7 +27,7 @@ fn number(bytes: &[u8], at: usize) -> usize {
     bytes.fold(0, |value, byte| value << 8 | usize::from(*byte))
 }
 
-/// Reads the file with every byte of `places` broken, each in several ways.
+/// Reads copies of the file with every byte of `places` damaged, each in several ways.
 fn breaks(
     rule: &VersionProbe,
     places: impl Iterator<Item = usize> + Clone,
@@ -76,7 +76,7 @@ fn breaks(
 fn broken_files_are_read_without_harm() -> Result<()> {
     let dir = scratch()?;
     let (_, bytes) = whole(dir.path())?;
-    // Every byte of the header, the segments and the dynamic section: where reading goes by them.
+    // Every byte of the header, the segments and the dynamic section, which control the reading.
     let segments = number(&bytes, 32);
     let count = usize::from(bytes[56]);
     let dynamic = (0..count)
@@ -93,7 +93,7 @@ fn broken_files_are_read_without_harm() -> Result<()> {
 fn broken_sections_are_read_without_harm() -> Result<()> {
     let dir = scratch()?;
     let (_, bytes) = whole(dir.path())?;
-    // The header, and the table of sections.
+    // The header, and the section header table.
     let sections = number(&bytes, 40);
     let count = usize::from(bytes[60]);
     let places = (0..64).chain(sections..sections + 64 * count);
@@ -104,7 +104,7 @@ fn broken_sections_are_read_without_harm() -> Result<()> {
     breaks(&rule, places, |length| length, 12)
 }
 
-/// Wherever the text lies, it is found as a whole; and beyond what may be read, it is not looked for.
+/// Text is found at any offset, but not beyond the part of the file that is read.
 #[test]
 fn text_is_found_wherever_it_lies() -> Result<()> {
     let dir = scratch()?;
@@ -115,7 +115,7 @@ fn text_is_found_wherever_it_lies() -> Result<()> {
     };
     let file = dir.path().join("libacme.so.9");
     let whole = |before: usize, text: &str| -> Result<u32> {
-        // One array, so that nothing lies between.
+        // One struct, so that nothing is between the two.
         let source = format!(
             "const struct {{ char before[{before}], text[{}]; }} both = {{{{1}}, \"{text}\"}};\n",
             text.len() + 1

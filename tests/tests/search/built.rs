@@ -1,5 +1,5 @@
-//! Libraries with majors of their own: libcudnn.so.9 and libnccl.so.2 are built for each toolkit. Which
-//! one a file is built for stands among its constants, or among those of a file beside it.
+//! Libraries with independent majors: libcudnn.so.9 and libnccl.so.2 are built for each toolkit. A
+//! constant of the file, or of a file beside it, names its toolkit.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use gpustub_tests::{Result, repository, scratch};
 use crate::reports;
 use crate::shared::{fake, library, program_with};
 
-/// A stub of `libacme.so.9`, of which there are builds for each toolkit.
+/// A program with stubs of `libacme.so.9`, which is built for each toolkit.
 fn program(dir: &Path) -> Result<PathBuf> {
     program_with(dir, |library| {
         let name = |major, name: &str| LoadName {
@@ -56,14 +56,14 @@ fn driver(dir: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// What lies where, what is asked for, the place that is taken, what was loaded, and what is said of the
-/// file that was passed over.
+/// Files with their directories, order of the requests, directory of the accepted file, loaded
+/// files, and the reported reasons for rejected files.
 struct Case<'c> {
     files: &'c [(&'c Path, &'c str)],
     order: &'c [&'c str],
     place: Option<&'c str>,
     loaded: &'c str,
-    passed_over: &'c [(&'c str, &'c str)],
+    rejected: &'c [(&'c str, &'c str)],
 }
 
 #[test]
@@ -87,83 +87,83 @@ fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
     let (of_12, of_13) = (of(12, 13), of(13, 12));
 
     let cases = [
-        // Nothing is settled: the first one.
+        // Without a selected toolkit: the first file.
         Case {
             files: &[(&twelve, "/a"), (&thirteen, "/b")],
             order: &["acme"],
             place: Some("/a"),
             loaded: "twelve",
-            passed_over: &[("/b", "/a/libacme.so.9 comes first")],
+            rejected: &[("/b", "/a/libacme.so.9 comes first")],
         },
         Case {
             files: &[(&twelve, "/a"), (&thirteen, "/b"), (&runtime_13, toolkit)],
             order: &["cudart", "acme"],
             place: Some("/b"),
             loaded: "runtime-13 thirteen",
-            passed_over: &[("/a", &of_12)],
+            rejected: &[("/a", &of_12)],
         },
         Case {
             files: &[(&thirteen, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
             place: Some("/b"),
             loaded: "runtime-12 twelve",
-            passed_over: &[("/a", &of_13)],
+            rejected: &[("/a", &of_13)],
         },
-        // Only another toolkit's: it is not even loaded.
+        // A file of another toolkit only: it is not even loaded.
         Case {
             files: &[(&thirteen, "/a"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
             place: None,
             loaded: "runtime-12",
-            passed_over: &[("/a", &of_13)],
+            rejected: &[("/a", &of_13)],
         },
-        // By what stands in a file beside it.
+        // By a constant of a file beside it.
         Case {
             files: &[(&parts, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
             place: Some("/b"),
             loaded: "runtime-12 twelve",
-            passed_over: &[("/a", &of_13)],
+            rejected: &[("/a", &of_13)],
         },
-        // What tells nothing is not refused.
+        // A file without version information is accepted.
         Case {
             files: &[(&silent, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
             place: Some("/a"),
             loaded: "runtime-12 silent",
-            passed_over: &[],
+            rejected: &[],
         },
-        // What is newer than the driver comes last, and is better than nothing.
+        // A file newer than the driver comes last, if there is no other.
         Case {
             files: &[(&thirteen, "/a"), (&twelve, "/b"), (&driver, "/ld")],
             order: &["acme"],
             place: Some("/b"),
             loaded: "twelve",
-            passed_over: &[("/a", "/b/libacme.so.9 comes first")],
+            rejected: &[("/a", "/b/libacme.so.9 comes first")],
         },
         Case {
             files: &[(&thirteen, "/a"), (&driver, "/ld")],
             order: &["acme"],
             place: Some("/a"),
             loaded: "thirteen",
-            passed_over: &[],
+            rejected: &[],
         },
-        // The loader's own choice is judged when it is loaded, and its folders are looked into.
+        // A file that the loader finds is checked after loading; its directories are searched.
         Case {
             files: &[(&thirteen, "/ld"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
             place: None,
             loaded: "runtime-12 thirteen",
-            passed_over: &[("/ld", &of_13)],
+            rejected: &[("/ld", &of_13)],
         },
         Case {
             files: &[(&twelve, "/a"), (&runtime_13, toolkit)],
             order: &["+/a/libacme.so.9", "cudart", "acme"],
             place: None,
             loaded: "twelve runtime-13",
-            passed_over: &[("/a", &of_12)],
+            rejected: &[("/a", &of_12)],
         },
-        // It settles the toolkit for the others.
+        // The accepted file selects the toolkit for the other libraries.
         Case {
             files: &[
                 (&twelve, "/a"),
@@ -173,7 +173,7 @@ fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
             order: &["acme", "cudart"],
             place: Some("/a"),
             loaded: "twelve runtime-12",
-            passed_over: &[],
+            rejected: &[],
         },
     ];
     for case in cases {
@@ -199,7 +199,7 @@ fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
             .lines()
             .filter_map(|line| line.strip_prefix("loaded "));
         assert_eq!(said.collect::<Vec<_>>().join(" "), case.loaded, "{what}");
-        for (place, why) in case.passed_over {
+        for (place, why) in case.rejected {
             let file = format!("{place}/libacme.so.9");
             let tried = report["candidates"].as_array().into_iter().flatten();
             let said = tried.filter(|one| one["name"] == file[..]);
@@ -210,7 +210,7 @@ fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
     Ok(())
 }
 
-/// The person at the keyboard has the last word.
+/// The user's override applies to a file of any toolkit.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn an_override_may_be_of_another_toolkit() -> Result<()> {
@@ -230,7 +230,7 @@ fn an_override_may_be_of_another_toolkit() -> Result<()> {
     Ok(())
 }
 
-/// Builds the program that prints what a file tells.
+/// Builds the program that prints the toolkit major of a file.
 pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
     let reader = dir.join("reader");
     let mut command = Command::new("cc");
@@ -241,7 +241,7 @@ pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
     Ok(reader)
 }
 
-/// The major that each file tells by a rule.
+/// The major that each file has by a rule.
 pub fn told(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result<Vec<u32>> {
     let rule = match rule {
         VersionProbe::Needed(prefix) => ["needed", prefix, "-"],
@@ -257,8 +257,8 @@ pub fn told(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result<Vec
     Ok(majors)
 }
 
-/// Checks what the rules of the shipped manifest say of real builds: wheel, file, and for each rule the
-/// toolkit (0: it does not apply to that version).
+/// Checks the rules of the shipped manifest on real builds: wheel, file, and the toolkit for each
+/// rule (0: the rule does not apply to that version).
 fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
     let dir = scratch()?;
     let reader = reader(dir.path(), &["-O2"])?;

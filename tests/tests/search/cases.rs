@@ -1,4 +1,4 @@
-//! Machines as people have them, from `tests/cases/search.toml`.
+//! Typical machines, from `tests/cases/search.toml`.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::{loader_directories, mistakes, reports};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Case {
-    /// The libraries in `GpuStub.toml`, and what it says of them. Asked for in this order.
+    /// Libraries in `GpuStub.toml` with their keys, in the order of the requests.
     stubs: BTreeMap<String, Choice>,
-    /// Where the program lies.
+    /// Path of the program.
     #[serde(default = "app")]
     program: String,
-    /// What lies on the machine: a library (`cudart 12.9`), one without the required function
+    /// Files of the machine: a library (`cudart 12.9`), one without the required function
     /// (`cudart 12.9 lacks`), a file (`machine-mismatch`, `short`, `text`), or `-> path`.
     files: BTreeMap<String, String>,
-    /// Folders that are links.
+    /// Directories that are links.
     #[serde(default)]
     links: BTreeMap<String, String>,
     #[serde(default)]
     variables: BTreeMap<String, String>,
     #[serde(default)]
     preloads: Vec<String>,
-    /// The order in which the program asks, if it is not that of the names.
+    /// The order of the program's requests, if it is not that of the names.
     #[serde(default)]
     order: Vec<String>,
-    /// The file that each library must come from; empty: it must be unavailable.
+    /// File that each library must come from; empty: it must be unavailable.
     expect: BTreeMap<String, String>,
-    /// Words of the reason for which a file is passed over.
+    /// Words of the reason for which a file is rejected.
     #[serde(default)]
     why: BTreeMap<String, String>,
 }
@@ -63,10 +63,10 @@ impl Case {
         })
     }
 
-    /// What is wrong with how the libraries are found.
+    /// Differences between the expected and the found libraries.
     fn mistakes(&self, workshop: &mut Workshop, system: &[String]) -> Result<Vec<String>> {
         let world = self.world()?;
-        // What the model says must hold too: it explains every file.
+        // The model's result must hold also: it explains every file.
         let mut mistakes = mistakes(workshop, &world, system)?;
         let reports = reports(&workshop.run(&world)?)?;
         for (id, path) in &self.expect {
@@ -85,7 +85,7 @@ impl Case {
                     .as_str()
                     .is_some_and(|why| why.contains(words))
             }) {
-                mistakes.push(format!("{path} is not passed over because {words:?}"));
+                mistakes.push(format!("{path} is not rejected because {words:?}"));
             }
         }
         Ok(mistakes)
@@ -142,8 +142,8 @@ fn every_known_place_is_searched_in_its_turn() -> Result<()> {
     Ok(())
 }
 
-/// Every variable, `$ORIGIN` and the site-packages around the program lead to libraries: all are the
-/// caller's choice, and none is followed.
+/// Every variable, `$ORIGIN` and the site-packages around the program name directories with
+/// libraries: all are the caller's choice, and none is searched.
 #[test]
 #[ignore = "needs root: ./tests/run"]
 fn set_user_id_program_reads_no_variable() -> Result<()> {

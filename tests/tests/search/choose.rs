@@ -1,10 +1,10 @@
-//! The search for one library: the model's half of S3 that says which candidate is taken.
+//! Search for one library: the part of the S3 model that accepts a candidate.
 
 use std::collections::BTreeSet;
 
 use gpustub_core::library::{Library, LoadName, Role};
 
-use crate::model::{Mapped, Place, Places, Process, Wanted};
+use crate::model::{Mapped, Process, SearchDir, SearchLayout, Wanted};
 use crate::world::World;
 
 pub struct Taken {
@@ -15,12 +15,12 @@ pub struct Taken {
 }
 
 pub struct Search {
-    /// The newest major that the driver supports; 0: no limit.
+    /// Newest major that the driver supports; 0: no limit.
     pub limit: u32,
     pub forced: bool,
     pub taken: Option<Taken>,
     pub rejected: BTreeSet<String>,
-    /// What had been loaded when the search began.
+    /// Libraries that were loaded before the search.
     pub loaded: Vec<String>,
 }
 
@@ -32,7 +32,8 @@ impl Search {
             self.overridden(process, wanted, value, &variable);
             return;
         }
-        // Of the majors that a newer manifest will know, those of which nothing speaks for another.
+        // Of majors that only a newer manifest will know, the loaded libraries that no rule assigns
+        // to another library.
         let known = |mapped: &Mapped| wanted.names.iter().any(|n| n.name == mapped.soname);
         let mut loaded: Vec<Mapped> = Vec::new();
         for name in &wanted.names {
@@ -73,8 +74,8 @@ impl Search {
             if fixed.is_some_and(|fixed| name.major.is_some_and(|major| major != fixed)) {
                 continue;
             }
-            for place in process.places(wanted) {
-                self.at(process, wanted, &name.name, &place);
+            for dir in process.search_dirs(wanted) {
+                self.try_name(process, wanted, &name.name, &dir);
                 if self.taken.is_some() {
                     return;
                 }
@@ -98,25 +99,31 @@ impl Search {
             return;
         }
         for name in &wanted.names {
-            let place = Place {
+            let dir = SearchDir {
                 directory: Some(value.to_owned()),
                 root: None,
                 found: variable.to_owned(),
             };
             if self.taken.is_none() {
-                self.at(process, wanted, &name.name, &place);
+                self.try_name(process, wanted, &name.name, &dir);
             }
         }
     }
 
-    /// Loads a file, unless it only serves to be linked against.
+    /// Loads a file, unless it is a link-time stub.
     pub fn open(&self, process: &mut Process<'_>, path: &str) -> Option<(Mapped, bool)> {
         (!is_link_stub(process, path)).then(|| process.open_file(path))?
     }
 
-    pub fn at(&mut self, process: &mut Process<'_>, wanted: &Wanted, name: &str, place: &Place) {
+    pub fn try_name(
+        &mut self,
+        process: &mut Process<'_>,
+        wanted: &Wanted,
+        name: &str,
+        dir: &SearchDir,
+    ) {
         let mut was_there = false;
-        let (opened, path) = match &place.directory {
+        let (opened, path) = match &dir.directory {
             Some(directory) => {
                 let path = format!("{directory}/{name}");
                 (self.open(process, &path), path)
@@ -128,20 +135,20 @@ impl Search {
                 (opened, path.unwrap_or_default())
             }
         };
-        let root = place.root.clone();
-        self.consider(process, wanted, opened, &path, root, &place.found);
-        // What was not taken stays loaded, and the loader answers its name with it: then the search
-        // goes where the loader would have gone.
+        let root = dir.root.clone();
+        self.consider(process, wanted, opened, &path, root, &dir.found);
+        // A rejected library stays loaded, and the loader returns it for its name: the search then
+        // continues in the loader's own directories.
         for directory in process.loader_directories() {
             let path = format!("{directory}/{name}");
             if was_there && self.taken.is_none() && process.world.file(&path).is_some() {
                 let opened = self.open(process, &path);
-                self.consider(process, wanted, opened, &path, None, &place.found);
+                self.consider(process, wanted, opened, &path, None, &dir.found);
             }
         }
     }
 
-    /// Takes a loaded library, or does without it.
+    /// Accepts a loaded library or rejects it.
     pub fn consider(
         &mut self,
         process: &mut Process<'_>,
@@ -173,12 +180,12 @@ impl Search {
             || wanted.names.iter().all(|name| name.major.is_none());
         let too_old = match choice.min_version {
             Some((major, minor)) => {
-                wanted.is(&mapped) && mapped.version < major * 1000 + minor * 10
+                wanted.matches(&mapped) && mapped.version < major * 1000 + minor * 10
             }
             None => false,
         };
-        let lacks = choice.require && (mapped.lacks || !wanted.is(&mapped));
-        // NVIDIA's wheels bring a libOpenCL of their own.
+        let lacks = choice.require && (mapped.lacks || !wanted.matches(&mapped));
+        // NVIDIA's wheels contain their own libOpenCL.
         let foreign = wanted.role == Role::Loader && mapped.file.contains("-packages/nvidia/");
         if is_link_stub(process, path) || foreign || !accepts || fixed || too_old || lacks {
             self.rejected.insert(path.to_owned());
@@ -192,18 +199,18 @@ impl Search {
         });
     }
 
-    /// Every file of an accepted name at a place of the order, but for the one that was taken.
+    /// Files of an accepted name in a searched directory, except the accepted one.
     pub fn explained(&self, process: &Process<'_>, wanted: &Wanted) -> BTreeSet<String> {
         let mut directories: BTreeSet<String> = BTreeSet::new();
         let mut paths: BTreeSet<String> = BTreeSet::new();
         let variable = format!("GPUSTUB_{}_PATH", wanted.id.to_ascii_uppercase());
         if self.forced {
-            // The user's word: what lies elsewhere was not asked for.
+            // A user's override excludes files in other directories.
             directories.extend(process.variable(&variable).map(str::to_owned));
             paths.extend(self.rejected.iter().cloned());
         } else {
-            for place in process.places(wanted) {
-                match place.directory {
+            for dir in process.search_dirs(wanted) {
+                match dir.directory {
                     Some(directory) => drop(directories.insert(directory)),
                     None => directories.extend(process.loader_directories()),
                 }
@@ -228,14 +235,14 @@ impl Search {
 }
 
 impl Wanted {
-    /// Whether it is this library at all.
-    pub fn is(&self, mapped: &Mapped) -> bool {
+    /// Whether the file is this library at all.
+    pub fn matches(&self, mapped: &Mapped) -> bool {
         mapped.soname.starts_with(&format!("lib{}.so", self.id))
     }
 
-    /// 0: unknown, as of any file that an override may name.
+    /// Major of the file; 0: unknown, as for any file that an override may name.
     pub fn major_of(&self, mapped: &Mapped) -> u32 {
-        if !self.is(mapped) {
+        if !self.matches(mapped) {
             return 0;
         }
         let named = self.names.iter().find(|name| name.name == mapped.soname);
@@ -247,7 +254,7 @@ impl Wanted {
     }
 }
 
-/// Whether the file lies in a folder named `stubs`, or is a link to one that does.
+/// Whether the file is in a directory named `stubs`, or a link to a file in one.
 pub fn is_link_stub(process: &Process<'_>, path: &str) -> bool {
     let real = process.world.file(path).map(|(file, _)| file);
     [Some(path), real.as_deref()]
@@ -256,10 +263,10 @@ pub fn is_link_stub(process: &Process<'_>, path: &str) -> bool {
         .any(|path| parent(path).ends_with("/stubs"))
 }
 
-/// The root that a file lies below, by the layouts that the manifest knows.
-pub fn root_of(places: &Places, path: &str) -> Option<String> {
+/// Root directory of a file, by the layouts of the manifest.
+pub fn root_of(layout: &SearchLayout, path: &str) -> Option<String> {
     let folder = parent(path);
-    let mut below = places.wheels.iter().chain(&places.root_dirs);
+    let mut below = layout.wheels.iter().chain(&layout.root_dirs);
     below.find_map(|below| {
         let root = folder.strip_suffix(below.as_str())?.strip_suffix('/')?;
         (!root.is_empty()).then(|| root.to_owned())
@@ -271,7 +278,7 @@ pub fn parent(path: &str) -> &str {
 }
 
 /// The library with this program's choices: the majors in the order of `majors`, else the headers'
-/// own first and then the newest first; names without a major last.
+/// major first and then the newest first; names without a major last.
 pub fn wanted(world: &World, id: &str) -> Wanted {
     let choice = world.config.stubs.get(id).cloned().unwrap_or_default();
     let arch = |dirs: &[String]| -> Vec<String> {
@@ -303,7 +310,7 @@ pub fn wanted(world: &World, id: &str) -> Wanted {
         driver: known.is_some_and(|library| library.driver.is_some()),
         names,
         newest: newest.unwrap_or(0),
-        places: known.map_or_else(Places::default, |library| Places {
+        layout: known.map_or_else(SearchLayout::default, |library| SearchLayout {
             wheels: library.wheel_dirs.clone(),
             variables: library.root_env.clone(),
             roots: library.roots.clone(),

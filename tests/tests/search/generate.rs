@@ -1,4 +1,4 @@
-//! Machines at random. Places, names and values are few, so that they meet.
+//! Random machines, with few directories, names and values, so that these coincide.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const PROGRAMS: [&str; 3] = [
     "/usr/lib/python3/dist-packages/pkg/program",
 ];
 
-/// Where toolkit libraries may lie, and decoys.
+/// Directories of toolkit libraries, and decoys.
 const TOOLKIT: [&str; 40] = [
     "/srv/search",
     "/app/lib",
@@ -59,7 +59,7 @@ const TOOLKIT: [&str; 40] = [
     "/override/stubs",
 ];
 
-/// Where drivers may lie, and decoys.
+/// Directories of drivers, and decoys.
 const DRIVER: [&str; 16] = [
     "/srv/search",
     "/app/lib",
@@ -91,7 +91,7 @@ const ACME: [&str; 9] = [
     "/usr/lib",
 ];
 
-/// A load name, with the soname and the versions that a library behind it may have.
+/// Load name, with the soname and the versions that a library behind it may have.
 type Name = (&'static str, &'static str, [u32; 2]);
 
 const CUDART: [Name; 6] = [
@@ -121,7 +121,7 @@ const OWN: [Name; 3] = [
     ("libacme.so", "libacme.so.3", [0, 0]),
 ];
 
-/// Programs take time to compile: there are a few configurations, each at random once.
+/// Programs take time to compile: a few random configurations, each used once.
 fn configs() -> Vec<Config> {
     let choice = |majors: &[u32], header, dirs: &[&'static str], require, min_version| Choice {
         majors: majors.to_vec(),
@@ -259,7 +259,7 @@ fn variables() -> BoxedStrategy<BTreeMap<String, String>> {
         .boxed()
 }
 
-/// Values of the override variables: words, folders, or one of the files.
+/// Values of the override variables: words, directories, or one of the files.
 fn overrides() -> impl Strategy<Value = Vec<(&'static str, Option<&'static str>, Index)>> {
     let variable = select(vec![
         "GPUSTUB_CUDART_PATH",

@@ -1,4 +1,4 @@
-//! Which file a library is taken from, on machines made up file by file.
+//! Choice of a library's file, on machines described file by file.
 
 mod broken;
 mod built;
@@ -20,7 +20,7 @@ use proptest::test_runner::{
 };
 use world::{Workshop, World};
 
-/// Where this machine's loader looks without being told to.
+/// Default directories of this machine's loader.
 fn loader_directories() -> Result<Vec<String>> {
     let ran = succeed(Command::new("/lib64/ld-linux-x86-64.so.2").arg("--list-diagnostics"))?;
     let named = ran
@@ -32,7 +32,7 @@ fn loader_directories() -> Result<Vec<String>> {
     Ok(named.collect())
 }
 
-/// The reports of a run, by library.
+/// Reports of a run, by library.
 fn reports(ran: &Ran) -> Result<BTreeMap<String, serde_json::Value>> {
     let lines = ran.stderr.lines().filter(|line| line.starts_with('{'));
     lines
@@ -46,14 +46,14 @@ fn reports(ran: &Ran) -> Result<BTreeMap<String, serde_json::Value>> {
         .collect()
 }
 
-/// What is wrong with how the program found its libraries on this machine.
+/// Differences between the model and the program's search on this machine.
 fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result<Vec<String>> {
     let ran = workshop.run(world)?;
     let reports = reports(&ran)?;
     let mut mistakes = Vec::new();
     let expected = model::Process::new(world, system).run();
     for id in reports.keys().filter(|id| !expected.contains_key(&id[..])) {
-        mistakes.push(format!("{id}: was looked for and need not be"));
+        mistakes.push(format!("{id}: was searched for unnecessarily"));
     }
     for (id, expected) in expected {
         let Some(report) = reports.get(&id) else {
@@ -86,7 +86,10 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
                 && world.file(what).is_none()
                 && !world.is_dangling(what)
             {
-                mistakes.push(format!("{id}: {what} is not there, but {}", one["reason"]));
+                mistakes.push(format!(
+                    "{id}: {what} does not exist, but {}",
+                    one["reason"]
+                ));
             }
         }
     }
@@ -100,7 +103,7 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
     Ok(mistakes)
 }
 
-/// Compares what the run time chooses with what S3's order says, on this many machines.
+/// Compares the run time's choice with S3's order on this many machines.
 fn compare(cases: u32, rng: Option<TestRng>) -> Result<()> {
     let system = loader_directories()?;
     let workshop = std::cell::RefCell::new(Workshop::new()?);

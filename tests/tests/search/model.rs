@@ -1,5 +1,5 @@
-//! Which file each library must be taken from, by S3's order alone: written from the contract and
-//! from what manifests say, without a look at the run time.
+//! Expected file of each library by S3's order alone: written from the contract and the manifests,
+//! independently of the run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use gpustub_core::library::{LoadName, Role};
 use crate::choose::{Search, parent, root_of, wanted};
 use crate::world::{Choice, Content, World};
 
-/// What must come of one library.
+/// Expected result for one library.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     pub path: Option<String>,
     pub found: Option<String>,
     pub major: u32,
-    /// Files that are there and were passed over: the report must name each.
+    /// Existing but rejected files: the report must name each.
     pub explained: BTreeSet<String>,
 }
 
-/// A library as this program looks for it.
+/// Library that this program searches for.
 pub struct Wanted {
     pub id: String,
     pub role: Role,
@@ -27,11 +27,11 @@ pub struct Wanted {
     pub names: Vec<LoadName>,
     pub newest: u32,
     pub choice: Choice,
-    pub places: Places,
+    pub layout: SearchLayout,
 }
 
 #[derive(Default)]
-pub struct Places {
+pub struct SearchLayout {
     pub wheels: Vec<String>,
     pub variables: Vec<String>,
     pub roots: Vec<String>,
@@ -40,14 +40,14 @@ pub struct Places {
     pub last: Vec<String>,
 }
 
-/// A directory that has its turn; `None`: the loader's own search.
-pub struct Place {
+/// Directory in the search order; `None`: the loader's own search.
+pub struct SearchDir {
     pub directory: Option<String>,
     pub root: Option<String>,
     pub found: String,
 }
 
-/// A mapped library: the name that the loader gave it, where it lies, its soname and version.
+/// Mapped library: the name that the loader gave it, its path, soname and version.
 #[derive(Clone)]
 pub struct Mapped {
     pub name: String,
@@ -57,13 +57,13 @@ pub struct Mapped {
     pub lacks: bool,
 }
 
-/// A process on the machine.
+/// Process on the machine.
 pub struct Process<'w> {
     pub world: &'w World,
-    /// Where the loader looks without being told to.
+    /// Default directories of the loader.
     pub system: &'w [String],
     pub mapped: Vec<Mapped>,
-    /// The major and root that the first toolkit library fixed.
+    /// Major and root selected by the first toolkit library.
     pub toolkit: Option<(u32, Option<String>)>,
     pub settled: BTreeMap<String, (Expected, u32)>,
 }
@@ -83,7 +83,7 @@ impl<'w> Process<'w> {
         process
     }
 
-    /// What must come of all libraries that were asked for, or asked for their version.
+    /// Expected results of all libraries that were requested, or queried for their version.
     pub fn run(mut self) -> BTreeMap<String, Expected> {
         for id in &self.world.order {
             self.settle(id);
@@ -115,8 +115,8 @@ impl<'w> Process<'w> {
         if let Some(taken) = search.taken {
             let root = taken
                 .root
-                .or_else(|| root_of(&wanted.places, &taken.mapped.name));
-            if wanted.is(&taken.mapped) {
+                .or_else(|| root_of(&wanted.layout, &taken.mapped.name));
+            if wanted.matches(&taken.mapped) {
                 version = taken.mapped.version;
             }
             let fixes = wanted.family && wanted.role == Role::Toolkit && taken.major != 0;
@@ -133,7 +133,7 @@ impl<'w> Process<'w> {
 
     // ---- the loader -------------------------------------------------------------------------------
 
-    /// `dlopen` with a path. Whether the library is new to the process comes with it.
+    /// `dlopen` with a path. Also returns whether the library is new to the process.
     pub fn open_file(&mut self, path: &str) -> Option<(Mapped, bool)> {
         let (file, content) = self.world.file(path)?;
         if let Some(mapped) = self.mapped.iter().find(|mapped| mapped.file == file) {
@@ -158,8 +158,8 @@ impl<'w> Process<'w> {
         Some((mapped, true))
     }
 
-    /// `dlopen` with a name: what has the soname already, else the first file of that name that is
-    /// for this machine; one that is broken in another way ends the search.
+    /// `dlopen` with a name: a loaded library with this soname, else the first file of that name
+    /// for this machine; a file broken in another way ends the search.
     pub fn open_name(&mut self, name: &str) -> Option<(Mapped, bool)> {
         if let Some(mapped) = self.mapped.iter().find(|mapped| mapped.soname == name) {
             return Some((mapped.clone(), false));
@@ -188,13 +188,13 @@ impl<'w> Process<'w> {
         (!value.is_empty()).then_some(value)
     }
 
-    // ---- places, in S3's order -----------------------------------------------------------------------
+    // ---- search directories, in S3's order -----------------------------------------------------------------------
 
-    pub fn places(&self, wanted: &Wanted) -> Vec<Place> {
-        let mut places = Vec::new();
-        let known = &wanted.places;
+    pub fn search_dirs(&self, wanted: &Wanted) -> Vec<SearchDir> {
+        let mut dirs = Vec::new();
+        let known = &wanted.layout;
         let add = &mut |root: &str, below: &[String], found: &str| {
-            add_below(&mut places, root, below, found)
+            add_below(&mut dirs, root, below, found)
         };
         let here = [String::new()];
         let is_toolkit = wanted.role == Role::Toolkit;
@@ -228,13 +228,13 @@ impl<'w> Process<'w> {
         for dir in &known.first {
             add(dir, &here, "driver directory");
         }
-        places.push(Place {
+        dirs.push(SearchDir {
             directory: None,
             root: None,
             found: "the loader's search".to_owned(),
         });
         let add = &mut |root: &str, below: &[String], found: &str| {
-            add_below(&mut places, root, below, found)
+            add_below(&mut dirs, root, below, found)
         };
         if is_toolkit {
             for name in &known.variables {
@@ -261,15 +261,15 @@ impl<'w> Process<'w> {
         for dir in &known.last {
             add(dir, &here, found);
         }
-        places
+        dirs
     }
 
-    /// The entries of a folder with a prefix, the highest version first.
+    /// Entries of a directory with a prefix, the highest version first.
     pub fn newest_first(&self, folder: &str, prefix: &str) -> Vec<String> {
         if !folder.starts_with('/') {
             return Vec::new();
         }
-        let entries = self.world.entries(&self.world.place(folder));
+        let entries = self.world.entries(&self.world.canonical(folder));
         let mut entries: Vec<_> = entries.iter().filter(|e| e.starts_with(prefix)).collect();
         let version = |entry: &str| -> Vec<u32> {
             let digits = entry.split(|c: char| !c.is_ascii_digit());
@@ -281,10 +281,10 @@ impl<'w> Process<'w> {
     }
 }
 
-/// Adds what lies below a root, which must be absolute.
-fn add_below(places: &mut Vec<Place>, root: &str, below: &[String], found: &str) {
+/// Adds directories below a root, which must be absolute.
+fn add_below(dirs: &mut Vec<SearchDir>, root: &str, below: &[String], found: &str) {
     if root.starts_with('/') {
-        places.extend(below.iter().map(|below| Place {
+        dirs.extend(below.iter().map(|below| SearchDir {
             directory: Some(match &below[..] {
                 "" => root.to_owned(),
                 below => format!("{root}/{below}"),

@@ -1,4 +1,4 @@
-//! A major that came after this gpustub: what is stable works, what may have changed is refused.
+//! A major newer than this gpustub: stable functions work, others are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository, scratch};
 
-/// The functions of the ABI table end the program: they must not be called.
+/// Functions of the ABI table end the program: they must not be called.
 const FOURTEEN: &str = r#"
 #include <stddef.h>
 void abort(void);
@@ -22,10 +22,10 @@ int cudaGetDeviceProperties(void) { abort(); return 0; }
 int cudaGetDeviceProperties_v2(void) { abort(); return 0; }
 "#;
 
-/// A fake of the next runtime; `soname`, and whether it tells its version by a function.
-fn fourteen(dir: &Path, soname: &str, tells: bool) -> Result<PathBuf> {
+/// A fake of the next runtime with this soname, and with a version query or without.
+fn fourteen(dir: &Path, soname: &str, has_query: bool) -> Result<PathBuf> {
     let source = dir.join("fourteen.c");
-    let text = if tells {
+    let text = if has_query {
         FOURTEEN.to_owned()
     } else {
         FOURTEEN.replace("cudaRuntimeGetVersion", "cudaRuntimeGetVersionOfOld")
@@ -66,9 +66,9 @@ fn major_newer_than_the_manifest_keeps_what_is_stable() -> Result<()> {
     ] {
         let dir = scratch()?;
         let program = program(dir.path(), header)?;
-        // Its major is in the soname; in the version node, where there is no soname or no function.
-        for (soname, tells) in [("libcudart.so.14", true), ("", true), ("", false)] {
-            let library = fourteen(dir.path(), soname, tells)?;
+        // The major is in the soname; in the version node, if there is no soname or no function.
+        for (soname, has_query) in [("libcudart.so.14", true), ("", true), ("", false)] {
+            let library = fourteen(dir.path(), soname, has_query)?;
             let machine = Isolated::new()?;
             machine.install(&program, "/program")?;
             machine.install(&library, "/opt/libcudart.so.14")?;
@@ -81,8 +81,12 @@ fn major_newer_than_the_manifest_keeps_what_is_stable() -> Result<()> {
             }
             for (ran, found) in runs {
                 let ran = ran.success()?;
-                let (code, version) = if tells { (0, 14000) } else { (302, 0) };
-                let shown = if tells { "version 14.0" } else { "major 14" };
+                let (code, version) = if has_query { (0, 14000) } else { (302, 0) };
+                let shown = if has_query {
+                    "version 14.0"
+                } else {
+                    "major 14"
+                };
                 let version = format!("cudaRuntimeGetVersion {code} {version}\n");
                 let newer = format!(
                     "cudart: /opt/libcudart.so.14, {shown}, newer than this gpustub knows (13), by {found}: "

@@ -1,5 +1,5 @@
-//! A load name that two majors share: libcusparse.so.12 is of CUDA 12 and of CUDA 13. Which of them a
-//! file is, is read from it before it is loaded.
+//! A load name that two majors share: libcusparse.so.12 is in CUDA 12 and in CUDA 13. The major of
+//! a file is read from it before it is loaded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use gpustub_tests::{Result, repository, scratch};
 
 use crate::reports;
 
-/// A stub of `libacme.so.12`, which CUDA 12 and 13 have, in the family of cudart.
+/// A program with stubs of `libacme.so.12`, which CUDA 12 and 13 have, in the family of cudart.
 fn program(dir: &Path) -> Result<PathBuf> {
     program_with(dir, |library| {
         let name = |major, name: &str| LoadName {
@@ -34,7 +34,7 @@ fn program(dir: &Path) -> Result<PathBuf> {
     })
 }
 
-/// A stub of a library in the family of cudart, with what else a shipped manifest would say.
+/// A program with stubs of a library in the family of cudart, whose manifest `says` changes.
 pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathBuf> {
     let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"none\"\n[stub.acme]\nsymbols = \"acme.symbols\"\n\
                     load-names = { linux = [\"libacme.so.12\"] }\nsearch-dirs = [\"/a\", \"/b\"]\n";
@@ -60,7 +60,7 @@ pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathB
 
 /// Compiles a library, which gets the file's name as its soname.
 pub fn library(file: &Path, source: &str, more: &[String]) -> Result<()> {
-    let folder = file.parent().ok_or("a file in a folder")?;
+    let folder = file.parent().ok_or("a file in a directory")?;
     fs::create_dir_all(folder)?;
     let text = folder.join("source.c");
     fs::write(&text, source)?;
@@ -93,7 +93,8 @@ pub fn fake(dir: &Path, name: &str, soname: &str, needs: Option<&str>) -> Result
     Ok(folder)
 }
 
-/// What lies where, what is asked for, the place that is taken, its major, what was loaded.
+/// Files with their directories, order of the requests, directory of the accepted file, its major,
+/// and loaded files.
 type Case<'c> = (
     &'c [(&'c Path, &'c str)],
     &'c [&'c str],
@@ -111,7 +112,7 @@ fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
     let twelve = of("twelve", Some("libnvJitLink.so.12"))?;
     let thirteen = of("thirteen", Some("libbase.so.13"))?;
     let silent = of("silent", None)?;
-    // Other libraries of the same toolkit have majors of their own: they tell nothing.
+    // Other libraries of the same toolkit have independent majors: their names do not identify it.
     let misleading = of("misleading", Some("libother.so.11"))?;
     let future = of("future", Some("libbase.so.14"))?;
     let runtime = fake(dir.path(), "runtime", "libcudart.so.12", None)?;
@@ -145,7 +146,7 @@ fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
             12,
             "twelve",
         ),
-        // Where nothing needed tells it, the place does.
+        // If no needed library identifies the major, the directory does.
         (
             &[
                 (&silent, "/site-packages/nvidia/cu13/lib"),
@@ -210,7 +211,7 @@ fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
     Ok(())
 }
 
-/// The loader's own choice, and what is loaded already, are judged by the same rule.
+/// The same rule applies to the loader's own choice and to a library that is already loaded.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn loader_does_not_decide_which_of_two_majors_it_is() -> Result<()> {

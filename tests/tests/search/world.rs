@@ -1,5 +1,5 @@
-//! A machine as data: what `GpuStub.toml` says, which files lie where, which variables are set,
-//! what is loaded before, and in which order the program asks. And its building and running.
+//! A machine as data: the tables of `GpuStub.toml`, the files, the variables, the libraries loaded
+//! beforehand, and the order of the program's requests. Builds and runs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::isolated::{Isolated, system_libraries};
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
 
-/// What `GpuStub.toml` says of one library.
+/// Keys of one library in `GpuStub.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Choice {
@@ -24,7 +24,7 @@ pub struct Choice {
     pub min_version: Option<(u32, u32)>,
 }
 
-/// A `GpuStub.toml`: the libraries in it, by id.
+/// A `GpuStub.toml`: its libraries, by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     pub stubs: BTreeMap<String, Choice>,
@@ -60,44 +60,44 @@ impl Config {
     }
 }
 
-/// What a file is.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
-    /// A library with this soname that tells this version (12090; 0: it has no such function), and
-    /// perhaps lacks the required function.
+    /// Library with this soname whose version query returns this version (12090; 0: without the
+    /// function), and which may lack the required function.
     Library {
         soname: String,
         version: u32,
         lacks: bool,
     },
-    /// A library for another processor.
+    /// Library for another processor.
     WrongMachine,
-    /// The start of a library.
+    /// Truncated library.
     Short,
-    /// No library at all.
+    /// Text instead of a library.
     Text,
-    /// A link to this path.
+    /// Link to this path.
     Link(String),
 }
 
-/// A machine, and what happens on it.
+/// Machine and the actions of its program.
 #[derive(Clone, Default)]
 pub struct World {
     pub config: Config,
-    /// Where the program lies.
+    /// Path of the program.
     pub program: String,
-    /// Links to folders; they come before the files.
+    /// Links to directories; they come before the files.
     pub links: Vec<(String, String)>,
-    /// Of two at one place the first counts.
+    /// Files; of two with one path the first counts.
     pub files: Vec<(String, Content)>,
     pub variables: BTreeMap<String, String>,
-    /// Loaded by the program by their paths, before it asks.
+    /// Libraries that the program loads by their paths before its requests.
     pub preloads: Vec<String>,
-    /// The libraries that the program asks for.
+    /// Libraries that the program requests.
     pub order: Vec<String>,
 }
 
-/// One thing a line: what people read when a test fails.
+/// One fact per line, for readers of a failed test.
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{}", self.config.text())?;
@@ -114,14 +114,14 @@ impl fmt::Debug for World {
             order,
             ..
         } = self;
-        writeln!(f, "{program} preloads {preloads:?}, asks for {order:?}")
+        writeln!(f, "{program} preloads {preloads:?}, requests {order:?}")
     }
 }
 
 impl World {
-    /// The path without `..` and without links to folders on the way: where a file really lies, but
-    /// for links at its end.
-    pub fn place(&self, path: &str) -> String {
+    /// Path without `..` and without links to directories: the real path of a file, except for
+    /// links at its end.
+    pub fn canonical(&self, path: &str) -> String {
         let mut parts: Vec<&str> = Vec::new();
         for part in path.split('/').filter(|part| !part.is_empty()) {
             match part {
@@ -140,36 +140,39 @@ impl World {
         path
     }
 
-    /// The file behind a path, through all links: where it lies, and what it is.
+    /// The file behind a path, through all links: its path and content.
     pub fn file(&self, path: &str) -> Option<(String, &Content)> {
-        let mut path = self.place(path);
+        let mut path = self.canonical(path);
         for _ in 0..8 {
-            let (_, content) = self.files.iter().find(|(at, _)| self.place(at) == path)?;
+            let (_, content) = self
+                .files
+                .iter()
+                .find(|(at, _)| self.canonical(at) == path)?;
             match content {
-                Content::Link(to) => path = self.place(to),
+                Content::Link(to) => path = self.canonical(to),
                 content => return Some((path, content)),
             }
         }
         None
     }
 
-    /// The program's arguments.
+    /// Arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
         let preloads = self.preloads.iter().map(|path| format!("+{path}"));
         preloads.chain(self.order.iter().cloned()).collect()
     }
 
-    /// Whether there is a link that leads nowhere.
+    /// Whether the path is a link without a target.
     pub fn is_dangling(&self, path: &str) -> bool {
-        let path = self.place(path);
-        let found = self.files.iter().find(|(at, _)| self.place(at) == path);
+        let path = self.canonical(path);
+        let found = self.files.iter().find(|(at, _)| self.canonical(at) == path);
         matches!(found, Some((_, Content::Link(_)))) && self.file(&path).is_none()
     }
 
-    /// The names of a folder's entries.
+    /// Names of a directory's entries.
     pub fn entries(&self, folder: &str) -> BTreeSet<String> {
         let inside = format!("{folder}/");
-        let paths = self.files.iter().map(|(path, _)| self.place(path));
+        let paths = self.files.iter().map(|(path, _)| self.canonical(path));
         let paths = paths.chain(self.links.iter().map(|(link, _)| link.clone()));
         paths
             .filter_map(|path| Some(path.strip_prefix(&inside)?.split('/').next()?.to_owned()))
@@ -177,7 +180,7 @@ impl World {
     }
 }
 
-/// Compiles what worlds are made of, each thing once.
+/// Compiler of the parts of worlds, each once.
 pub struct Workshop {
     dir: tempfile::TempDir,
     libraries: BTreeMap<Content, PathBuf>,
@@ -195,7 +198,8 @@ impl Workshop {
         })
     }
 
-    /// The program that asks for what its arguments name, with the stubs of this configuration.
+    /// The program that requests the libraries of its arguments, with the stubs of this
+    /// configuration.
     pub fn program(&mut self, config: &Config) -> Result<PathBuf> {
         if let Some((_, program)) = self.programs.iter().find(|(other, _)| other == config) {
             return Ok(program.clone());
@@ -224,7 +228,7 @@ impl Workshop {
         Ok(program)
     }
 
-    /// The file of a content that is no link.
+    /// The file of a content other than a link.
     fn content(&mut self, content: &Content) -> Result<PathBuf> {
         if let Some(file) = self.libraries.get(content) {
             return Ok(file.clone());
@@ -258,7 +262,7 @@ impl Workshop {
             }
             Content::Short => fs::write(&file, &whole[..300])?,
             Content::Text => fs::write(&file, "INPUT(libsomething.so)\n".repeat(9))?,
-            Content::Link(_) => return Err("a link is no file".into()),
+            Content::Link(_) => return Err("a link is not a file".into()),
         }
         self.libraries.insert(content.clone(), file.clone());
         Ok(file)
@@ -282,7 +286,7 @@ impl Workshop {
             symlink(to, at(link)?).map_err(|e| format!("{link}: {e}"))?;
         }
         for (place, content) in &world.files {
-            let path = at(&world.place(place))?;
+            let path = at(&world.canonical(place))?;
             if path.symlink_metadata().is_ok() {
                 continue;
             }
@@ -308,7 +312,7 @@ impl Workshop {
     }
 }
 
-/// The function of a library that `required-functions` may ask for. One image has one function of a name.
+/// Function of a library that `required-functions` may name. One image has one function of a name.
 fn required(id: &str) -> String {
     format!("{id}_required")
 }

@@ -1,10 +1,10 @@
-//! Third-party code, unchanged, builds against the stubs and starts.
+//! Unchanged third-party code that builds against the stubs and starts.
 //!
 //! Each project below `fixtures/third-party` is built with each linker, with and without a toolkit
-//! on the linker's way. Every image that cargo makes of it (program, cdylib, unit, integration and
-//! documentation tests) must ask the loader for no GPU library, run, and get the API's error
-//! values. The toolkit is a folder of stand-ins: linkers take them for the real ones, and they say
-//! so when they are loaded.
+//! in the linker's search path. Every image that cargo builds of it (program, cdylib, unit,
+//! integration and documentation tests) must need no GPU library, run, and get the API's error
+//! values. The toolkit is a directory of fake libraries: linkers accept them as real ones, and they
+//! print a message when they are loaded.
 
 mod existing;
 mod programs;
@@ -22,7 +22,7 @@ use gpustub_tests::elf::{needed, readelf};
 use gpustub_tests::{Result, repository, scratch};
 use serde_json::Value;
 
-/// Variables by which a real toolkit of this machine could get into a build.
+/// Variables through which a real toolkit of this machine could get into a build.
 const TOOLKIT_VARIABLES: [&str; 9] = [
     "CUDA_HOME",
     "CUDA_LIBRARY_PATH",
@@ -35,7 +35,7 @@ const TOOLKIT_VARIABLES: [&str; 9] = [
     "LD_LIBRARY_PATH",
 ];
 
-/// All that an image may ask the loader for.
+/// All libraries that an image may need.
 const SYSTEM: [&str; 7] = [
     "ld-linux-x86-64.so.2",
     "libc.so.6",
@@ -46,7 +46,7 @@ const SYSTEM: [&str; 7] = [
     "librt.so.1",
 ];
 
-/// A linker, the flag that chooses it, and the name that it leaves in `.comment`.
+/// Linker, the flag that selects it, and the name that it leaves in `.comment`.
 #[derive(Clone, Copy)]
 struct Linker {
     name: &'static str,
@@ -54,7 +54,7 @@ struct Linker {
     comment: Option<&'static str>,
 }
 
-/// What rustc takes unasked: rust-lld since 1.90, before that the C compiler's.
+/// rustc's default: rust-lld since 1.90, before that the C compiler's.
 const DEFAULT: Linker = Linker {
     name: "default",
     flag: "",
@@ -71,14 +71,14 @@ const MOLD: Linker = Linker {
     comment: Some("mold"),
 };
 
-/// A project below `fixtures/third-party`, where cargo can build it.
+/// Project below `fixtures/third-party`, copied to where cargo can build it.
 struct Project {
-    /// The folder of all these projects, below the target folder, so that what is compiled stays.
+    /// Directory of all these projects, below the target directory, so that build outputs are kept.
     work: PathBuf,
     name: &'static str,
-    /// It needs no crate that this build has not used.
+    /// Whether the project needs only crates that this build has used.
     offline: bool,
-    /// Projects share files and a folder for cargo: one test at a time.
+    /// Serializes the tests, because projects share files and a cargo directory.
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -111,7 +111,7 @@ impl Project {
         self.work.join(self.name)
     }
 
-    /// A program that loads a shared library and calls its `check`.
+    /// Program that loads a shared library and calls its `check`.
     fn host(&self) -> PathBuf {
         self.work.join("host")
     }
@@ -120,7 +120,7 @@ impl Project {
         self.work.join("toolkit")
     }
 
-    /// Makes a folder that looks like a toolkit's, driver included.
+    /// Creates a directory with the layout of a toolkit, driver included.
     fn install_toolkit(&self, source: &Path) -> Result<()> {
         let folder = self.toolkit().join("lib64");
         fs::create_dir_all(folder.join("stubs"))?;
@@ -157,7 +157,7 @@ impl Project {
     }
 
     /// A cargo command in which gpustub-build is this tree's. `linker` serves the project's own
-    /// packages only: for all of them, cargo would compile every dependency anew.
+    /// packages only: for all of them, cargo would recompile every dependency.
     fn cargo(&self, words: &[&str], linker: Linker, toolkit: bool) -> Result<Command> {
         let kind = if toolkit { "toolkit" } else { "bare" };
         let target = self.work.join(format!("target-{kind}"));
@@ -189,7 +189,7 @@ impl Project {
         Ok(cargo)
     }
 
-    /// Builds all images of `packages` and looks at each. `more` goes to both cargo commands.
+    /// Builds all images of `packages` and checks each. `more` is passed to both cargo commands.
     fn check(&self, packages: &[&str], linker: Linker, toolkit: bool, more: &[&str]) -> Result<()> {
         let build = ["test", "--no-run", "--message-format", "json"];
         let mut build = self.cargo(&[&build, more].concat(), linker, toolkit)?;
@@ -208,36 +208,36 @@ impl Project {
                 if kind == "cdylib" {
                     command.arg(image);
                 }
-                look_at(image, linker)
+                check_image(image, linker)
                     .and_then(|()| self.start(clean(&mut command)))
                     .map_err(|failure| {
                         let name = linker.name;
                         format!("{package}, {kind}, {name}, toolkit: {toolkit}: {failure:?}")
                     })?;
             }
-            // These images exist while rustdoc runs them only: the test leaves a copy.
+            // These images exist only while rustdoc runs them: the test leaves a copy.
             let scratch = scratch()?;
             let kept = scratch.path().join("documentation-test");
             let words = [&["test", "--doc", "--package", package], more].concat();
             let mut doc = self.cargo(&words, linker, toolkit)?;
             self.start(doc.env("KEEP_DOC_TEST", &kept))?;
-            look_at(&kept, linker)?;
+            check_image(&kept, linker)?;
         }
         Ok(())
     }
 
     /// Runs a program as on a machine without GPU libraries, except that the loader could find the
-    /// toolkit's, if asked.
+    /// toolkit's if the program needed one.
     fn start(&self, command: &mut Command) -> Result<()> {
         let ran = succeed(self.switch_off(command))?;
         if ran.stderr.is_empty() {
             Ok(())
         } else {
-            Err(ran.error("something was loaded, or printed unasked"))
+            Err(ran.error("a library was loaded, or unexpected output"))
         }
     }
 
-    /// Lets stubs find no library.
+    /// Makes stubs find no library.
     fn switch_off<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for library in [
             "CUBLAS", "CUBLASLT", "CUDA", "CUDART", "CURAND", "HIP", "NVML", "NVRTC", "OPENCL",
@@ -247,7 +247,7 @@ impl Project {
         command.env("LD_LIBRARY_PATH", self.toolkit().join("lib64"))
     }
 
-    /// The linker's own words when two packages provide stubs.
+    /// Checks the linker's error message for two packages that provide stubs.
     fn check_two_providers(&self, linker: Linker) -> Result<()> {
         let ran = run(&mut self.cargo(&["build"], linker, false)?)?;
         let remedy =
@@ -259,7 +259,7 @@ impl Project {
     }
 }
 
-/// Takes the machine's own toolkit out of a command's environment.
+/// Removes the machine's own toolkit from a command's environment.
 fn clean(command: &mut Command) -> &mut Command {
     for variable in TOOLKIT_VARIABLES {
         command.env_remove(variable);
@@ -267,17 +267,17 @@ fn clean(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Looks at an image from outside.
-fn look_at(image: &Path, linker: Linker) -> Result<()> {
-    look_at_all(image, linker, &[])
+/// Checks the dynamic section and the linker of an image.
+fn check_image(image: &Path, linker: Linker) -> Result<()> {
+    check_image_with(image, linker, &[])
 }
 
-/// The same, of an image that may ask the loader for `more`.
-fn look_at_all(image: &Path, linker: Linker, more: &[&str]) -> Result<()> {
+/// As [`check_image`], for an image that may also need the libraries `more`.
+fn check_image_with(image: &Path, linker: Linker, more: &[&str]) -> Result<()> {
     let needed = needed(image)?;
     let known = |name: &&str| SYSTEM.contains(name) || more.contains(name);
     if let Some(name) = needed.iter().find(|name| !known(&&name[..])) {
-        return Err(format!("asks the loader for {name}").into());
+        return Err(format!("needs {name}").into());
     }
     let comment = readelf(&["-p", ".comment"], image)?;
     let by_that_linker = match linker.comment {
@@ -291,7 +291,7 @@ fn look_at_all(image: &Path, linker: Linker, more: &[&str]) -> Result<()> {
     }
 }
 
-/// The images of a package out of cargo's messages, with their kinds, sorted.
+/// Images of a package from cargo's messages, with their kinds, sorted.
 fn images(messages: &str, package: &str) -> Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     for line in messages.lines() {
@@ -321,7 +321,7 @@ fn images(messages: &str, package: &str) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// Copies a folder; files that have not changed keep their time, so that cargo builds nothing anew.
+/// Copies a directory; unchanged files keep their time, so that cargo rebuilds nothing.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -345,7 +345,7 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What the other tests guard against: without stubs, the toolkit is what programs ask for.
+/// Shows the failure that the other tests prevent: without stubs, programs need the toolkit.
 #[test]
 fn without_stubs_the_toolkit_is_linked() -> Result<()> {
     let project = Project::new("local", true)?;
@@ -358,8 +358,8 @@ fn without_stubs_the_toolkit_is_linked() -> Result<()> {
     Ok(())
 }
 
-/// A crate that says `dylib=cuda` and names the toolkit's folder, a library that leaves the
-/// providing of its stubs to others, and the application that does it.
+/// A crate that links `dylib=cuda` and names the toolkit's directory, a library that leaves
+/// providing its stubs to others, and the application that provides them.
 #[test]
 fn a_hostile_crate_and_a_library_that_requires_stubs() -> Result<()> {
     let project = Project::new("local", true)?;

@@ -1,5 +1,5 @@
-//! Real programs of crates that insist on a toolkit, below `fixtures/third-party/toolkit`: built
-//! with nothing but the folder of `cargo gpustub add --toolkit`, they start, report what is absent as the
+//! Real programs of crates that require a toolkit, below `fixtures/third-party/toolkit`. Built with
+//! only the directory of `cargo gpustub add --toolkit`, they start, report missing libraries as the
 //! crate's own error value, and work with the real libraries.
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use serde::Deserialize;
 
 use super::*;
 
-/// What a program prints, from `programs.toml`.
+/// Expected output of a program, from `programs.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {
     absent: String,
     real: String,
-    /// Folders below the components'.
+    /// Directories below the components'.
     libraries: Vec<String>,
 }
 
-/// The workspace of these programs, its toolkit laid out.
+/// Workspace of these programs, with the toolkit directory written.
 fn laid_out() -> Result<(Project, BTreeMap<String, Printed>)> {
     let project = Project::new("toolkit", false)?;
     let folder = project.folder();
@@ -48,7 +48,7 @@ fn check(
     let cargo = |words: &[&str]| -> Result<Command> {
         let words = [words, &["--profile", profile]].concat();
         let mut cargo = project.cargo(&words, linker, toolkit)?;
-        // cudarc's build script asks the first nvcc in PATH for its version.
+        // cudarc's build script queries the first nvcc in PATH for its version.
         let shims = project.folder().join("gpustub-toolkit/bin");
         cargo.env("PATH", path_with(&shims)?);
         Ok(cargo)
@@ -70,11 +70,16 @@ fn check(
         };
         let program = image(&built, name, "bin")?;
         let unit = image(&tests, name, "unit of bin")?;
-        look_at(&program, linker)
-            .and_then(|()| prints(without(project, &program), &printed.absent))
+        check_image(&program, linker)
+            .and_then(|()| {
+                prints(
+                    command_without_libraries(project, &program),
+                    &printed.absent,
+                )
+            })
             .map_err(|failure| at("absent", failure))?;
-        look_at(&unit, linker)
-            .and_then(|()| succeed(&mut without(project, &unit)).map(drop))
+        check_image(&unit, linker)
+            .and_then(|()| succeed(&mut command_without_libraries(project, &unit)).map(drop))
             .map_err(|failure| at("cargo test", failure))?;
         command_with_libraries(&program, printed)
             .and_then(|command| prints(command, &printed.real))
@@ -89,16 +94,16 @@ fn image(messages: &str, package: &str, kind: &str) -> Result<PathBuf> {
     Ok(image.ok_or(format!("{package} has no {kind}"))?.1)
 }
 
-/// A program as on a machine without GPU libraries, except that the loader could find the
-/// stand-in's.
-fn without(project: &Project, program: &Path) -> Command {
+/// Command of a program as on a machine command_without_libraries GPU libraries, except that the loader could find
+/// those of the fake toolkit.
+fn command_without_libraries(project: &Project, program: &Path) -> Command {
     let mut command = Command::new(program);
     project.switch_off(clean(&mut command));
     command.env("NVML_LIBRARY", "/nonexistent");
     command
 }
 
-/// A program as on a machine with these real libraries.
+/// Command of a program as on a machine with these real libraries.
 fn command_with_libraries(program: &Path, printed: &Printed) -> Result<Command> {
     let folders = printed.libraries.iter().map(|name| component(name));
     let folders = folders.collect::<Result<Vec<_>>>()?;
@@ -139,10 +144,10 @@ fn heavy_programs_of_crates_that_insist_on_a_toolkit() -> Result<()> {
     Ok(())
 }
 
-/// What the test above guards against: without the folder, build scripts do not even end.
+/// Shows the failure that the test above prevents: command_without_libraries the directory, build scripts fail.
 #[test]
 #[ignore = "needs crates from the registry: ./tests/run"]
-fn without_the_folder_build_scripts_fail() -> Result<()> {
+fn build_scripts_fail_without_toolkit_directory() -> Result<()> {
     let (project, _) = laid_out()?;
     fs::remove_dir_all(project.folder().join(".cargo"))?;
     let packages = ["uses-cust", "uses-hip-runtime-sys", "uses-cmake"];
@@ -156,8 +161,8 @@ fn without_the_folder_build_scripts_fail() -> Result<()> {
     Ok(())
 }
 
-/// candle-core compiles its kernels with a real toolkit, so this one goes before the folder; the
-/// program needs neither. Seven minutes of nvcc, once for each target folder.
+/// candle-core compiles its kernels with a real toolkit, so PATH has that one before the directory;
+/// the program needs neither. nvcc runs for seven minutes, once per target directory.
 #[test]
 #[ignore = "slow: ./tests/run --all"]
 fn heavy_candle_starts_without_a_gpu() -> Result<()> {
@@ -169,11 +174,11 @@ fn heavy_candle_starts_without_a_gpu() -> Result<()> {
         .env("CUDA_COMPUTE_CAP", "80");
     build.env("PATH", path_with(&toolkit.join("bin"))?);
     let program = image(&succeed(&mut build)?.stdout, "uses-candle", "bin")?;
-    look_at_all(&program, DEFAULT, &["libstdc++.so.6"])?;
+    check_image_with(&program, DEFAULT, &["libstdc++.so.6"])?;
     let absent =
         "DriverError(CUDA_ERROR_NO_DEVICE, \"the CUDA driver (libcuda) is not available\")";
-    let mut command = without(&project, &program);
-    // With it, candle's errors print where they come from.
+    let mut command = command_without_libraries(&project, &program);
+    // With RUST_BACKTRACE, candle's errors print their origin.
     command.env_remove("RUST_BACKTRACE");
     prints(command, &format!("{absent}\n[[5.0, 14.0], [14.0, 50.0]]"))
 }
