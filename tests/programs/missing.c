@@ -64,7 +64,7 @@ int main(void)
     for (int i = 0; i < 5; i++) {
         const char *reason = gpustub_reason(libraries[i]);
         printf("%s available %d reason %s\n", libraries[i], gpustub_is_available(libraries[i]),
-               reason && *reason ? "told" : "none");
+               reason && *reason ? "given" : "none");
     }
     return 0;
 }

@@ -83,13 +83,13 @@ def blob_of(archive):
                 return "index", at + found
         elif name != b"//":
             if contents[:4] == b"\x7fELF":
-                found, carrier = in_elf(contents), "elf"
+                found, container = in_elf(contents), "elf"
             elif contents[:4] == b"\xde\xc0\x17\x0b":
-                found, carrier = number(contents, 8) + number(contents, 12), "bitcode"
+                found, container = number(contents, 8) + number(contents, 12), "bitcode"
             else:
                 found = None
             check(found is not None, "no blob")
-            return carrier, at + found
+            return container, at + found
     sys.exit("not as FORMAT.md says: no blob")
 
 
@@ -99,7 +99,7 @@ def blob_of(archive):
 class Blob:
     def __init__(self, archive):
         self.archive = archive
-        self.carrier, begin = blob_of(archive)
+        self.container, begin = blob_of(archive)
         size = number(archive, begin + 24, 8)
         self.data = data = part(archive, begin, size)
         check(begin % 16 == 0, "where the blob begins")
@@ -199,7 +199,7 @@ class Blob:
 def main(path):
     with open(path, "rb") as file:
         blob = Blob(file.read())
-    print("carrier", blob.carrier)
+    print("container", blob.container)
     print("default", blob.default)
     for index, (name, contents, hidden) in enumerate(blob.members):
         print("member", index, name.hex() or "-", len(contents), f"{hash_of(contents):016x}", int(hidden))

@@ -215,7 +215,7 @@ impl Project {
             &format!("{name}/src/lib.rs"),
             &format!(
                 "//! Launches.\n\nunsafe extern \"C\" {{\n    fn {name}_run() -> i32;\n}}\n\n\
-                 /// Launches its kernel and those of the libraries that it requires. 0 if all could be.\n\
+                 /// Launches its kernel and those of required libraries. Returns 0 on success.\n\
                  pub fn run() -> i32 {{\n    {names}unsafe {{ {name}_run() }}\n}}\n"
             ),
         )

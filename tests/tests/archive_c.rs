@@ -9,7 +9,7 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
-/// A super-archive of two views; the index carries it.
+/// A super-archive of two views, with the tables in the symbol index.
 fn archive() -> Result<Vec<u8>> {
     let layer = |name: &str, member: &'static str, data: &'static str, symbols: &[&'static str]| {
         let symbols = symbols.iter().map(|symbol| Definition {
@@ -53,7 +53,7 @@ fn c_and_cpp_resolve_all_symbols_of_an_embedded_archive() -> Result<()> {
     let dir = scratch()?;
     let libraries = target_dir().join("debug");
     std::fs::write(dir.path().join("x.a"), archive()?)?;
-    // At an odd address, in a section that is not writable.
+    // At an odd address, in a read-only section.
     let code = ".section .rodata\n.balign 16\n.byte 0\n.globl embedded, embedded_end\n\
                 embedded: .incbin \"x.a\"\nembedded_end: .byte 0\n\
                 .section .note.GNU-stack,\"\",@progbits\n";
@@ -84,7 +84,7 @@ fn c_and_cpp_resolve_all_symbols_of_an_embedded_archive() -> Result<()> {
             "-Wextra",
             "-Wpedantic",
             "-Werror",
-            // No copy of what lies in the library.
+            // Position-independent, so that no data of the library is copied.
             "-fPIC",
             "-o",
             "program",

@@ -1,5 +1,5 @@
-//! `cargo gpustub check` on real files: what stubs look like in stripped images, and what must not
-//! be said of the vendors' own libraries. What each rule finds is in `cargo-gpustub/tests/check`.
+//! `cargo gpustub check` on real files: stubs in stripped images, and the vendors' own libraries,
+//! which must have no findings. `cargo-gpustub/tests/check` has the findings of each rule.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, scratch};
 
-/// What `check` says of the files in a folder, a line each, without the folder.
+/// Findings of `check` in a directory, one per line, with relative paths.
 fn check(folder: &Path) -> Result<Vec<String>> {
     let mut command = gpustub(&["check", "--message-format", "short", "."])?;
     let ran = run(command.current_dir(folder))?;
@@ -29,7 +29,7 @@ int demo(int *count) { return cuInit(0) + nvmlInit_v2() + cudaGetDeviceCount(cou
 int main(void) { int count; return demo(&count); }
 ";
 
-/// Stubs of the driver, NVML and the run time, and a source that calls them.
+/// Stubs of the driver, NVML and the runtime, and a source that calls them.
 fn stubs(dir: &Path) -> Result<Stubs> {
     let manifest = "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.nvml]\n[stub.cudart]\nheader-version = \"12\"\n";
     fs::write(dir.join("calls.c"), CALLS)?;
@@ -57,7 +57,7 @@ fn nothing_is_said_of_stripped_images_with_stubs() -> Result<()> {
     link(work, &["-shared"], &archive, &package.join("_core.so"))?;
     link(work, &["-pie"], &archive, &package.join("app"))?;
     assert_eq!(check(&package)?, Vec::<String>::new());
-    // That they are known as such: a static program cannot use them.
+    // Shows that the stubs are recognized: a static program cannot use them.
     link(work, &["-static", "-w"], &archive, &package.join("app"))?;
     assert_eq!(
         check(&package)?,
@@ -79,7 +79,7 @@ fn nothing_is_said_of_a_library_of_stubs() -> Result<()> {
     let strip = |file: &Path| succeed(Command::new("strip").arg(file));
     strip(&library)?;
     assert_eq!(check(&package)?, Vec::<String>::new());
-    // That it is known as such, and by the name that others look for.
+    // Shows that the stubs are recognized, also under the real library's name.
     fs::rename(&library, package.join("libcudart.so.12"))?;
     let found = check(&package)?;
     assert!(
@@ -123,7 +123,7 @@ fn heavy_nothing_is_said_of_the_vendors_libraries() -> Result<()> {
     let mut found = Vec::new();
     for entry in fs::read_dir(component("wheels")?.join(".."))? {
         let folder = entry?.path();
-        // Wheels of others: what is said of each is in `tests/wheels`.
+        // Third-party wheels: `tests/wheels` has the findings of each.
         if folder.is_dir() && !folder.ends_with("wheels-check") {
             found.extend(check(&folder)?);
         }

@@ -1,9 +1,9 @@
-//! The corpus of the fuzz targets, without a fuzzer.
+//! Corpus of the fuzz targets, without a fuzzer.
 
 use std::fs;
 use std::path::Path;
 
-/// What a target does with its input.
+/// Body of a target, which gets the input.
 type Body = fn(&str);
 
 #[test]
@@ -34,7 +34,7 @@ fn every_input_of_the_corpus_is_read_without_a_panic() {
     }
 }
 
-/// The seeds could stop being good ones without a word when a format changes.
+/// A change of a format could silently turn the seeds into invalid inputs.
 #[test]
 fn seeds_get_past_the_readers() {
     let seed = |path: &str| {

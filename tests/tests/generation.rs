@@ -1,4 +1,4 @@
-//! What cannot be had by a stub is refused when the stubs are made, by name.
+//! Symbols that a stub cannot provide are rejected by name when the stubs are generated.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,8 +50,8 @@ fn data_and_thread_local_data_are_errors_that_name_the_symbols() -> Result<()> {
     Ok(())
 }
 
-/// With the data taken out of the list, as that error says, a program that does use the data fails
-/// to link, by the symbol's name: it never reads something else.
+/// After the data is removed from the list, as the error demands, a program that uses the data
+/// fails to link with the symbol's name: it never reads other data.
 #[test]
 fn program_that_uses_data_does_not_link() -> Result<()> {
     let dir = scratch()?;
@@ -82,7 +82,7 @@ fn program_that_uses_data_does_not_link() -> Result<()> {
     Ok(())
 }
 
-/// A static musl program cannot load anything: that is an error when it is built.
+/// A static musl program cannot load libraries: an error at build time.
 #[test]
 fn static_musl_and_unknown_targets_are_errors() -> Result<()> {
     let lists = [("trap.symbols", list_of(["trap_function"]))];
@@ -91,7 +91,7 @@ fn static_musl_and_unknown_targets_are_errors() -> Result<()> {
         ("riscv64gc-unknown-linux-gnu", "no trampolines"),
         ("x86_64-pc-windows-msvc", "no trampolines"),
     ] {
-        let target = Target::from_triple(triple).ok_or("a triple of rustc's")?;
+        let target = Target::from_triple(triple).ok_or("a triple of rustc")?;
         let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &target);
         let told = text(&diagnostics);
         assert!(

@@ -1,5 +1,5 @@
-//! Objects carry a mark of the headers that they were compiled against: those of two majors do not
-//! link, nor do those that `header-version` of GpuStub.toml is wrong about.
+//! Objects contain a mark of the headers that they were compiled against: objects of two majors do
+//! not link, nor objects that contradict `header-version` of GpuStub.toml.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn stubs(dir: &Path, header: &str) -> Result<Stubs> {
     Stubs::write(&folder, &plan, "cc", &[])
 }
 
-/// An object that was compiled against the real `cuda.h` of this version.
+/// An object compiled against the real `cuda.h` of this version.
 fn object(dir: &Path, stubs: &Stubs, version: &str, text: &str) -> Result<PathBuf> {
     let wheel = components::component(&format!("wheels/cudart-{version}"))?;
     let found = succeed(Command::new("find").arg(&wheel).args(["-name", "cuda.h"]))?.stdout;

@@ -16,7 +16,7 @@ fn example() -> PathBuf {
     repository().join("examples/hello-wheel")
 }
 
-/// The wheel, built once by maturin as the README says, into cargo's target folder.
+/// Path of the wheel, built once by maturin as the README describes, into cargo's target directory.
 fn wheel() -> Result<PathBuf> {
     static WHEEL: LazyLock<Result<PathBuf, String>> =
         LazyLock::new(|| build().map_err(|Failure(why)| why));
@@ -38,8 +38,8 @@ fn build() -> Result<PathBuf> {
     only_entry(&out)
 }
 
-/// A new virtual environment at `place`, with the wheel and with the libraries of other wheels where pip
-/// puts them.
+/// Creates a virtual environment at `place`, with the wheel and the libraries of other wheels where
+/// pip installs them.
 fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
     let mut python = Command::new("python3");
     succeed(python.args(["-m", "venv", "--without-pip"]).arg(place))?;
@@ -79,14 +79,14 @@ fn site_packages(place: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from(succeed(&mut python)?.stdout.trim_end()))
 }
 
-/// Runs Python there, as a shell would in which the environment is not activated.
+/// Runs the environment's Python, as a shell does in which the environment is not activated.
 fn python(place: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(place.join("bin/python"));
     command.args(arguments).env_clear();
     Ok(succeed(&mut command)?.stdout)
 }
 
-/// The README's runs of `demo.py`: what was installed, and what was printed.
+/// The README's runs of `demo.py`: the installed packages and the output.
 fn runs() -> Result<Vec<(Option<String>, String)>> {
     let readme = fs::read_to_string(example().join("README.md"))?;
     let blocks = readme.split("```console\n").skip(1);
@@ -130,7 +130,7 @@ fn one_wheel_answers_with_every_cuda_and_with_none() -> Result<()> {
     Ok(())
 }
 
-/// Wheels of two majors in one place: both libraries are of one.
+/// Wheels of two majors in one environment: both libraries come from one of them.
 #[test]
 #[ignore = "needs maturin and the wheels of CUDA 12 and 13: ./tests/run"]
 fn libraries_of_one_major_are_taken_where_there_are_two() -> Result<()> {
@@ -179,7 +179,7 @@ fn the_tag_is_true_and_nothing_is_packed() -> Result<()> {
     Ok(())
 }
 
-/// The code is as that of the other packages.
+/// The code passes the checks of the other packages.
 #[test]
 #[ignore = "needs crates of the registry: ./tests/run"]
 fn the_example_is_formatted_and_without_lints() -> Result<()> {

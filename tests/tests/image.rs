@@ -1,4 +1,4 @@
-//! What the loader, and other software, sees of an image with stubs.
+//! Images with stubs, as the loader and other software see them.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -54,7 +54,7 @@ fn program_needs_and_exports_no_gpu_library() -> Result<()> {
     Ok(())
 }
 
-/// The functions of all shipped libraries that get stubs.
+/// Functions of all shipped libraries that get stubs.
 fn all_functions() -> Result<BTreeSet<String>> {
     let mut functions = BTreeSet::new();
     for id in LIBRARIES {
@@ -76,7 +76,7 @@ fn all_functions() -> Result<BTreeSet<String>> {
     Ok(functions)
 }
 
-/// The shared form exports just the functions, under a name in which nobody looks for the real one.
+/// The shared form exports only the functions; no search for the real library finds its name.
 #[test]
 fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
     for id in LIBRARIES {

@@ -14,7 +14,7 @@ use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Failure, Result, repository, scratch};
 
-/// A library of `xtask/recipes.toml`. Its other keys are those of `cargo xtask manifests`.
+/// Library of `xtask/recipes.toml`. `cargo xtask manifests` reads the other keys.
 #[derive(serde::Deserialize)]
 struct Recipe {
     exports: Vec<Export>,
@@ -44,7 +44,7 @@ struct Call {
     function: String,
 }
 
-/// A version of a library, and where it comes from.
+/// Version of a library, and its origin.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Real {
@@ -78,11 +78,11 @@ fn cases() -> Result<BTreeMap<String, Case>> {
 /// Directory of the libraries of Debian's packages.
 const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu";
 
-/// Where pip puts packages.
+/// Directory in which pip installs packages.
 const SITE: &str = "/env/lib/python3.12/site-packages";
 
-/// A program of one C file with stubs for some libraries, in `dir`. What it does not use is left
-/// out, as in a release build.
+/// A program of one C file with stubs for some libraries, in `dir`. Unused stubs are left out, as
+/// in a release build.
 fn build(dir: &Path, ids: &[&str], source: &str, flags: &[String]) -> Result<PathBuf> {
     let table = |id: &&str| format!("[stub.{id}]\nheader-version = \"none\"\n");
     let manifest: String = ids.iter().map(table).collect();
@@ -101,7 +101,7 @@ fn build(dir: &Path, ids: &[&str], source: &str, flags: &[String]) -> Result<Pat
     Ok(program)
 }
 
-/// The program that asks about every function of a library.
+/// The program that queries every function of a library.
 fn program_of(id: &str, call: &Call, dir: &Path) -> Result<PathBuf> {
     let library = Library::builtin(id).ok_or("a shipped library")?;
     let names = library.symbols.functions().map(|symbol| &symbol.name);
@@ -119,7 +119,7 @@ fn program_of(id: &str, call: &Call, dir: &Path) -> Result<PathBuf> {
     build(dir, &[id], "bound.c", &flags)
 }
 
-/// A machine with a program in a site-packages folder, and a version of a library.
+/// A machine with a program in a site-packages directory, and a version of a library.
 fn machine(program: &Path, real: &Real) -> Result<Isolated> {
     let machine = Isolated::new()?;
     machine.install(program, &format!("{SITE}/example/program"))?;
@@ -138,7 +138,7 @@ fn machine(program: &Path, real: &Real) -> Result<Isolated> {
     Ok(machine)
 }
 
-/// Runs the program on a machine of its own.
+/// Runs the program on a separate machine.
 fn run(program: &Path, real: &Real) -> Result<Ran> {
     machine(program, real)?
         .run(&format!("{SITE}/example/program"), &[])?
@@ -150,8 +150,8 @@ fn has(symbol: &Symbol, version: Version) -> bool {
     symbol.releases.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
 }
 
-/// All that the list says a version has is bound, and nothing else; one call is that of the
-/// library itself.
+/// Checks that exactly the functions of the list's version are bound; one call has the result of
+/// the library itself.
 fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
     let library = Library::builtin(id).ok_or("a shipped library")?;
     let version = Version::parse(&real.version).ok_or("a version")?;
@@ -169,7 +169,7 @@ fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
             lacking.insert(name);
         }
     }
-    // A name may have several version nodes, of which one is there.
+    // A name may have several symbol versions, one of which exists.
     lacking.retain(|name| !present.contains(name));
     let expected = format!("{} 0 {}", present.len(), lacking.len());
     if lines("counts ") != [expected.as_str()] {
@@ -184,7 +184,7 @@ fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
             println!("{id} {version}: {expected}; {stub}");
             Ok(())
         }
-        _ => Err(ran.error("the stub answers otherwise than the library")),
+        _ => Err(ran.error("the results of stub and library differ")),
     }
 }
 
@@ -243,7 +243,7 @@ fn every_library_has_a_case() -> Result<()> {
     Ok(())
 }
 
-/// The runtime settles the toolkit; libraries whose names two toolkits share must not be refused.
+/// The runtime selects the toolkit; libraries whose names two toolkits share must be accepted.
 fn toolkit(version: &str, names: &[&str]) -> Result<()> {
     let dir = scratch()?;
     let ids = ["cudart", "cusolver", "cusparse"];
@@ -334,7 +334,7 @@ fn row(library: &Library, name: &str) -> Option<String> {
     ))
 }
 
-/// Every function of every library gives back what its manifest says, and writes nothing else.
+/// Every function of every library returns the value of its manifest, and writes nothing else.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn every_function_of_a_missing_library_answers_as_its_manifest_says() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Object formats of super-archives that are features of their own.
+//! Object formats of super-archives that need a cargo feature.
 
 use std::fs;
 use std::process::Command;
@@ -8,8 +8,8 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
-/// Without the feature an object would be taken for a file without symbols, and its functions would be
-/// missing from every view.
+/// Without the feature an object would be treated as a file without symbols, and its functions
+/// would be missing from every view.
 #[test]
 #[ignore = "needs clang: ./tests/run"]
 fn objects_of_a_disabled_format_are_refused_with_the_feature() -> Result<()> {

@@ -1,4 +1,4 @@
-//! What leaves this tree is the same wherever it was made, and is whole.
+//! Published outputs of this tree are reproducible and complete.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
-/// All files below a folder, by their path in it.
+/// All files below a directory, by relative path.
 fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let listed = succeed(
         Command::new("find")
@@ -23,7 +23,7 @@ fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-/// Sources, objects, archives and shared libraries, made in two folders by two users.
+/// Sources, objects, archives and shared libraries, built in two directories by two users.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn two_users_in_two_folders_generate_the_same_bytes() -> Result<()> {
@@ -77,9 +77,9 @@ fn two_users_in_two_folders_generate_the_same_bytes() -> Result<()> {
     Ok(())
 }
 
-/// Every package that is published compiles from its packed file, offline: nothing that it needs
-/// lies outside of it. (`cargo package` can do this itself, but keeps what it unpacked for a
-/// version for ever, and then looks at older sources.)
+/// Every published package compiles from its packed file, offline, without files outside it.
+/// (`cargo package` can do this itself, but keeps the unpacked files of a version indefinitely, and
+/// then checks older sources.)
 #[test]
 fn packages_compile_from_their_packed_files() -> Result<()> {
     let dir = scratch()?;
@@ -141,7 +141,7 @@ fn packages_compile_from_their_packed_files() -> Result<()> {
     Ok(())
 }
 
-/// Most projects have no CUDA code of their own, and compile a helper that cannot build any.
+/// Most projects have no CUDA code of their own, and compile a helper without CUDA support.
 #[test]
 fn without_its_feature_the_helper_says_what_is_missing() -> Result<()> {
     let dir = scratch()?;

@@ -1,4 +1,4 @@
-//! The README's commands do what it says they do.
+//! Commands of the README, and their output.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use gpustub_tests::command::{Ran, path_with, succeed, which};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
-/// The `console` block that holds `text`: its commands, each with the output that it promises.
+/// The `console` block that contains `text`: its commands, each with the output shown.
 fn console_block(text: &str) -> Result<Vec<(String, Vec<String>)>> {
     let readme = std::fs::read_to_string(repository().join("README.md"))?;
     let block = readme
@@ -36,8 +36,8 @@ fn console_block(text: &str) -> Result<Vec<(String, Vec<String>)>> {
     Ok(commands)
 }
 
-/// Runs a line in `dir` with a shell, with the packages of this tree in the place of published
-/// ones and no CUDA to be found.
+/// Runs a line in `dir` with a shell, with the packages of this tree in place of published ones and
+/// without CUDA.
 fn shell(line: &str, dir: &Path) -> Result<Ran> {
     let subcommand = program("cargo-gpustub")?;
     let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
@@ -52,7 +52,7 @@ fn shell(line: &str, dir: &Path) -> Result<Ran> {
     succeed(&mut bash)
 }
 
-/// A folder in which cargo takes gpustub's packages from this tree.
+/// A directory in which cargo uses gpustub's packages from this tree.
 fn patched_folder() -> Result<tempfile::TempDir> {
     let dir = tempfile::tempdir()?;
     let mut config = String::from("[patch.crates-io]\n");

@@ -1,4 +1,4 @@
-//! The C interface of the RPC server, from C and C++ programs: as installed, by its pkg-config file.
+//! C interface of the RPC server, from C and C++ programs: as installed, by its pkg-config file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ fn headers() -> PathBuf {
     repository().join("rpc/capi/include")
 }
 
-/// Where the libraries lie.
+/// Directory of the libraries.
 fn built() -> Result<PathBuf> {
     let mut build = cargo(&repository());
     build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
@@ -26,7 +26,7 @@ fn built() -> Result<PathBuf> {
     Ok(target_dir().join("debug"))
 }
 
-/// Lays out what the package has.
+/// Installs the files of the package.
 fn install(prefix: &Path) -> Result<()> {
     let mut make = Command::new("make");
     without_own_cargo(&mut make);
@@ -48,13 +48,13 @@ fn c_and_cpp_serve_clients() -> Result<()> {
         let prefix = dir.path().join(library).join("with a space");
         install(&prefix)?;
         if library.ends_with(".a") {
-            // A linker takes the shared one where there is one.
+            // A linker prefers the shared library.
             std::fs::remove_file(prefix.join("lib/libgpurpc.so"))?;
         }
-        let mut tell = Command::new("pkg-config");
-        tell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
-        tell.args(words).args(["--cflags", "--libs", "gpurpc"]);
-        let flags = succeed(&mut tell)?.stdout;
+        let mut pkg_config = Command::new("pkg-config");
+        pkg_config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        pkg_config.args(words).args(["--cflags", "--libs", "gpurpc"]);
+        let flags = succeed(&mut pkg_config)?.stdout;
         let mut compilers = vec![
             ("gcc", &["-std=c11", "-Wstrict-prototypes"][..]),
             ("clang", &["-std=c11", "-Wstrict-prototypes"]),
@@ -62,7 +62,7 @@ fn c_and_cpp_serve_clients() -> Result<()> {
             ("clang++", &["-std=c++17", "-x", "c++"]),
         ];
         if library.ends_with(".a") {
-            // All of the program, libc too.
+            // The whole program, including libc.
             compilers.push(("gcc", &["-std=c11", "-static"]));
             compilers.push(("clang++", &["-std=c++17", "-static", "-x", "c++"]));
         }
@@ -71,7 +71,7 @@ fn c_and_cpp_serve_clients() -> Result<()> {
             let mut compile = Command::new(compiler);
             compile.args(of).args(STRICT).arg("-pthread");
             compile.arg("-o").arg(&program).arg(&source);
-            // As a shell takes them apart: a space is escaped.
+            // Splits the flags as a shell does: a space is escaped.
             let escaped = flags.trim().replace("\\ ", "\u{0}");
             let flags = escaped.split_whitespace();
             compile.args(["-x", "none"]);
@@ -97,7 +97,7 @@ fn c_and_cpp_serve_clients() -> Result<()> {
     Ok(())
 }
 
-/// Both libraries define what the header declares, and the shared one nothing else.
+/// Both libraries define the functions that the header declares, and the shared one nothing else.
 #[test]
 fn symbols_are_those_of_the_header() -> Result<()> {
     let built = built()?;
@@ -133,7 +133,7 @@ fn names(listed: &str) -> BTreeSet<&str> {
     lines.filter_map(|line| line.split(' ').next()).collect()
 }
 
-/// Each header by itself, as it is for code of the host.
+/// Each header alone, as host code.
 #[test]
 #[ignore = "needs clang: ./tests/run"]
 fn headers_stand_alone() -> Result<()> {
@@ -161,7 +161,7 @@ fn headers_stand_alone() -> Result<()> {
     Ok(())
 }
 
-/// A target with its machine, the version of PTX, and what code has in place of a warp's ballot.
+/// Target with its machine, the version of PTX, and the code of a warp's ballot.
 type Machine = (&'static [&'static str], Option<&'static str>, &'static str);
 
 const MACHINES: &[Machine] = &[
@@ -170,7 +170,7 @@ const MACHINES: &[Machine] = &[
         Some("+ptx63"),
         "vote.sync.ballot",
     ),
-    // clang 22 takes no older one for it.
+    // clang 22 accepts no older version for it.
     (
         &["nvptx64-nvidia-cuda", "-march=sm_90"],
         Some("+ptx78"),
@@ -184,7 +184,7 @@ const MACHINES: &[Machine] = &[
     ),
     (&["x86_64-linux-gnu"], None, "lock"),
 ];
-/// For which clang has lanes since 22.
+/// Supported with lanes by clang since 22.
 const SPIRV: &[Machine] = &[(&["spirv64"], None, "OpGroupNonUniformBallot")];
 
 fn compiles_for(clang: Clang, machines: &[Machine]) -> Result<()> {
@@ -213,12 +213,12 @@ fn compiles_for(clang: Clang, machines: &[Machine]) -> Result<()> {
     Ok(())
 }
 
-/// As a CUDA and as a HIP compiler, without the headers of either.
+/// Compiles as a CUDA and as a HIP compiler, without the headers of either.
 fn compiles_as_cuda_and_hip(clang: Clang) -> Result<()> {
     let dir = scratch()?;
     let cuda = ["cuda", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib"];
     let hip = ["hip", "--offload-arch=gfx90a", "-nogpuinc", "-nogpulib"];
-    // Which lanes are active is a ballot too, so that there are some more; clang 23 has them for AMD's compares.
+    // Active lanes are a ballot too, so there are more; clang 23 has some in AMD's compares.
     for (words, ballots) in [
         (cuda, &["@llvm.nvvm.vote.ballot.sync"][..]),
         (hip, &["@llvm.amdgcn.icmp", "@llvm.amdgcn.ballot"]),
@@ -270,7 +270,7 @@ fn heavy_clang_23_compiles_the_client() -> Result<()> {
     compiles_as_cuda_and_hip(Clang::Component(23))
 }
 
-/// For each of these architectures.
+/// Compiles the headers for each of these architectures.
 fn nvcc_compiles(toolkit: &Toolkit, machines: &[&str]) -> Result<()> {
     let dir = scratch()?;
     let source = dir.path().join("device.cu");

@@ -1,5 +1,5 @@
-//! A program of a device and its hosts, in C, C++ and Rust: built as the example's README says, by what was
-//! installed.
+//! A program of a device and its hosts, in C, C++ and Rust: built as the example's README
+//! describes, with the installed files.
 
 use std::fs;
 use std::process::Command;
@@ -15,7 +15,7 @@ use gpustub_tests::{Result, repository, scratch};
 #[ignore = "needs pkg-config: ./tests/run"]
 fn readme_of_the_example_shows_what_happens() -> Result<()> {
     let dir = scratch()?;
-    // A space would have to be escaped for the shell, which the README does not.
+    // Without a space, which the shell would need escaped, unlike the README.
     let root = dir.path().join("example");
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(repository().join("examples/rpc"));
@@ -31,14 +31,14 @@ fn readme_of_the_example_shows_what_happens() -> Result<()> {
     for (command, _) in &mut commands {
         *command = command.replace("../../", &here);
     }
-    // Most of what it depends on is compiled there.
+    // Most dependencies are already compiled there.
     let target = target_dir();
     let target = target.to_str().ok_or("the directory's name is not UTF-8")?;
     let variables = [("CARGO_TARGET_DIR", target), ("CARGO_PROFILE", "dev")];
     shows(&commands, &root, &variables)
 }
 
-/// The device's program is one for GPUs, too. Without a GPU its host says so.
+/// The device's program also runs on GPUs. Without a GPU its host reports that.
 #[test]
 #[ignore = "needs nvcc 13: ./tests/run"]
 fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
@@ -63,6 +63,6 @@ fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
     if expected {
         Ok(())
     } else {
-        Err(ran.error("neither a sum nor that there is no GPU"))
+        Err(ran.error("neither the sum nor an error about a missing GPU"))
     }
 }

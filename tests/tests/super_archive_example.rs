@@ -9,7 +9,7 @@ use gpustub_tests::components::target_dir;
 use gpustub_tests::readme::{commands, shows};
 use gpustub_tests::{Result, repository, scratch};
 
-/// All that they depend on was compiled before.
+/// All dependencies are already compiled.
 const OFFLINE: [(&str, &str); 1] = [("CARGO_NET_OFFLINE", "true")];
 
 #[test]
@@ -20,13 +20,13 @@ fn readme_of_the_example_shows_what_happens() -> Result<()> {
     copy.arg("-r")
         .arg(repository().join("examples/super-archive"));
     succeed(copy.arg(&root))?;
-    // What was built where it lies.
+    // Without outputs of an earlier build in the source directory.
     let _ = fs::remove_dir_all(root.join("target"));
     let text = fs::read_to_string(root.join("Cargo.toml"))?;
     let here = format!("{}/", repository().display());
     assert_eq!(text.matches("../../").count(), 2);
     fs::write(root.join("Cargo.toml"), text.replace("../../", &here))?;
-    // What it depends on is compiled once.
+    // The dependencies are compiled once.
     let target = target_dir().join("example-super-archive");
     let _ = fs::remove_dir_all(target.join("debug/build"));
     fs::create_dir_all(&target)?;

@@ -1,4 +1,4 @@
-//! `cargo gpustub symbols` beside `readelf`, on real libraries.
+//! `cargo gpustub symbols` compared with `readelf`, on real libraries.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::{Result, elf, scratch};
 
-/// Name, version node, whether it is the default one, kind, weakness.
+/// Name, symbol version, whether it is the default one, kind, weakness.
 type Entry = (String, Option<String>, bool, Kind, bool);
 
 fn ours(file: &Path) -> Result<BTreeSet<Entry>> {
@@ -37,7 +37,7 @@ fn theirs(file: &Path) -> Result<BTreeSet<Entry>> {
             ),
             None => (&row.name[..], None, true),
         };
-        // A version node's own symbol, which linkers add: absolute, and named like its node.
+        // Symbol of a version itself, which linkers add: absolute, with the name of the version.
         if row.section == "ABS" && node.as_deref().is_none_or(|node| node == name) {
             continue;
         }
@@ -64,7 +64,7 @@ fn same(file: &Path) -> Result<BTreeSet<Entry>> {
     Ok(ours)
 }
 
-/// The file in the wheel's library folder whose name starts so.
+/// The file in the wheel's library directory whose name has this prefix.
 fn in_wheel(wheel: &str, start: &str) -> Result<PathBuf> {
     let folder = wheel_libraries(wheel)?;
     let mut found: Vec<PathBuf> = std::fs::read_dir(&folder)?
@@ -123,7 +123,7 @@ fn cublas() -> Result<()> {
     Ok(())
 }
 
-/// Weak C++ functions and data by the hundreds.
+/// Hundreds of weak C++ functions and data.
 #[test]
 #[ignore = "needs cuDNN: ./tests/run"]
 fn cudnn_graph() -> Result<()> {
@@ -138,7 +138,7 @@ fn cudnn_graph() -> Result<()> {
     Ok(())
 }
 
-/// Without versions, and half of its functions weak.
+/// Without symbol versions; half of its functions are weak.
 #[test]
 #[ignore = "needs NCCL: ./tests/run"]
 fn nccl() -> Result<()> {
@@ -163,7 +163,7 @@ fn hip() -> Result<()> {
     Ok(())
 }
 
-/// 6.4 has names in an old and a new version side by side; it cannot be loaded here, but read.
+/// 6.4 has names in an old and a new version side by side; it cannot be loaded here, only read.
 #[test]
 #[ignore = "needs a HIP that may be gone: ./tests/run --all"]
 fn heavy_hip_with_two_versions_of_a_name() -> Result<()> {
@@ -172,7 +172,7 @@ fn heavy_hip_with_two_versions_of_a_name() -> Result<()> {
     Ok(())
 }
 
-/// The C library has IFUNCs, TLS and old versions.
+/// The C library has IFUNCs, TLS and old symbol versions.
 #[test]
 fn c_library() -> Result<()> {
     let entries = same(Path::new("/lib/x86_64-linux-gnu/libc.so.6"))?;
@@ -182,7 +182,7 @@ fn c_library() -> Result<()> {
     Ok(())
 }
 
-/// What is no library says so, with the next step, and is an error.
+/// A file that is not a library is an error, with the next step.
 #[test]
 #[ignore = "needs a cross compiler: ./tests/run"]
 fn files_that_are_no_library_for_the_machine_are_refused() -> Result<()> {

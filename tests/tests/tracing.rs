@@ -1,5 +1,5 @@
-//! `GPUSTUB_TRACE` and `GPUSTUB_FAIL`, on the OpenCL part of `hello-gpu`; and what they cost when
-//! they are not set.
+//! `GPUSTUB_TRACE` and `GPUSTUB_FAIL`, on the OpenCL part of `hello-gpu`, and their cost when they
+//! are not set.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
 use gpustub_tests::{Result, repository, scratch};
 
-/// The example with no other library than OpenCL.
+/// Runs the example with OpenCL as the only library.
 fn opencl(variables: &[(&str, &str)]) -> Result<Ran> {
     let mut command = Command::new(program("hello-gpu")?);
     for library in ["CUDA", "CUDART", "NVRTC", "HIP"] {
@@ -19,7 +19,7 @@ fn opencl(variables: &[(&str, &str)]) -> Result<Ran> {
     run(command.envs(variables.iter().copied()))
 }
 
-/// How often each function was called, by the lines of the calls, and by the counts at the end.
+/// Number of calls of each function, by the lines of the calls, and by the counts at the end.
 fn counts(ran: &Ran) -> Result<[BTreeMap<String, u32>; 2]> {
     let mut counts = [BTreeMap::new(), BTreeMap::new()];
     for line in ran.stderr.lines() {
@@ -60,7 +60,7 @@ fn trace_shows_the_calls_of_the_example_and_counts_them() -> Result<()> {
     ] {
         assert_eq!(calls.get(name), Some(&times), "{name}: {}", ran.stderr);
     }
-    // In the order of the example: a list, an object, a status; the last thing is the counts.
+    // In the order of the example: a list, an object, a status; the counts follow.
     let mut rest = &ran.stderr[..];
     for part in [
         " clGetPlatformIDs(0x0, 0x0, 0x",
@@ -82,7 +82,7 @@ fn trace_shows_the_calls_of_the_example_and_counts_them() -> Result<()> {
     Ok(())
 }
 
-/// The example reports the call and the code, and releases what it had: no call is left open.
+/// The example reports the call and the code, and releases its objects: no call is left open.
 #[test]
 #[ignore = "needs PoCL: ./tests/run"]
 fn fail_makes_the_third_buffer_of_the_example_fail() -> Result<()> {
@@ -107,15 +107,15 @@ fn fail_makes_the_third_buffer_of_the_example_fail() -> Result<()> {
         traced.stderr
     );
 
-    // A code that no such call gives, for every call.
+    // A code that no such call returns, for every call.
     let ran = opencl(&[("GPUSTUB_FAIL", "clBuildProgram=-4711")])?;
     assert_eq!(ran.status.code(), Some(1));
     ran.expect_in_order(&["clBuildProgram: error -4711"])?;
     Ok(())
 }
 
-/// Functions that have a value of their own without a library return the code, too: cudart's version
-/// of the driver, which is 0 then, and hiprtc's, whose codes are not HIP's.
+/// Functions with a fixed value for a missing library return the code, too: cudart's version of the
+/// driver, which is 0 then, and those of hiprtc, whose codes differ from HIP's.
 #[test]
 fn fail_reaches_functions_that_return_a_fixed_value() -> Result<()> {
     let dir = scratch()?;
@@ -146,7 +146,7 @@ fn fail_reaches_functions_that_return_a_fixed_value() -> Result<()> {
     Ok(())
 }
 
-/// A line with each address as `0x` and each number as `N`: what of it differs from run to run.
+/// A line with each address as `0x` and each number as `N`, the parts that differ from run to run.
 fn shape(line: &str) -> String {
     let word = |word: &str| match word.trim_matches(|c| "(),".contains(c)) {
         number if number.parse::<u32>().is_ok() => word.replace(number, "N"),
@@ -161,7 +161,7 @@ fn shape(line: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The page's examples are what is printed, but for addresses, numbers and the device's name.
+/// The page's examples are the program's output except addresses, numbers and device name.
 #[test]
 #[ignore = "needs PoCL: ./tests/run"]
 fn the_page_shows_what_is_printed() -> Result<()> {
@@ -172,7 +172,7 @@ fn the_page_shows_what_is_printed() -> Result<()> {
         .filter_map(|rest| rest.split("```").next())
         .collect();
     let [trace, fail] = blocks[..] else {
-        return Err("docs/tracing.md has other examples".into());
+        return Err("the examples of docs/tracing.md differ".into());
     };
     let printed = opencl(&[("GPUSTUB_TRACE", "1")])?.success()?.stderr;
     let mut lines = printed.lines().map(shape);
@@ -223,8 +223,8 @@ fn instructions(dir: &Path, road: &str, variables: &[(&str, &str)]) -> Result<u6
     Ok(more / 1000)
 }
 
-/// A warm call takes the same instructions whether the variables are not set or say no; one more than
-/// through a PLT; and many more when calls are watched, or this would measure nothing.
+/// A warm call takes the same instructions whether the variables are unset or off; one more than
+/// through a PLT; and many more when calls are traced, or the test would measure nothing.
 #[test]
 #[ignore = "needs valgrind: ./tests/run"]
 fn tracing_is_free_when_it_is_off() -> Result<()> {
@@ -257,7 +257,7 @@ fn tracing_is_free_when_it_is_off() -> Result<()> {
     assert_eq!(
         unset,
         linked + 1,
-        "endbr64, which an older linker's PLT has not"
+        "endbr64, which the PLT of an older linker lacks"
     );
     assert!(watched > unset + 50);
     Ok(())

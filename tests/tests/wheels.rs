@@ -114,8 +114,7 @@ fn check_wheel(name: &str) -> Result<()> {
 /// Minor glibc versions of auditwheel's policies, as old as those of the wheels.
 const POLICIES: &[u32] = &[5, 12, 17, 24, 27, 28];
 
-/// Compares the findings with auditwheel's for the oldest tag in the wheel's name, and for older
-/// ones.
+/// Compares the findings with auditwheel's, for the oldest tag in the wheel's name and older ones.
 fn compare_with_auditwheel(
     name: &str,
     file: &str,
@@ -188,8 +187,7 @@ fn heavy_every_finding_in_wheels_has_a_verdict() -> Result<()> {
     check_wheels("wheels-check-all.list", 8)
 }
 
-/// The data of the tag rules equals auditwheel's for every policy and machine, and no tag rule is
-/// more lenient.
+/// Data of the tag rules equal auditwheel's for all policies and machines, and no rule is lenient.
 #[test]
 #[ignore = "needs auditwheel: ./tests/run"]
 fn tags_promise_what_auditwheel_says() -> Result<()> {

@@ -92,7 +92,7 @@ fn arrows_go_down_only() -> Result<()> {
     for package in &packages {
         let is_published = package["publish"].is_null();
         let Some(allowed) = allowed.get(name(package)) else {
-            // Tests and maintenance may use everything, and are used by nobody.
+            // Tests and maintenance may use every package; no package uses them.
             assert!(
                 !is_published,
                 "{}: say here what it may depend on",
@@ -135,7 +135,7 @@ fn build_helper_has_a_small_interface() -> Result<()> {
 
     for package in &packages()? {
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            // One's own tests ask for features of oneself.
+            // Own tests enable features of the package itself.
             let other = name(dependency) != name(package);
             if other
                 && ["gpustub-build", "gpustub-core", "gpustub-engine"].contains(&name(dependency))
@@ -186,7 +186,7 @@ fn only_commands_know_json_and_terminals() -> Result<()> {
     Ok(())
 }
 
-/// The budget of a build-dependency that sits in front of everybody's build.
+/// Budget of a build-dependency that delays every user's build.
 #[test]
 fn build_helper_is_light() -> Result<()> {
     let mut command = cargo(&repository());
@@ -256,7 +256,7 @@ fn tracked(places: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| path.is_file()).collect())
 }
 
-/// What is linked into a user's program: unloading a library that may have started threads ends the
+/// Code linked into users' programs: unloading a library that may have started threads ends the
 /// process, and so does `abort`.
 #[test]
 fn run_time_unloads_nothing_and_never_ends_the_process() -> Result<()> {
@@ -283,7 +283,7 @@ fn no_file_is_too_long_to_be_about_one_thing() -> Result<()> {
     Ok(())
 }
 
-/// What is generated or recorded holds no path of the machine that made it.
+/// Generated or recorded files contain no path of the machine that created them.
 #[test]
 fn no_file_holds_the_path_of_this_checkout() -> Result<()> {
     let here = repository().to_string_lossy().into_owned();

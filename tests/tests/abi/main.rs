@@ -1,12 +1,12 @@
-//! Programs compiled against the real headers of one major of CUDA or HIP, on libraries of another:
-//! every function of an ABI table is understood, or not called at all; and of those that never changed one for
-//! each way to make a call is understood.
+//! Programs compiled against the real headers of one major of CUDA or HIP, on libraries of another.
+//! Every call of a function of an ABI table has its correct meaning, or is refused; so has a call
+//! of one unchanged function for each shape of a call.
 //!
-//! The libraries are fakes, because real ones return without touching anything where there is no
-//! GPU. They are made from the same real headers (`cargo xtask abi-programs`): each function
-//! writes down its arguments, fills what it may write and reads what it may read, to the last
-//! byte; the callers guard what they pass with pages that nobody may touch. Enumerators that were
-//! renumbered, and fields that moved within a struct, are told by their names.
+//! The libraries are fakes, because real ones return without any memory access if there is no GPU.
+//! They are generated from the same real headers (`cargo xtask abi-programs`): each function
+//! records its arguments, fills all that it may write and reads all that it may read, to the last
+//! byte; the callers surround the arguments with inaccessible pages. Enumerators that were
+//! renumbered, and fields that moved within a struct, are identified by their names.
 
 mod programs;
 mod shapes;
@@ -21,7 +21,7 @@ use gpustub_tests::{Result, elf, scratch};
 use programs::{CUDA, CUDART, Call, HIP, Programs, calls, exported};
 use shapes::Covered;
 
-/// The functions that a caller's object really asks the linker for.
+/// Functions that a caller's object imports.
 fn imported(caller: &Path, symbols: &SymbolList) -> Result<BTreeSet<String>> {
     let rows = elf::symbols("--symbols", &caller.with_extension("o"))?;
     let names = rows.into_iter().filter(|row| row.section == "UND");
@@ -31,15 +31,15 @@ fn imported(caller: &Path, symbols: &SymbolList) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// What a call comes to.
+/// Result of a call.
 enum End {
-    /// This function of the library.
+    /// A call of this function of the library.
     Called(String),
-    /// This one, with a null pointer as this argument more.
+    /// As above, with a null pointer as this additional argument.
     Translated(String, u8),
-    /// The meaning is not there under any name, and the call is not made.
+    /// A refusal: no function of the library has this meaning.
     Refused,
-    /// The library lacks the function.
+    /// The missing library function's error.
     Absent,
 }
 
@@ -53,7 +53,7 @@ fn expected(
 ) -> End {
     let code = i32::try_from(version.code()).expect("a version");
     let header = header.and_then(HeaderVersion::parse);
-    // What is the same in all versions is called in all.
+    // A function that is the same in all versions is called in all.
     if !shipped.abi.contains(name) {
         return End::Called(name.to_owned());
     }
@@ -72,7 +72,7 @@ fn expected(
     }
 }
 
-/// Arguments as a caller passes them (` 0:0x12 1:…`), with a null pointer put in at one place.
+/// Arguments as a caller passes them (` 0:0x12 1:…`), with a null pointer inserted at one position.
 fn with_null(passed: &str, argument: u8) -> String {
     let passed = passed.split_whitespace().map(|word| {
         let (_, value) = word.split_once(':').expect("a number and a value");
@@ -84,8 +84,8 @@ fn with_null(passed: &str, argument: u8) -> String {
     values.map(|(at, value)| format!(" {at}:{value}")).collect()
 }
 
-/// How often a call was understood under its own name, under another, with a null pointer more,
-/// refused, and absent; and that of a function which never changed.
+/// Numbers of calls of unchanged functions, and of calls that arrived under their own name, under
+/// another, or with a null pointer added, and of refused and absent ones.
 #[derive(Debug, Default)]
 struct Counts {
     unchanged: usize,
@@ -97,7 +97,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Counts a call, and says whether it came to the expected end.
+    /// Counts a call, and returns whether it had the expected result.
     fn check(
         &mut self,
         shipped: &Library,
@@ -132,7 +132,7 @@ impl Counts {
                 shipped.codes.missing
             }
         };
-        // The function was not called, and what is zeroed is the caller's to hold. (A call with
+        // The function was not called, and only memory of the caller was zeroed. (A call with
         // nothing to fill counts as filled.)
         let harmless = ["untouched", "partly", "filled"];
         let result = call.result.strip_prefix(&format!("result {status} "));
@@ -141,7 +141,7 @@ impl Counts {
     }
 }
 
-/// Tries every header on every library; how many calls came to which end.
+/// Tries every header on every library; returns the numbers of results.
 fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
     let dir = scratch()?;
     let dir = dir.path();
@@ -193,7 +193,7 @@ fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
 fn every_function_of_the_abi_table_is_understood_or_not_called() -> Result<()> {
     let counts = understood_or_not_called(&CUDART)?;
-    // That the callers call at all, and that each end was seen.
+    // Shows that the callers make calls, and that every result occurred.
     let Counts {
         own,
         other,
@@ -202,7 +202,7 @@ fn every_function_of_the_abi_table_is_understood_or_not_called() -> Result<()> {
         absent,
         ..
     } = counts;
-    // On 13: six functions of 11.8, seven of 12.9, and a twin each, with and without per-thread streams.
+    // On 13: six functions of 11.8, seven of 12.9, a twin each, with and without thread streams.
     assert_eq!(translated, 12 + 15, "{counts:?}");
     assert!(
         own > 300 && other > 100 && refused > 300 && absent > 30,
@@ -215,7 +215,7 @@ fn every_function_of_the_abi_table_is_understood_or_not_called() -> Result<()> {
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
 fn every_function_of_the_abi_table_of_the_driver_is_understood_or_not_called() -> Result<()> {
     let counts = understood_or_not_called(&CUDA)?;
-    // The driver gives what is new a new name, as a rule.
+    // The driver usually gives a changed function a new name.
     assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
     assert_eq!(counts.translated, 0);
     Ok(())

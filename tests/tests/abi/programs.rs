@@ -1,4 +1,4 @@
-//! The fake libraries and the callers of one library, and how they are built and run.
+//! Fake libraries and callers of one library: how they are built and run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,23 +11,23 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, components, elf, repository};
 
-/// What is tried of one library.
+/// Library under test, with the versions and modes to try.
 pub struct Programs {
     pub id: &'static str,
     /// Versions of headers and of libraries, and the libraries' sonames.
     pub versions: &'static [(&'static str, &'static str)],
-    /// The component with the headers of a version, and one of these.
+    /// Component with the headers of a version, and the name of one header.
     headers: (&'static str, &'static str),
     defines: &'static [&'static str],
     pub modes: &'static [Mode],
-    /// Libraries that are not to be looked for.
+    /// Libraries whose search is disabled.
     off: &'static [&'static str],
-    /// The shapes (`shapes.rs`) for which it has no function that never changed: those of
+    /// Shapes (`shapes.rs`) that no unchanged function of the library has: those of
     /// `xtask/programs/shapes.h` are tried instead.
     pub made_up: &'static [&'static str],
 }
 
-/// The end of a caller's name, and the flags of that mode.
+/// Suffix of a caller's name, and the flags of that mode.
 pub type Mode = (&'static str, &'static [&'static str]);
 
 const CUDA_MODES: &[Mode] = &[
@@ -104,7 +104,7 @@ pub const HIP: Programs = Programs {
     ],
     headers: ("hip-headers-", "hip/hip_runtime_api.h"),
     defines: &["-D__HIP_PLATFORM_AMD__"],
-    // No function of an ABI table has a twin for the stream of a thread, so that both are the same today.
+    // No function of an ABI table has a twin for per-thread streams: both modes are equal today.
     modes: &[
         ("", &[]),
         ("-per-thread", &["-DHIP_API_PER_THREAD_DEFAULT_STREAM"]),
@@ -127,7 +127,7 @@ pub const HIP: Programs = Programs {
 };
 
 impl Programs {
-    /// The sources of callers, and the fake libraries.
+    /// Writes the sources of callers, and the fake libraries.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let (folder, _) = self.headers;
         let components = components::component(&format!("{folder}{}", self.versions[0].0))?;
@@ -158,7 +158,7 @@ impl Programs {
         Ok(())
     }
 
-    /// The list of the stubs: the shipped one, and the functions of the fake libraries that were made up.
+    /// Symbol list of the stubs: the shipped one, and the invented functions of the fake libraries.
     pub fn symbols(&self, dir: &Path, shipped: &Library) -> Result<SymbolList> {
         let (version, soname) = self.versions[0];
         let mut list = shipped.symbols.clone();
@@ -172,7 +172,7 @@ impl Programs {
         Ok(list)
     }
 
-    /// The folder of the real headers of a version.
+    /// Directory of the real headers of a version.
     fn include(&self, version: &str) -> Result<PathBuf> {
         let (folder, header) = self.headers;
         let component = components::component(&format!("{folder}{version}"))?;
@@ -186,8 +186,8 @@ impl Programs {
         Ok(include.unwrap_or(&component).to_owned())
     }
 
-    /// A caller compiled against the headers of a version, with stubs that know it (or are not
-    /// told).
+    /// A caller compiled against the headers of a version, with stubs that declare this version or
+    /// none.
     pub fn caller(
         &self,
         dir: &Path,
@@ -228,7 +228,7 @@ impl Programs {
         Ok(program)
     }
 
-    /// Runs a caller on a library: its calls, and what the library saw.
+    /// Runs a caller on a library. Returns its calls, and those that the library recorded.
     pub fn run(&self, dir: &Path, caller: &Path, library: &Path) -> Result<(String, String)> {
         let log = dir.join("log");
         fs::write(&log, "")?;
@@ -242,10 +242,10 @@ impl Programs {
     }
 }
 
-/// How the names of functions that were made up start.
+/// Name prefix of invented functions.
 pub const MADE_UP: &str = "shape_";
 
-/// The functions that a fake library exports.
+/// Functions that a fake library exports.
 pub fn exported(library: &Path) -> Result<BTreeSet<String>> {
     let rows = elf::symbols("--dyn-syms", library)?;
     let rows = rows.into_iter().filter(|row| row.section != "UND");
@@ -254,13 +254,13 @@ pub fn exported(library: &Path) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// One call of a caller.
+/// Call of a caller.
 pub struct Call<'t> {
-    /// The name that was linked.
+    /// Name that was linked.
     pub name: &'t str,
-    /// How it is called, as `shapes.rs` says.
+    /// Shape of the call, in the words of `shapes.rs`.
     pub shape: &'t str,
-    /// The arguments, in the words of the fake library; `None`: it did not come so far.
+    /// Arguments, as the fake library prints them; `None` if it was not called.
     pub passed: Option<&'t str>,
     /// `STATUS filled`, `STATUS untouched`, …
     pub result: &'t str,

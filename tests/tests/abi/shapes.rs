@@ -1,12 +1,12 @@
-//! The ways to make a call that each header is tried with on each library.
+//! Shapes of calls that are tried with each header on each library.
 
 use std::collections::BTreeSet;
 
 use super::programs::{Call, MADE_UP, Programs};
 
-/// What of each header is tried on each library. `cargo xtask abi-programs` says of a call where the
-/// arguments and the result go, as `int,struct12_ii,float4,struct64:stack->status`; these are the
-/// words of that, without the sizes of structs.
+/// Shapes of calls. `cargo xtask abi-programs` prints the locations of a call's arguments and
+/// result, as `int,struct12_ii,float4,struct64:stack->status`; these are the words of that, without
+/// the sizes of structs.
 const SHAPES: &[&str] = &[
     "16 arguments",
     "int:stack",
@@ -18,7 +18,7 @@ const SHAPES: &[&str] = &[
     "struct_vv",
     "struct_vi",
     "struct:stack",
-    // One that would have fitted into the registers.
+    // A struct that would have fitted into the registers.
     "struct_ii:stack",
     "->int",
     "->void",
@@ -28,12 +28,12 @@ const SHAPES: &[&str] = &[
     "->struct_ii",
     "->struct_vv",
     "->struct_vi",
-    // What the pages around it guard.
+    // Arguments surrounded by inaccessible pages.
     "/in/",
     "/out/",
 ];
 
-/// What a call is an example of.
+/// Shapes that a call has.
 fn words(call: &Call<'_>) -> BTreeSet<String> {
     let without_size = |word: &str| match word.strip_prefix("struct") {
         Some(rest) => format!(
@@ -59,7 +59,7 @@ fn words(call: &Call<'_>) -> BTreeSet<String> {
     words
 }
 
-/// What the calls of one program that were understood are examples of.
+/// Shapes of the successful calls of one program.
 #[derive(Debug, Default)]
 pub struct Covered {
     real: BTreeSet<String>,
@@ -67,7 +67,7 @@ pub struct Covered {
 }
 
 impl Covered {
-    /// Adds a call that was understood.
+    /// Adds a successful call.
     pub fn add(&mut self, call: &Call<'_>) {
         if call.name.starts_with(MADE_UP) {
             self.made_up.extend(words(call))
@@ -76,8 +76,8 @@ impl Covered {
         }
     }
 
-    /// The shapes that were not tried with a function of the library, or, of those it does not have,
-    /// with one that was made up.
+    /// Shapes that were tried neither with a function of the library, nor, if it has none, with an
+    /// invented one.
     pub fn missing(&self, programs: &Programs) -> Vec<&'static str> {
         let is_missing = |word: &&str| {
             if programs.made_up.contains(word) {

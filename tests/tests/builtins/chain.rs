@@ -1,5 +1,5 @@
-//! `cos(float16)`, which is common to all families, ends in the `cos(float)` of the family: OpenCL C, pulled
-//! member by member out of a view, linked into one module.
+//! `cos(float16)`, which is common to all families, resolves down to the `cos(float)` of the
+//! family: OpenCL C, extracted member by member from a view and linked into one module.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -22,12 +22,12 @@ const COS: [&str; 5] = [
     "_Z3cosf",
 ];
 
-/// clang puts it into each module, as a weak symbol.
+/// A weak symbol that clang adds to each module.
 const ABI: &str = "__oclc_ABI_version";
 
 const TARGET: &str = "--target=amdgcn--amdhsa";
 
-/// `cos` of a vector, by two of half its width.
+/// Source of `cos` of a vector, by two of half its width.
 fn halves(width: u32) -> String {
     let half = match width / 2 {
         1 => "float".to_owned(),
@@ -48,7 +48,7 @@ fn halves(width: u32) -> String {
     )
 }
 
-/// A function of one number, with a mark of where it comes from that linking keeps.
+/// Source of a function of one number, with a constant that marks its layer and survives linking.
 fn scalar(layer: &str, name: &str, value: &str) -> String {
     format!(
         "static __constant const int of_{layer} __attribute__((used)) = 1;\n\
@@ -82,7 +82,7 @@ fn compile(folder: &Path, layer: &str, cpu: Option<&str>, name: &str, source: &s
     Ok(())
 }
 
-/// Type and name of each symbol that LLVM sees in a module.
+/// Type and name of each symbol of a module, by LLVM.
 fn symbols(file: &Path) -> Result<Vec<(char, String)>> {
     let ran = succeed(
         Command::new("llvm-nm-19")
@@ -97,7 +97,7 @@ fn symbols(file: &Path) -> Result<Vec<(char, String)>> {
     Ok(ran.stdout.lines().filter_map(symbol).collect())
 }
 
-/// The files of all members that a symbol needs. The search begins at the top for each symbol.
+/// Files of all members that a symbol needs. The search begins at the top layer for each symbol.
 fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     fs::create_dir_all(folder)?;
     let (mut files, mut taken) = (BTreeMap::new(), BTreeSet::new());
@@ -106,7 +106,7 @@ fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<Stri
         let member = view
             .find_symbol(symbol.as_bytes())
             .map_err(|e| e.to_string())?;
-        let member = member.ok_or_else(|| format!("nobody defines {symbol}"))?;
+        let member = member.ok_or_else(|| format!("undefined symbol {symbol}"))?;
         if !taken.insert(member.index()) {
             continue;
         }
@@ -149,7 +149,7 @@ fn cos_of_sixteen_ends_in_the_cos_of_the_family() -> Result<()> {
     )?;
     for (family, own, value) in [
         ("gfx906", "cos", "__builtin_amdgcn_cosf(x * 0.15915494f)"),
-        // Newer, and has no cosine of its own.
+        // A newer family, without a cosine.
         ("gfx90a", "sin", "__builtin_amdgcn_sinf(x * 0.15915494f)"),
         (
             "gfx1100",
@@ -213,7 +213,7 @@ fn cos_of_sixteen_ends_in_the_cos_of_the_family() -> Result<()> {
         let expected = COS.into_iter().chain([ABI]);
         assert_eq!(named("TW"), expected.collect(), "{family}");
         assert!(named("U").is_empty(), "{family}");
-        // libclc's has no mark, but is the only one that is weak.
+        // libclc's symbol has no mark, but is the only weak one.
         let marks: Vec<_> = linked
             .iter()
             .filter(|(_, name)| name.starts_with("of_"))

@@ -1,5 +1,5 @@
-//! A shared library that holds a super-archive of libclc: everything is found in it where it lies, without
-//! memory of its own, and no page of it is written.
+//! A shared library that contains a super-archive of libclc: every symbol is found in place,
+//! without allocations, and no page of the archive is written.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,19 +20,19 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts.
+/// The system's allocator with a counter.
 pub struct Counting;
 
-// SAFETY: all is the system's; the counter needs no memory and no destructor.
+// SAFETY: forwards to the system's allocator; the counter needs no memory and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as promised to this function.
+        // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -58,20 +58,20 @@ fn embed(archive: &Path, folder: &Path) -> Result<&'static [u8]> {
     cc.args(["-shared", "-nostdlib", "-Wl,-z,separate-code", "-o"]);
     succeed(cc.arg(&library).arg(&source))?;
     let path = CString::new(library.as_os_str().as_bytes())?;
-    // SAFETY: a string that ends; the library has no code.
+    // SAFETY: a NUL-terminated string; the library has no code.
     let handle = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
     if handle.is_null() {
         return Err("the library cannot be loaded".into());
     }
-    // SAFETY: the handle is of a library, and the strings end.
+    // SAFETY: the handle is of a library, and the strings are NUL-terminated.
     let symbol = |name: &std::ffi::CStr| unsafe { dlsym(handle, name.as_ptr()) } as usize;
     let (start, end) = (symbol(c"builtins"), symbol(c"builtins_end"));
     assert!(start % 2 == 1 && start < end);
-    // SAFETY: between the labels lies the file, for as long as the process lives.
+    // SAFETY: the file is between the labels, until the process ends.
     Ok(unsafe { std::slice::from_raw_parts(start as *const u8, end - start) })
 }
 
-/// A field in kilobytes, of all mappings in `/proc/self/smaps` that bytes lie in; all are for reading only.
+/// Kilobytes of a field of `/proc/self/smaps` in all mappings of these bytes, all read-only.
 fn mapped(bytes: &[u8], field: &str) -> Result<u64> {
     let text = fs::read_to_string("/proc/self/smaps")?;
     let range = bytes.as_ptr_range();
@@ -91,7 +91,7 @@ fn mapped(bytes: &[u8], field: &str) -> Result<u64> {
     Ok(sum.ok_or_else(|| format!("{field} of no mapping is in smaps"))?)
 }
 
-/// Finds each symbol in its view, and looks at all contents. Gives back how many bytes are not zero.
+/// Finds each symbol in its view and reads all contents. Returns the number of nonzero bytes.
 fn resolve(archive: &[u8], wanted: &[(&str, Vec<String>)]) -> Result<u64, Error> {
     let archive = SuperArchive::parse(archive)?;
     let mut seen = 0;
@@ -139,13 +139,13 @@ fn embedded(some: Option<&str>, least: usize) -> Result<()> {
     assert!(seen.map_err(|e| e.to_string())? > 0);
     assert_eq!(allocations, 0);
 
-    // A private page that is written becomes anonymous. `Private_Dirty` says less: it also counts pages of
-    // the file that the disk does not have yet.
+    // A private page becomes anonymous when it is written. `Private_Dirty` would also count pages
+    // of the file that are not yet on disk.
     assert_eq!(mapped(bytes, "Anonymous")?, 0);
     let resident = mapped(bytes, "Rss")?;
     assert!(
         resident * 1024 >= bytes.len() as u64 / 2,
-        "{resident} kB were looked at"
+        "{resident} kB were read"
     );
     Ok(())
 }

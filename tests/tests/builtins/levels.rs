@@ -15,12 +15,12 @@ use crate::naive::{build, compare};
 const LEVELS: [&str; 3] = ["x86-64-v3", "x86-64-v2", "x86-64"];
 
 const FUNCTIONS: [(&str, &str); 5] = [
-    // Fused in v3.
+    // A fused operation in v3.
     (
         "dot",
         "float dot(float a, float b, float c) { return __builtin_fmaf(a, b, c); }",
     ),
-    // One instruction from v2 on; the second is another one in v3.
+    // One instruction from v2 on; the second differs in v3.
     (
         "bits",
         "int bits(unsigned long x) { return __builtin_popcountl(x); }",
@@ -29,7 +29,7 @@ const FUNCTIONS: [(&str, &str); 5] = [
         "down",
         "double down(double x) { return __builtin_floor(x); }",
     ),
-    // The same everywhere.
+    // Equal at all levels.
     ("next", "int next(int x) { return x + 1; }"),
     (
         "both",

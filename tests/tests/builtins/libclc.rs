@@ -45,8 +45,8 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
     })
 }
 
-/// Each family with the functions that it overrides, and what all have in common once. Each view has for
-/// each symbol what its family has.
+/// Each family with the functions that it overrides, and the functions common to all once. Each
+/// view has its family's definition of each symbol.
 fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> {
     let mut names = Vec::new();
     for chain in chains {
@@ -62,7 +62,7 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
         );
     }
     let mut views = Views::new();
-    // The folder that the members of a layer come from.
+    // Family whose directory has the members of a layer.
     let mut origins = BTreeMap::new();
     for (chain, names) in chains.iter().zip(&names) {
         for (at, family) in chain.iter().enumerate() {
@@ -134,7 +134,7 @@ fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
     let zip = zip(&CHAINS.concat(), folder)?;
     let plain = plain(&CHAINS.concat(), folder)?;
     let overriding = overriding(&CHAINS, folder, 100_000)?;
-    // For BENCHMARKS.md.
+    // Row for BENCHMARKS.md.
     let row = |what: &str, bytes: u64| println!("{:7.1} MB  {what}", bytes as f64 / 1e6);
     row(
         "an archive each, or all in a fat file",
@@ -153,7 +153,7 @@ fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
         overriding.archives,
     );
     row("super-archive of these", overriding.all);
-    // Tables cost little where nothing is shared, and all that is the same is there once.
+    // Tables cost little if no member is shared, and equal members are stored once.
     for sizes in [&whole.sizes, &plain, &overriding] {
         assert!(sizes.all < sizes.archives + sizes.archives / 50);
     }
@@ -162,18 +162,18 @@ fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
     Ok(())
 }
 
-/// Each family with all its functions.
+/// Sizes if each family has all its functions.
 struct Whole {
     sizes: Sizes,
-    /// In bytes, a super-archive of what is left when bitcode is canonical.
+    /// Bytes of a super-archive of the canonical bitcode.
     canonical: u64,
 }
 
-/// In bytes.
+/// Sizes in bytes.
 struct Sizes {
-    /// A super-archive.
+    /// Size of the super-archive.
     all: u64,
-    /// The archives that it was made of, together.
+    /// Total size of the archives that it was built from.
     archives: u64,
 }
 
@@ -192,7 +192,7 @@ impl Sizes {
     }
 }
 
-/// Each family as it would be for any processor: what is the same is there once, without layers.
+/// Each family without processor attributes: equal members are stored once, without layers.
 fn plain(families: &[&str], folder: &Path) -> Result<Sizes> {
     let plain = folder.join("plain");
     fs::create_dir(&plain)?;
@@ -207,7 +207,7 @@ fn plain(families: &[&str], folder: &Path) -> Result<Sizes> {
     Sizes::measure(&all, families.iter().copied(), &plain)
 }
 
-/// The size of an archive for each family, packed.
+/// Size of the packed archives, one for each family.
 fn zip(families: &[&str], folder: &Path) -> Result<u64> {
     let mut python = Command::new("python3");
     python.current_dir(folder).args(["-c", ZIP]);

@@ -1,4 +1,4 @@
-//! CUDA's library of device functions, which is bitcode too: one for all families, of each release one.
+//! CUDA's library of device functions, also bitcode: one file per release, for all families.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use gpustub_tests::{Result, scratch};
 
 use crate::naive::{Views, build, compare};
 
-/// Where releases have it, newest first.
+/// Path in each release, newest first.
 const RELEASES: [(&str, &str); 4] = [
     (
         "13.5",
@@ -40,7 +40,7 @@ fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
     let folder = dir.path();
     split(&RELEASES[..1], folder)?;
     Splitter::new(folder)?.split(&libclc("nvptx64--")?, &folder.join("nvptx64"), Some(SOME))?;
-    // A family with a function of its own.
+    // A family that defines one function.
     fs::create_dir(folder.join("sm_90"))?;
     let source = folder.join("sm_90.c");
     fs::write(

@@ -1,4 +1,4 @@
-//! Super-archives of real libraries of device code, as the programs have them that link for GPUs.
+//! Super-archives of real libraries of device code, as used by programs that link for GPUs.
 
 mod chain;
 mod embedded;
@@ -7,6 +7,6 @@ mod libclc;
 mod libdevice;
 mod naive;
 
-/// Counts what a thread allocates.
+/// Counts the allocations of a thread.
 #[global_allocator]
 static ALLOCATOR: embedded::Counting = embedded::Counting;

@@ -1,4 +1,4 @@
-//! The search that a super-archive stands for, made by LLVM's tools: layer after layer, for each symbol.
+//! Reference search with LLVM's tools: layer after layer, for each symbol.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -10,17 +10,17 @@ use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::succeed;
 
-/// Names of layers by those of views, in the order in which they were given.
+/// Layer names of each view, in the given order.
 pub type Views<'a> = Vec<(&'a str, Vec<&'a str>)>;
 
-/// `all.a` of the archives `LAYER.a` in a folder.
+/// Builds `all.a` from the archives `LAYER.a` in a directory.
 pub fn build(folder: &Path, views: &Views<'_>) -> Result<PathBuf> {
     let file = folder.join("all.a");
     build_with(folder, views, &file, &[])?;
     Ok(file)
 }
 
-/// A file of the archives `LAYER.a` in a folder.
+/// Builds a file from the archives `LAYER.a` in a directory.
 pub fn build_with(folder: &Path, views: &Views<'_>, file: &Path, options: &[&str]) -> Result<()> {
     let mut build = gpustub(&["archive", "build", "-q", "-o"])?;
     build.arg(file).args(options).current_dir(folder);
@@ -34,9 +34,9 @@ pub fn build_with(folder: &Path, views: &Views<'_>, file: &Path, options: &[&str
     Ok(())
 }
 
-/// An archive, as LLVM's tools tell of it.
+/// Archive, as LLVM's tools read it.
 struct Archive {
-    /// The names of members by symbols.
+    /// Member names by symbol.
     index: BTreeMap<String, String>,
     contents: HashMap<String, Vec<u8>>,
 }
@@ -47,11 +47,11 @@ impl Archive {
         let mut nm = Command::new("llvm-nm-19");
         let ran = succeed(nm.args(["--print-armap", "--just-symbol-name"]).arg(&file))?;
         let mut index = BTreeMap::new();
-        // An archive without symbols has no such part.
+        // An archive without symbols has no such section.
         let lines = ran.stdout.lines().skip_while(|line| *line != "Archive map");
         for line in lines.skip(1).take_while(|line| !line.is_empty()) {
             let (symbol, member) = line.split_once(" in ").ok_or_else(|| ran.error(line))?;
-            // The first member that defines it counts.
+            // The first member that defines a symbol counts.
             index.entry(symbol.to_owned()).or_insert(member.to_owned());
         }
         let members = folder.join(format!("{name}.extracted"));
@@ -69,7 +69,7 @@ impl Archive {
     }
 }
 
-/// Compares all symbols of all views of `all.a`. Gives back how many there are.
+/// Compares all symbols of all views of `all.a`. Returns their number.
 pub fn compare(folder: &Path, views: &Views<'_>) -> Result<usize> {
     let bytes = fs::read(folder.join("all.a"))?;
     let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
@@ -112,7 +112,7 @@ pub fn compare(folder: &Path, views: &Views<'_>) -> Result<usize> {
             };
             if found != expected {
                 return Err(format!(
-                    "{name}: {symbol}: another member than the layers {layers:?} have"
+                    "{name}: {symbol}: the member differs from that of the layers {layers:?}"
                 )
                 .into());
             }

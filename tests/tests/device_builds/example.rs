@@ -14,7 +14,7 @@ use gpustub_tests::readme::commands;
 
 use crate::Record;
 
-/// What is compiled and device-linked for it, in the order of [`Project::calls`].
+/// Compilations and device links of the workspace, in the order of [`Project::calls`].
 fn all_calls() -> Vec<Call> {
     let compile = |name: &str| Call::Compile(name.to_owned());
     let link = |name: &str| Call::Link(name.to_owned());
@@ -29,8 +29,8 @@ fn all_calls() -> Vec<Call> {
     ]
 }
 
-/// Runs the application that `folder` has, with the plugin beside it: without CUDA, and with a runtime
-/// that writes down what it is given.
+/// Runs the application in `folder`, with the plugin beside it: without CUDA, and with a recording
+/// runtime.
 fn runs(project: &Project, toolkit: Toolkit, folder: &str) -> Result<()> {
     let folder = project.target().join(folder);
     let app = || {
@@ -53,7 +53,7 @@ fn runs(project: &Project, toolkit: Toolkit, folder: &str) -> Result<()> {
     )
 }
 
-/// What the tools that made a program have left in it.
+/// Marks that the tools have left in a program.
 fn linker(program: &Path) -> Result<String> {
     let mut readelf = Command::new("readelf");
     Ok(succeed(readelf.args(["-p", ".comment"]).arg(program))?.stdout)
@@ -67,7 +67,7 @@ fn example_builds_and_registers_each_kernel_once() -> Result<()> {
     assert_eq!(project.calls()?, all_calls());
     runs(&project, TOOLKIT_13, "debug")?;
 
-    // Its tests, those of its crates' documentation too, have device links of their own packages.
+    // Tests, including documentation tests, use the device links of their own packages.
     let ran = succeed(&mut project.cargo(&["test", "--locked", "-j2"]))?;
     let ran = ran.expect_in_order(&["test a_report_is_written_everywhere ... ok"])?;
     let passed = ran.stdout.matches(" ... ok\n").count();
@@ -76,7 +76,7 @@ fn example_builds_and_registers_each_kernel_once() -> Result<()> {
 
     assert!(linker(&project.built("app"))?.contains("LLD"));
 
-    // As it is shipped, by the other linker.
+    // As for a release, with the other linker.
     let mut release = project.cargo(&["build", "--release", "--locked", "-j2"]);
     succeed(release.env("RUSTFLAGS", "-Clink-arg=-fuse-ld=bfd"))?;
     assert_eq!(project.calls()?, all_calls());
@@ -96,7 +96,7 @@ fn builds_with(toolkit: Toolkit) -> Result<()> {
     }
     let mut build = project.cargo(&["build", "--locked", "-j2"]);
     if major == 11 {
-        // It knows gcc up to 11 (crt/host_config.h).
+        // Supports gcc up to 11 (crt/host_config.h).
         build.env("NVCC_APPEND_FLAGS", "-allow-unsupported-compiler");
     }
     succeed(&mut build)?;
@@ -116,7 +116,7 @@ fn heavy_example_builds_with_toolkit_11() -> Result<()> {
     builds_with(TOOLKIT_11)
 }
 
-/// Without what differs from run to run: the folder, the time, and the order of what is built at once.
+/// Output without the parts that differ from run to run: directory, time, order of parallel builds.
 fn steady(text: &str, project: &Project) -> Vec<String> {
     let root = format!("{}/", project.root().display());
     let mut lines: Vec<_> = text
@@ -145,7 +145,7 @@ fn readme_shows_what_happens() -> Result<()> {
     let commands = commands("examples/device-link/README.md")?;
     assert_eq!(commands.len(), 8);
     for (command, expected) in commands {
-        // The repository's own settings, which are found from this folder, have a meaning for the first.
+        // Called directly, because cargo would read the repository's own settings from here.
         let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
         let mut bash = project.shell(&format!("exec 2>&1; {line}"));
         bash.env(

@@ -1,4 +1,4 @@
-//! Every kind of thing that cargo links, over one closure: `a` requires `b`.
+//! Every kind of target that cargo links, over one closure: `a` requires `b`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use gpustub_tests::rdc::{Call, Library, Project};
 use crate::Record;
 
 /// A library, a program, an example, a benchmark, tests in and beside both and in the
-/// documentation; a library for C; and one that has CUDA code in its tests only.
+/// documentation; a library for C; and one that has CUDA code only in its tests.
 fn project() -> Result<Project> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
@@ -48,14 +48,14 @@ fn project() -> Result<Project> {
         "quiet",
         &format!("[dev-{}", &needs[1..]),
         &[
-            ("src/lib.rs", "//! Nothing of CUDA.\n"),
+            ("src/lib.rs", "//! No CUDA code.\n"),
             ("tests/it.rs", &test.replace("shapes::go", "a::run")),
         ],
     )?;
     Ok(project)
 }
 
-/// The programs that a cargo command has built.
+/// Programs that a cargo command has built.
 fn executables(stdout: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for line in stdout.lines() {
@@ -76,8 +76,7 @@ fn name(path: &Path) -> String {
 
 const KERNELS: &[&str] = &["a_kernel", "b_kernel"];
 
-/// Builds everything with these settings of cargo, and runs it with a runtime that writes down what it
-/// is given.
+/// Builds all targets with these settings of cargo, and runs them with a recording runtime.
 fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()> {
     succeed(&mut project.gpustub(&["sync"])?)?;
     let library = recorder(&project.path("recorder"), 13)?;
@@ -95,7 +94,7 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
             .filter(|path| name(path).starts_with(start))
             .count()
     };
-    // Of `shapes`: the program, its tests, and those of the library.
+    // Three of `shapes`: the program, its tests, and those of the library.
     assert_eq!(
         [has("shapes"), has("example"), has("bench"), has("it-")],
         [3, 1, 1, 2],
@@ -116,7 +115,7 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
     from_c(project, &library)
 }
 
-/// A program in C has the library for it, and nothing else of Rust.
+/// A C program links the library for C, and no other Rust code.
 fn from_c(project: &Project, library: &Path) -> Result<()> {
     let (source, program) = (project.path("main.c"), project.path("main"));
     fs::write(
@@ -145,7 +144,7 @@ fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
         "one for each finalizer, one for each library's own tests"
     );
 
-    // Documentation's tests are programs that rustdoc links; what they write, it keeps.
+    // Documentation tests are programs that rustdoc links; it captures their output.
     let library = recorder(&project.path("recorder"), 13)?;
     let mut doc = project.cargo(&["test", "--doc", "-p", "shapes"]);
     let ran = succeed(doc.env("GPUSTUB_CUDART_PATH", library))?;

@@ -1,4 +1,4 @@
-//! What is built again, and what is not.
+//! Incremental builds: which outputs are rebuilt.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn link(name: &str) -> Call {
     Call::Link(name.to_owned())
 }
 
-/// Builds, and says what nvcc had to do; and whether cargo has linked the program again.
+/// Builds. Returns the runs of nvcc, and whether cargo has linked the program again.
 fn built(project: &Project) -> Result<(Vec<Call>, bool)> {
     let ran = succeed(&mut project.cargo(&["build", "-j2", "-v"]))?;
 
@@ -58,7 +58,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
         let main = format!("fn main() {{\n{runs}}}\n");
         project.package(name, &needs, &[("src/main.rs", &main)])?;
     }
-    // The stub that `c` has no part of is for the second program alone.
+    // `c` provides no stubs, so the second program uses those of `b`.
     project.edit(
         "other/Cargo.toml",
         "[dependencies]\n",
@@ -82,7 +82,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     assert_eq!(built(&project)?, (first.into(), true));
     assert_eq!(built(&project)?, (vec![], false), "nothing has changed");
 
-    // A source: its library, and every device link that has it.
+    // A source: its library, and every device link that contains it.
     touch(&project.root().join("a/cuda/a.cu"))?;
     let expected = vec![compile("a.cu"), link("a"), tip.clone()];
     assert_eq!(built(&project)?, (expected, true), "a.cu");
@@ -90,7 +90,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     let expected = vec![compile("c.cu"), link("c"), other.clone(), tip.clone()];
     assert_eq!(built(&project)?, (expected, true), "c.cu");
 
-    // A header: the sources that include it, in other packages too.
+    // A header: the sources that include it, also in other packages.
     project.write("b/include/b.cuh", "#pragma once\n#define TWO (1 + 1)\n")?;
     let expected = vec![
         compile("a.cu"),
@@ -102,7 +102,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     ];
     assert_eq!(built(&project)?, (expected, true), "b.cuh");
 
-    // A new file that the pattern matches, and one that is gone.
+    // A new file that the pattern matches, and a removed one.
     project.write("c/cuda/new.cu", "__device__ int fresh() { return 1; }\n")?;
     let expected = vec![compile("new.cu"), link("c"), other.clone(), tip.clone()];
     assert_eq!(built(&project)?, (expected, true), "a new file");
@@ -110,7 +110,7 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     let expected = vec![link("c"), other.clone(), tip.clone()];
     assert_eq!(built(&project)?, (expected, true), "a file less");
 
-    // A flag: all of that library, and of those that it is published to.
+    // A flag: the whole library, and those that it is published to.
     project.edit(
         "b/GpuStub.toml",
         "include-dirs =",
@@ -128,19 +128,19 @@ fn just_what_has_changed_is_built_again() -> Result<()> {
     assert_eq!(built(&project)?, (expected, true), "a flag");
     assert_eq!(built(&project)?, (vec![], false), "nothing has changed");
 
-    // What cargo alone sees: a program's own source.
+    // A program's own source, which only cargo tracks.
     touch(&project.root().join("tip/src/main.rs"))?;
     assert_eq!(built(&project)?, (vec![], true), "main.rs");
     Ok(())
 }
 
-/// Writes a file anew, as an editor does.
+/// Rewrites a file, as an editor does.
 fn touch(path: &Path) -> Result<()> {
     let text = fs::read(path)?;
     Ok(fs::write(path, text)?)
 }
 
-/// Twenty sources in two packages, which are built side by side.
+/// Twenty sources in two packages, which are built in parallel.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
@@ -164,9 +164,9 @@ fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
     let (all, most) = project.most_at_once()?;
     // Two packages, each with ten sources and a device link for its own tests.
     assert_eq!(all, 22);
-    assert_eq!(most, tokens, "none too many, and none idle");
+    assert_eq!(most, tokens, "not one too many, and none idle");
 
-    // The same from make, which cargo then takes its tokens from.
+    // The same from make, which then provides cargo's tokens.
     for name in ["b", "d"] {
         project.edit(
             &format!("{name}/GpuStub.toml"),

@@ -1,4 +1,4 @@
-//! Graphs of packages: what works, and what is refused before it can break at run time.
+//! Graphs of packages: supported ones, and those that are refused before they can fail at run time.
 
 use std::fs;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn three() -> Result<Project> {
     Ok(project)
 }
 
-/// A program that runs what is in these packages.
+/// A program that runs the code of these packages.
 fn program(project: &Project, name: &str, of: &[&str]) -> Result<()> {
     let mut manifest = String::from("[dependencies]\n");
     let mut main = String::from("fn main() {\n");
@@ -31,7 +31,7 @@ fn program(project: &Project, name: &str, of: &[&str]) -> Result<()> {
     project.package(name, &manifest, &[("src/main.rs", &main)])
 }
 
-/// A plugin that runs what is in a package.
+/// A plugin that runs the code of a package.
 fn plugin(project: &Project, name: &str, of: &str) -> Result<()> {
     let source = format!(
         "#[no_mangle]\npub extern \"C\" fn {name}() {{\n    assert_eq!({of}::run(), 0);\n}}\n"
@@ -45,7 +45,7 @@ fn plugin(project: &Project, name: &str, of: &str) -> Result<()> {
     )
 }
 
-/// The libraries of a diamond meet in a program, and in two plugins of one process each has copies.
+/// A program shares the libraries of a diamond; two plugins of one process have a copy each.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
@@ -139,7 +139,7 @@ fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
     Ok(())
 }
 
-/// The mangled name is `_ZN3geo4areaEi`, and the object lies in cargo's folders.
+/// The mangled name is `_ZN3geo4areaEi`, and the object is in cargo's directories.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn what_is_missing_in_a_device_link_is_named_as_in_the_sources() -> Result<()> {
@@ -148,7 +148,7 @@ fn what_is_missing_in_a_device_link_is_named_as_in_the_sources() -> Result<()> {
     let kernel = "namespace geo { __device__ int area(int); }\n\
                   __global__ void more(int *p) { *p = geo::area(*p); }\n";
     project.write("b/cuda/more.cu", kernel)?;
-    // A kernel that nobody launches is left out, and what it would call is not missed.
+    // A kernel without launches is left out, and its undefined callees are not reported.
     succeed(&mut project.cargo(&["build", "-j2"]))?;
     let launched = format!("{kernel}void launch() {{ more<<<1, 1>>>(nullptr); }}\n");
     project.write("b/cuda/more.cu", &launched)?;
@@ -189,7 +189,7 @@ fn of_a_header_that_is_not_found_its_library_is_named() -> Result<()> {
     Ok(())
 }
 
-/// nvlink warns of their stacks, which have no bound that it could know.
+/// nvlink warns about their stacks, whose size has no bound known to it.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn recursion_and_calls_by_pointer_are_linked() -> Result<()> {
@@ -233,7 +233,7 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     project.edit("d/GpuStub.toml", "[device-link.d]", "[device-link.b]")?;
     project.edit("d/GpuStub.toml", "provide = true", "provide = false")?;
     program(&project, "tip", &["b", "d"])?;
-    // Before anything is built, and by the build.
+    // Reported before the build, and by the build.
     let synced = run(&mut project.gpustub(&["sync"])?)?;
     assert!(!synced.status.success());
     expect(&synced.stderr, &["error[duplicate-device-symbol]"]);
@@ -250,7 +250,7 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// Cargo gives the build script no link arguments: it cannot be linked, and the plan says why.
+/// Cargo passes no link arguments to build scripts: linking is impossible, and the plan says so.
 #[test]
 fn code_in_a_build_dependency_is_refused() -> Result<()> {
     let project = Project::without_toolkit()?;
@@ -279,7 +279,7 @@ fn code_in_a_build_dependency_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// What the cc crate makes of two sources: an archive with a device link of its own.
+/// An archive as the cc crate creates it from two sources: with its own device link.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn an_archive_with_a_device_link_is_refused() -> Result<()> {
@@ -320,7 +320,7 @@ fn an_archive_with_a_device_link_is_refused() -> Result<()> {
         ],
     );
 
-    // Its objects alone are taken.
+    // An archive of its objects alone is accepted.
     fs::remove_file(project.root().join("b/libb.a"))?;
     let mut ar = Command::new("ar");
     ar.current_dir(project.root().join("b"));

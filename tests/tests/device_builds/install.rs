@@ -1,4 +1,4 @@
-//! `cargo gpustub export device-link`, of headers alone: they need no compiler.
+//! `cargo gpustub export device-link` of headers alone, which need no compiler.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::rdc::{Library, Project};
 
-/// Below a folder that is no member of the workspace.
+/// Prefix below a directory outside the workspace's members.
 const PREFIX: &str = "extra/out put";
 
 fn install(project: &Project) -> Result<Ran> {
     succeed(&mut project.gpustub(&["export", "device-link", "-p", "b", "--prefix", PREFIX])?)
 }
 
-/// The next step is for a shell in whatever folder. A header that is gone would still be found by those who
+/// The next step works in a shell in any directory. Users would still find a stale header and
 /// include it.
 #[test]
 fn it_says_the_whole_path_and_what_is_left_of_an_earlier_one() -> Result<()> {

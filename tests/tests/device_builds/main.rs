@@ -1,5 +1,5 @@
-//! Relocatable CUDA code in packages, as cargo and the real nvcc build it: what is registered when the
-//! programs start, what is built again, and what is refused.
+//! Relocatable CUDA code in packages, built by cargo and the real nvcc: registrations at program
+//! start, incremental builds, and refused graphs.
 
 mod example;
 mod forms;
@@ -14,7 +14,7 @@ use std::process::Command;
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, succeed};
 
-/// What a program of this machine gave a recording runtime.
+/// Calls of a recording runtime by a program of this machine.
 struct Record {
     ran: Ran,
     lines: Vec<String>,
@@ -35,7 +35,7 @@ impl Record {
         })
     }
 
-    /// The words after `first` of each line that starts with it.
+    /// Words after `first` of each line that starts with it.
     fn words(&self, first: &str) -> Vec<Vec<&str>> {
         let lines = self.lines.iter().map(|line| line.split(' '));
         lines
@@ -43,9 +43,9 @@ impl Record {
             .collect()
     }
 
-    /// Holds the record against what one device link an image is: each image opens one fat binary,
-    /// and registers each of its kernels once; nothing is asked for that is not registered, and
-    /// `launched` of the kernels are launched. `images` are files' names, each with its kernels.
+    /// Checks that each image has one device link: it opens one fat binary and registers each of
+    /// its kernels once; no unregistered object is used, and `launched` of the kernels are
+    /// launched. `images` are files' names, each with its kernels.
     fn expect(&self, images: &[(&str, &[&str])], launched: usize) -> Result<()> {
         let image = |place: &str| place.split('+').next().unwrap_or(place).to_owned();
         let mut opened: Vec<_> = self.words("open").iter().map(|w| image(w[1])).collect();
@@ -83,7 +83,7 @@ impl Record {
     }
 }
 
-/// A kernel's name in C++ without its namespace and types: `_Z4areajPd` is `area`.
+/// Name of a kernel in C++ without its namespace and types: `_Z4areajPd` is `area`.
 fn plain(mangled: &str) -> String {
     let rest = mangled.strip_prefix("_Z").unwrap_or(mangled);
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();

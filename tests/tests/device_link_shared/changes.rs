@@ -1,4 +1,4 @@
-//! What is made again when something has changed, and when nothing has.
+//! Incremental builds after changes, and without any.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use gpustub_tests::{Failure, Result};
 
 use crate::{Project, TRIPLE, alone};
 
-/// What has been made below `folder`, by path.
-fn made(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
+/// Lists the outputs below `folder` by path.
+fn outputs(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.to_string_lossy().into_owned();
         if path.is_symlink() {
         } else if path.is_dir() {
-            made(&path, found)?;
+            outputs(&path, found)?;
         } else if name.contains("device-link/")
             && [".o", ".a", ".so"].iter().any(|end| name.ends_with(end))
         {
@@ -27,14 +27,14 @@ fn made(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
     Ok(())
 }
 
-/// The names of what a build made anew, sorted.
-fn made_anew(project: &Project) -> Result<Vec<String>> {
+/// Sorted names of the outputs that a build has rewritten.
+fn rebuilt(project: &Project) -> Result<Vec<String>> {
     let list = || {
         let mut found = Vec::new();
         let folder = project.target().join(TRIPLE).join("debug/build");
-        // Before the very first build there is nothing.
+        // Before the very first build the directory does not exist.
         if folder.exists() {
-            made(&folder, &mut found)?;
+            outputs(&folder, &mut found)?;
         }
         Ok::<_, Failure>(found)
     };
@@ -49,19 +49,19 @@ fn made_anew(project: &Project) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Then `two`, whose stubs the shared libraries know nothing of.
+/// Then `two`, whose stubs the shared libraries do not use.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
 fn only_what_has_changed_is_made_anew() -> Result<()> {
     let _alone = alone();
     let project = Project::new("workspace", "changing")?;
     project.sync()?;
-    made_anew(&project)?;
-    assert_eq!(made_anew(&project)?, [""; 0]);
+    rebuilt(&project)?;
+    assert_eq!(rebuilt(&project)?, [""; 0]);
 
-    // Every build script runs, and finds all as it should be.
+    // Every build script runs, and finds its outputs up to date.
     project.append("base/GpuStub.toml", "# more\n")?;
-    assert_eq!(made_anew(&project)?, [""; 0]);
+    assert_eq!(rebuilt(&project)?, [""; 0]);
 
     project.append("volume/cuda/volume.cu", "// more\n")?;
     let of_volume = [
@@ -73,11 +73,11 @@ fn only_what_has_changed_is_made_anew() -> Result<()> {
         "libvolume.so",
         "libvolume_final.so",
     ];
-    assert_eq!(made_anew(&project)?, of_volume);
+    assert_eq!(rebuilt(&project)?, of_volume);
 
     let stub = "schema = 1\n[stub.cudart]\nheader-version = \"13\"\n";
     project.append("two/GpuStub.toml", stub)?;
-    // A file that was not there is not waited for.
+    // Cargo does not wait for a file that did not exist.
     project.append("two/Cargo.toml", "\n")?;
     let ran = run(&mut project.cargo(&["build", "-p", "two"]))?;
     let told = "is shared and calls the CUDA runtime itself";

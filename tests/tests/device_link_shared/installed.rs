@@ -1,4 +1,4 @@
-//! What `cargo gpustub export device-link` lays out, for C++ and for another workspace.
+//! Files that `cargo gpustub export device-link` installs, for C++ and for another workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use gpustub_tests::{Result, scratch};
 
 use crate::{Project, Record, alone, copy_source, expect, opens, workspace};
 
-/// Installs a package, and moves the folder.
+/// Installs a package, and moves the directory.
 fn installed(package: &str, place: &Path) -> Result<PathBuf> {
     let [first, second] = ["first", "second"].map(|name| place.join(name));
     let project = workspace()?;
     project.install(package, &first)?;
     let ran = project.install(package, &first)?;
     if !ran.stderr.contains("Fresh") {
-        return Err(ran.error("the same is installed twice"));
+        return Err(ran.error("the same package is installed twice"));
     }
     fs::rename(first, &second)?;
     Ok(second)
 }
 
-/// CMake's project of this folder, with an installed folder. `words` go to CMake.
+/// CMake's project in this directory, with an installed directory. `words` are passed to CMake.
 fn configure(place: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
     let project = workspace()?;
     copy_source("cmake", &place.join("cmake"))?;
@@ -32,14 +32,14 @@ fn configure(place: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
     cmake.arg("-S").arg(place.join("cmake"));
     cmake.arg("-B").arg(place.join("build"));
     cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
-    // rustc says it, too.
+    // rustc passes this flag, too.
     cmake
         .arg("-DCMAKE_EXE_LINKER_FLAGS=-Wl,--as-needed")
         .args(words);
     Ok(cmake)
 }
 
-/// `$ORIGIN` is all that tells where the neighbours are.
+/// `$ORIGIN` alone locates the neighbouring libraries.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
 fn an_opened_final_finds_what_it_needs_in_a_folder_that_was_moved() -> Result<()> {
@@ -52,7 +52,7 @@ fn an_opened_final_finds_what_it_needs_in_a_folder_that_was_moved() -> Result<()
     expect(run(&mut command)?, &expected)
 }
 
-/// With a toolkit, and without: linkers want to see what the libraries need.
+/// With a toolkit, and without: linkers read the libraries that the libraries need.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
 fn cmake_links_the_final_of_a_folder_that_was_moved() -> Result<()> {
@@ -93,7 +93,7 @@ fn cmake_links_the_final_of_a_folder_that_was_moved() -> Result<()> {
     Ok(())
 }
 
-/// That of `area` is over `base`, too.
+/// The final of `area` is over `base`, too.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
 fn cmake_refuses_two_finals_over_one_library() -> Result<()> {
@@ -131,7 +131,7 @@ fn a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
     let mut cxx = Command::new("c++");
     cxx.arg(dir.path().join("cmake/program.cpp")).arg(&link);
     cxx.args([lib("libarea.so"), lib("libbase.so")]);
-    // The recorder has no versions of symbols, which bfd asks for.
+    // The recorder has no symbol versions, which bfd requires.
     cxx.arg(project.toolkit.join("lib/libcudart.so.13"));
     cxx.arg(format!("-Wl,-rpath,{}", lib("").display()));
     succeed(cxx.arg("-o").arg(&program))?;
@@ -148,7 +148,7 @@ fn another_workspace_declares_the_installed_files() -> Result<()> {
     let project = Project::new("external", "external")?;
     let prefix = installed("area", &project.folder)?;
     fs::rename(prefix, project.folder.join("installed"))?;
-    // Links of an earlier run would do.
+    // Links of an earlier run would hide errors.
     succeed(&mut project.cargo(&["clean", "--quiet", "-p", "acme", "-p", "user"]))?;
     let ran = run(&mut project.cargo(&["run", "--quiet", "-p", "user"]))?;
     let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);

@@ -1,5 +1,5 @@
-//! `type = "shared"`: RDC libraries as pairs of shared libraries, built with a real nvcc, and run with a
-//! CUDA runtime that writes down what it is given.
+//! `type = "shared"`: RDC libraries as pairs of shared libraries, built with a real nvcc and run
+//! with a recording CUDA runtime.
 //!
 //! `workspace`: `area` and `volume` call the device code of `base`; `one` and `behind` use `area` alone,
 //! `two` and `many` both.
@@ -21,24 +21,24 @@ use gpustub_tests::{Failure, Result, repository, scratch};
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-/// Projects have one target folder, so that what does not change is built once.
+/// Serializes the tests, which share one target directory, so that unchanged files are built once.
 fn alone() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A workspace of this folder, in a place of its own, and what it is built with.
+/// A copy of a workspace, and its toolkit and runtime.
 struct Project {
     folder: PathBuf,
     toolkit: PathBuf,
-    /// The folder of the recording runtime.
+    /// Directory of the recording runtime.
     runtime: PathBuf,
-    /// Whether the real runtime is linked.
+    /// Whether the runtime is preloaded.
     preloads: bool,
 }
 
 impl Project {
-    /// The folder `source` beside this file, as `name`. What was built of it before is built anew.
+    /// Copies the directory `source` beside this file to `name`. Its earlier outputs are rebuilt.
     fn new(source: &str, name: &str) -> Result<Self> {
         let place = target_dir().join("device-link-shared");
         fs::create_dir_all(&place)?;
@@ -47,7 +47,7 @@ impl Project {
             fs::remove_dir_all(&folder)?;
         }
         copy_source(source, &folder)?;
-        // Members of two workspaces that have one name and version share a folder of cargo's.
+        // Members of two workspaces with equal names and versions share a directory of cargo's.
         let number: u32 = name.bytes().map(u32::from).sum();
         let path = folder.join("Cargo.toml");
         let text = fs::read_to_string(&path)?;
@@ -64,14 +64,14 @@ impl Project {
         })
     }
 
-    /// Adds lines to a file.
+    /// Appends lines to a file.
     fn append(&self, file: &str, text: &str) -> Result<()> {
         let path = self.folder.join(file);
         let old = fs::read_to_string(&path).unwrap_or_default();
         Ok(fs::write(path, old + text)?)
     }
 
-    /// Writes the finalizers of all programs that have no build script for it.
+    /// Writes the finalizers of all programs that lack a build script for it.
     fn sync(&self) -> Result<()> {
         let words = "sync --offline -p base -p behind -p many -p plugin";
         let words: Vec<&str> = words.split(' ').collect();
@@ -79,7 +79,7 @@ impl Project {
         Ok(())
     }
 
-    /// Installs what a package has built for C++ users.
+    /// Installs the outputs of a package for C++ users.
     fn install(&self, package: &str, prefix: &Path) -> Result<Ran> {
         let words = [
             "export",
@@ -112,11 +112,11 @@ impl Project {
         let mut command = cargo(&self.folder);
         self.environment(&mut command);
         command.args(words).arg("--offline");
-        // Of two flags for rustc only one thus reaches the build scripts, which are built once.
+        // With a target, rustc's flags do not reach the build scripts, which are thus built once.
         command.args(["--target", TRIPLE]);
         command.arg("--target-dir").arg(self.target());
         if self.preloads {
-            // Cargo tells the loader of the real runtime first.
+            // Cargo makes the loader search the real runtime first.
             let library = self.runtime.join("libcudart.so.13");
             let runner = format!("['env', 'LD_PRELOAD={}']", library.display());
             command.arg("--config");
@@ -134,7 +134,7 @@ impl Project {
     }
 }
 
-/// A folder beside this file.
+/// Copies a directory beside this file.
 fn copy_source(name: &str, to: &Path) -> Result<()> {
     copy(
         &repository()
@@ -160,7 +160,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The workspace, with the finalizers that `sync` writes, and all of it built.
+/// The workspace, with the finalizers that `sync` writes, completely built.
 fn workspace() -> Result<&'static Project> {
     static WORKSPACE: LazyLock<Result<Project, String>> = LazyLock::new(|| {
         let build = || {
@@ -174,7 +174,7 @@ fn workspace() -> Result<&'static Project> {
     WORKSPACE.as_ref().map_err(|why| Failure(why.clone()))
 }
 
-/// What a program registered: for each fat binary its image, and its kernels with theirs.
+/// Registrations of a program: the image of each fat binary, of each kernel and of each launch.
 #[derive(Debug, PartialEq, Eq)]
 struct Record {
     opened: Vec<String>,
@@ -221,7 +221,7 @@ fn expect(ran: Ran, expected: &Record) -> Result<()> {
     Ok(())
 }
 
-/// The programs of the workspace, each run by cargo with these words for it.
+/// Runs each program of the workspace by cargo, with these words for it.
 fn programs(project: &Project, words: &[&str]) -> Result<()> {
     let of_area = Record::new("libarea_final.so", &["area", "base"], &["area"]);
     let own = |name| Record::new(name, &["area", "base", "volume"], &["area", "volume"]);
@@ -255,7 +255,7 @@ fn bfd_links_the_same_programs() -> Result<()> {
     programs(workspace()?, &["--config", &flags])
 }
 
-/// A program that opens a library, and calls a function of it.
+/// Command of a program that opens a library and calls one of its functions.
 fn opens(dir: &Path, library: &Path, function: &str) -> Result<Command> {
     let source = dir.join("host.c");
     fs::write(
@@ -274,7 +274,7 @@ fn opens(dir: &Path, library: &Path, function: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// A cdylib hides its symbols, and the final has them.
+/// A cdylib hides its symbols; its final has them.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
 fn an_opened_library_for_c_has_its_final() -> Result<()> {
@@ -282,7 +282,7 @@ fn an_opened_library_for_c_has_its_final() -> Result<()> {
     let project = workspace()?;
     succeed(&mut project.cargo(&["build", "-p", "plugin"]))?;
     let dir = scratch()?;
-    // As one would ship it: all that is needed in one folder.
+    // As in a release: all needed libraries in one directory.
     let shipped = dir.path().join("shipped");
     project.install("area", &shipped)?;
     let plugin = shipped.join("lib/libplugin.so");

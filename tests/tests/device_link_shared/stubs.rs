@@ -8,7 +8,7 @@ use crate::{Project, alone, programs};
 const PROVIDED: &str = "\n[stub.cudart]\nheader-version = \"13\"\ntype = \"shared\"\n";
 const ELSEWHERE: &str = "\n[stub.cudart]\nheader-version = \"13\"\nprovide = false\n";
 
-/// Nothing is linked with the runtime: the stubs find it.
+/// No image links the runtime: the stubs find it.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
 fn libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
@@ -57,7 +57,7 @@ fn what_cannot_work_is_refused() -> Result<()> {
         project.append(file, text)?;
         let ran = run(&mut project.cargo(&["check", "-p", "base"]))?;
         if ran.status.success() || !ran.stderr.contains(told) {
-            return Err(ran.error(&format!("{name}: {told:?} is not told")));
+            return Err(ran.error(&format!("{name}: {told:?} is not reported")));
         }
     }
     Ok(())

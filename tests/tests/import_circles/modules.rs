@@ -25,7 +25,7 @@ pub struct Modules {
     macros: BTreeMap<String, PathBuf>,
 }
 
-/// What a path leads to.
+/// Target of a path.
 enum Target {
     Module(ModuleId),
     /// An item that this file defines.

@@ -1,4 +1,4 @@
-//! One binary on many machines: the same file of `hello-gpu`, with other real libraries around it.
+//! One binary on many machines: the same file of `hello-gpu`, with different real libraries.
 
 mod nvrtc;
 mod screens;
@@ -21,7 +21,7 @@ fn hello_gpu() -> Result<PathBuf> {
     program("hello-gpu")
 }
 
-/// The reports of a run under `GPUSTUB_LOG=json`, one a library.
+/// Reports of a run under `GPUSTUB_LOG=json`, one per library.
 fn reports(ran: &Ran) -> Result<Vec<serde_json::Value>> {
     ran.stderr
         .lines()
@@ -30,7 +30,7 @@ fn reports(ran: &Ran) -> Result<Vec<serde_json::Value>> {
         .collect()
 }
 
-/// The one report about `library`.
+/// The only report about `library`.
 fn report(ran: &Ran, library: &str) -> Result<serde_json::Value> {
     let found: Vec<_> = reports(ran)?
         .into_iter()
@@ -53,7 +53,7 @@ fn machine_without_any_gpu_library() -> Result<()> {
     machine.install(&hello_gpu()?, "/hello-gpu")?;
 
     let quiet = machine.run("/hello-gpu", &[])?.success()?;
-    assert_eq!(quiet.stderr, "", "nothing is printed unasked");
+    assert_eq!(quiet.stderr, "", "unexpected output");
     for library in LIBRARIES {
         let row = quiet
             .stdout
@@ -133,18 +133,18 @@ nvrtcCreateProgram 11 null
 clGetPlatformIDs -1001 0
 clCreateContext null -32
 hipGetDeviceCount 100 0
-cuda available 0 reason told
-cudart available 0 reason told
-hip available 0 reason told
-nvrtc available 0 reason told
-opencl available 0 reason told
+cuda available 0 reason given
+cudart available 0 reason given
+hip available 0 reason given
+nvrtc available 0 reason given
+opencl available 0 reason given
 ";
     assert_eq!(ran.stdout, expected);
     assert_eq!(ran.stderr, "");
     Ok(())
 }
 
-/// Every function that a manifest says returns text does so.
+/// Every function whose manifest says that it returns a string returns one.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn string_functions_give_text() -> Result<()> {
@@ -198,13 +198,13 @@ fn driver_is_named_with_its_version() -> Result<()> {
             ran.stderr
         );
         assert_eq!(cuda["version"], version, "{}", ran.stderr);
-        // Without a GPU the driver itself answers 100, CUDA_ERROR_NO_DEVICE.
+        // Without a GPU the driver itself returns 100, CUDA_ERROR_NO_DEVICE.
         ran.expect_in_order(&["cuda ", text, "\ncuda:\n", "no device"])?;
     }
     Ok(())
 }
 
-/// cudart 13 answers 35 on a 12.2 driver, where 12.9 works: 100, no device.
+/// cudart 13 returns 35 on a 12.2 driver, where 12.9 works: 100, no device.
 #[test]
 #[ignore = "needs cudart of two majors and a driver: ./tests/run"]
 fn runtime_is_chosen_by_what_the_driver_supports() -> Result<()> {
@@ -230,7 +230,8 @@ fn runtime_is_chosen_by_what_the_driver_supports() -> Result<()> {
     Ok(())
 }
 
-/// A toolkit's `stubs` folder holds a libcuda for the linker only: it answers 34 to everything.
+/// A toolkit's `stubs` directory contains a libcuda for the linker only: all its functions return
+/// 34.
 #[test]
 #[ignore = "needs NVIDIA's driver libraries: ./tests/run"]
 fn driver_is_never_taken_from_a_toolkit() -> Result<()> {
@@ -298,10 +299,9 @@ fn hip_is_found_and_has_no_device() -> Result<()> {
     Ok(())
 }
 
-// ---- places that are none ------------------------------------------------------------------------
+// ---- relative paths ------------------------------------------------------------------------
 
-/// A program that starts in a folder, or with variables, that name libraries by relative paths
-/// takes nothing from there.
+/// A program loads nothing by relative paths, whether from its working directory or from variables.
 #[test]
 #[ignore = "needs cudart and user namespaces: ./tests/run"]
 fn relative_and_empty_places_are_never_searched() -> Result<()> {
@@ -333,7 +333,7 @@ fn relative_and_empty_places_are_never_searched() -> Result<()> {
     Ok(())
 }
 
-/// The other tests would prove nothing if the real machine shone through.
+/// The other tests would prove nothing if the real machine's files were visible.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn isolated_machine_does_not_see_the_real_one() -> Result<()> {

@@ -1,4 +1,4 @@
-//! NVRTC, in four versions and three places.
+//! NVRTC, in four versions and at three paths.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ const VERSIONS: [(&str, u64); 4] = [
     ("13.5", 13050),
 ];
 
-/// Runs the example on a machine and checks that its NVRTC is this one, and works.
+/// Runs the example on a machine and checks that it uses this NVRTC, which works.
 fn compiles_with(
     machine: &Isolated,
     program: &str,
@@ -50,7 +50,7 @@ fn nvrtc_is_found_by_the_loader_path() -> Result<()> {
     Ok(())
 }
 
-/// The image lies in a site-packages folder, as a wheel's native part does, beside NVIDIA's wheels.
+/// The image is in a site-packages directory, as a wheel's native part is, beside NVIDIA's wheels.
 #[test]
 #[ignore = "needs NVRTC of four versions: ./tests/run"]
 fn nvrtc_is_found_in_the_site_packages_around_the_image() -> Result<()> {
@@ -109,7 +109,7 @@ fn nvrtc_is_found_by_the_override_variable() -> Result<()> {
     Ok(())
 }
 
-/// A machine with all four versions of NVRTC, each in a folder named after it.
+/// A machine with all four versions of NVRTC, each in a directory of that name.
 fn all_four() -> Result<(Isolated, String)> {
     let machine = Isolated::new()?;
     machine.install(&hello_gpu()?, "/hello-gpu")?;

@@ -1,4 +1,4 @@
-//! What the stubs' objects look like to linkers, loaders and people with `readelf`.
+//! Objects of the stubs, as linkers, loaders and `readelf` see them.
 
 mod size;
 
@@ -15,8 +15,8 @@ use gpustub_tests::{Result, scratch};
 
 const NAMES: [&str; 3] = ["trapOpen", "trapRead", "trap_close_v2"];
 
-/// One of these takes a pointer more in a newer library.
-const TRANSLATED: &str = "trapRead";
+/// A function that has an additional pointer argument in a newer library.
+const ADAPTED: &str = "trapRead";
 const ABI: &str = "@gpustub-abi 1\n@headers 1.0 1.5\n@null-argument 1 2 1\ntrapRead 1.0=1 1.5=2\n";
 
 /// The objects of a few stubs, unpacked from their archive into `dir`.
@@ -33,7 +33,7 @@ fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
         .filter_map(|line| line.strip_prefix("x - "));
     let found: Vec<_> = names.map(|name| dir.join(name)).collect();
     if found.len() < 2 {
-        return Err(ran.error("the archive should hold the stubs and the run time"));
+        return Err(ran.error("the archive should contain the stubs and the run time"));
     }
     Ok(found)
 }
@@ -53,8 +53,8 @@ fn link(dir: &Path, archive: &Path, source: &str, flags: &[&str]) -> Result<Path
     Ok(program)
 }
 
-/// Every object says that it keeps to the processor's protections: one that does not switches
-/// them off for the whole program.
+/// Every object is marked for the processor's protections: one without the mark disables them for
+/// the whole program.
 fn every_object_is_marked(machine: Machine, marks: &[&str]) -> Result<()> {
     let dir = scratch()?;
     for object in objects(dir.path(), machine)? {
@@ -81,7 +81,7 @@ fn every_object_is_marked_for_branch_targets_and_signed_returns() -> Result<()> 
     every_object_is_marked(Machine::Aarch64, &["AArch64 feature: BTI, PAC"])
 }
 
-/// With only our objects in the link, the linker has nobody else to blame.
+/// Links only our objects, so that every warning of the linker is about them.
 fn linker_takes_the_marks(machine: Machine, options: &[&str]) -> Result<()> {
     let dir = scratch()?;
     let mut command = Command::new(machine.compiler("c"));
@@ -125,7 +125,7 @@ fn linker_finds_no_object_without_branch_targets() -> Result<()> {
     linker_takes_the_marks(Machine::Aarch64, &["-Wl,-z,force-bti"])
 }
 
-/// Wherever a call or an indirect jump can arrive, there is a landing instruction.
+/// Every target of a call or an indirect jump has a landing instruction.
 fn stubs_start_with_a_landing(machine: Machine, tool: &str, landing: &str) -> Result<()> {
     let dir = scratch()?;
     for object in objects(dir.path(), machine)? {
@@ -143,7 +143,7 @@ fn stubs_start_with_a_landing(machine: Machine, tool: &str, landing: &str) -> Re
             else {
                 continue;
             };
-            // What lies behind a jump is reached by another: the thunk, and a translator.
+            // Code after a jump is the target of another jump: the thunk, and an adapter thunk.
             let code: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
             let code: Vec<&str> = code
                 .into_iter()
@@ -157,7 +157,7 @@ fn stubs_start_with_a_landing(machine: Machine, tool: &str, landing: &str) -> Re
             let parts: Vec<&[&str]> = code.split_inclusive(leaves).collect();
             assert_eq!(
                 parts.len(),
-                2 + usize::from(*name == TRANSLATED),
+                2 + usize::from(*name == ADAPTED),
                 "{code:#?}"
             );
             for part in parts {
@@ -272,7 +272,7 @@ fn shared_stubs_export_just_the_listed_names() -> Result<()> {
     Ok(())
 }
 
-/// Slots are function pointers: once nothing is left to bind, nobody may write them.
+/// Slots are function pointers: after the last binding, they are read-only.
 #[test]
 fn slots_become_read_only_when_all_libraries_are_bound() -> Result<()> {
     let dir = scratch()?;
@@ -353,7 +353,7 @@ fn run_time_compiles_without_a_warning_by_clang() -> Result<()> {
     compiles_without_a_warning("clang", "-std=gnu17")
 }
 
-/// The header serves C++ programs too, and the oldest C that is still asked for.
+/// The header compiles in C++ programs, and in the oldest C still in use.
 #[test]
 #[ignore = "needs a C++ compiler: ./tests/run"]
 fn header_compiles_as_c_and_cpp() -> Result<()> {
@@ -386,7 +386,7 @@ fn header_compiles_as_c_and_cpp() -> Result<()> {
 
 // ---- two providers -------------------------------------------------------------------------------
 
-/// Two archives in one program: the linker's own message holds the remedy.
+/// Two archives in one program: the linker's own message contains the remedy.
 #[test]
 fn linker_error_for_two_providers_says_what_to_do() -> Result<()> {
     let dir = scratch()?;

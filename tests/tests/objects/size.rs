@@ -1,4 +1,4 @@
-//! What a stub costs: bytes where it is used, nothing where it is not.
+//! Size of a stub: some bytes if it is used, none if not.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,8 +26,8 @@ fn numbered(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("trap{n:05}"))
 }
 
-/// Of 750 stubs the program uses 2: just these are kept, each with its slot, and the program
-/// grows by under 100 bytes for each one more.
+/// The program uses 2 of 750 stubs: only these are kept, each with its slot, and the program grows
+/// by under 100 bytes for each additional one.
 fn unused_stubs_vanish(linker: &str) -> Result<()> {
     let dir = scratch()?;
     let plan = plan_functions(numbered(750), Machine::X86_64)?;
@@ -56,14 +56,14 @@ fn unused_stubs_vanish(linker: &str) -> Result<()> {
     let two = sized(&[7, 700])?;
     let many: Vec<usize> = (0..750).collect();
     let all = sized(&many)?;
-    // The program's own call is part of the growth: the same one to a function of its own.
+    // The program's own call is part of the growth.
     let each = (all - two) / 748;
     println!("{linker}: {each} bytes for each used stub, its call included; 0 for an unused one");
     assert!(each < 100 + 32, "{each} bytes for each stub");
     Ok(())
 }
 
-/// The bytes of the sections that are loaded, without padding between them.
+/// Size of the loaded sections, without padding between them.
 fn loaded_bytes(program: &Path) -> Result<u64> {
     let table = readelf(&["--sections"], program)?;
     let sizes = table.lines().filter_map(|line| {
@@ -100,8 +100,8 @@ fn twenty_thousand_stubs_compile_link_and_run() -> Result<()> {
     let dir = scratch()?;
     let plan = plan_functions(numbered(20_000), Machine::X86_64)?;
     let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
-    // Without garbage collection the program keeps all of them. (A C compiler takes a minute for
-    // a program that names as many.)
+    // Without garbage collection the program keeps all of them. (A C compiler needs a minute for a
+    // program that names as many.)
     let used: Vec<usize> = (0..20_000).step_by(199).collect();
     succeed(&mut Command::new(link(
         dir.path(),

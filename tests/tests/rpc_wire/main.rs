@@ -1,5 +1,5 @@
-//! Our server with LLVM's own client, and our client with LLVM's server: here in one process, with one lane;
-//! in `our_server` and `our_client` all services, as programs of LLVM's libc have them, with warps of 1, 32 and 64 lanes.
+//! Our server with LLVM's client, and our client with LLVM's server, in one process with one lane.
+//! `our_server` and `our_client` test all services, with warps of 1, 32 and 64 lanes.
 
 mod our_client;
 mod our_server;
@@ -21,7 +21,7 @@ use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository, scratch};
 use libloading::Library;
 
-/// `tests/programs/llvm-rpc.cpp`.
+/// Functions of `tests/programs/llvm-rpc.cpp`.
 #[derive(Clone, Copy)]
 struct Llvm {
     allocation_size: extern "C" fn(u32, u32) -> u64,
@@ -46,11 +46,12 @@ impl Llvm {
         compiler.arg(component("llvm-libc-22/libc/shared")?);
         compiler.arg(repository().join("tests/programs/llvm-rpc.cpp"));
         succeed(compiler.arg("-o").arg(&library))?;
-        // SAFETY: the library begins with no code of ours.
+        // SAFETY: the library runs no code of ours when it is loaded.
         let library = unsafe { Library::new(&library) }?;
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the function has the field's type in the program's source; the library stays.
+                // SAFETY: the function has the field's type in the program's source; the library
+                // stays loaded.
                 unsafe { *library.get($name)? }
             };
         }
@@ -76,7 +77,7 @@ impl Llvm {
 #[derive(Clone, Copy)]
 struct Theirs(*mut c_void);
 
-// SAFETY: it is made for many warps at once; all it does with the memory is atomic.
+// SAFETY: the client supports many concurrent warps; all its memory accesses are atomic.
 unsafe impl Send for Theirs {}
 // SAFETY: as above.
 unsafe impl Sync for Theirs {}
@@ -87,7 +88,7 @@ impl Theirs {
     }
 }
 
-/// What is written here can be looked at.
+/// Output stream whose contents the test can read.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -182,7 +183,7 @@ fn heavy_llvms_client_is_served() -> Result<()> {
     Ok(())
 }
 
-/// What one thread asks for.
+/// Requests of one thread.
 fn warp(llvm: Llvm, client: Theirs, thread: u64) {
     let client = client.get();
     for n in 0..1000 {

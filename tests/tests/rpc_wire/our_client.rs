@@ -14,7 +14,7 @@ use crate::programs::{Llvm, mapped};
 
 const STDIN: u64 = 1;
 
-/// The server's process, for as long as a client may wait for it.
+/// Process of the server, watched while a client waits for it.
 struct Process(Mutex<Child>);
 
 impl Process {
@@ -33,7 +33,7 @@ impl Drop for Process {
     }
 }
 
-/// Locks of one thread, which does not wait for a server that has ended.
+/// Locks of one thread, which stops waiting for an exited server.
 struct Waiting<'p> {
     locks: HostLocks,
     process: &'p Process,
@@ -60,7 +60,7 @@ impl Locks for Waiting<'_> {
 
 type OneCall<'c> = Call<'c, Region, Waiting<'c>>;
 
-/// A program: what it asks for, lanes of a mask ask together.
+/// Requests of a program. The lanes of its mask call together.
 struct Program<'p> {
     llvm: Llvm,
     client: Client<Region, Waiting<'p>>,
@@ -97,7 +97,7 @@ impl Program<'_> {
         self.client.open(opcode, self.mask)
     }
 
-    /// Something of each lane that takes part.
+    /// Value for each active lane.
     fn per_lane<T>(&self, value: impl Fn(u64) -> T) -> Vec<T> {
         Lanes::from_mask(self.mask)
             .map(|lane| value(lane.into()))
@@ -121,7 +121,7 @@ impl Program<'_> {
         word(&mut call, 0)
     }
 
-    /// Of C's answers, which are signed and of 32 bits in part, whether each is this one.
+    /// Checks the status of each lane. C's results are signed, and some have 32 bits.
     fn expect_status(&self, expected: i32, opcode: u32, words: impl Fn(u64) -> [u64; 3]) {
         let answers = self.ask(opcode, words);
         assert!(
@@ -173,7 +173,7 @@ impl Program<'_> {
         self.recv_n(&mut call)
     }
 
-    /// Prints what each lane has as a number, a string and a character.
+    /// Prints a number, a string and a character for each lane.
     fn print(&self, opcode: u32, packed: bool, to: Option<&[u64]>) {
         let text = |lane: u64| "t".repeat(lane as usize * 3 % 90);
         let mut call = self.open(opcode);
@@ -308,7 +308,7 @@ impl Program<'_> {
         assert_eq!(self.fgets(100, &[STDIN; 64]), lines);
     }
 
-    /// What the program has written: to which stream, all calls.
+    /// Output of all calls of the program to a stream.
     fn written(&self, to_stdout: bool) -> String {
         let each = |line: &dyn Fn(u64) -> String| self.per_lane(line).concat();
         let printed = each(&|lane| format!("{lane} {} c\n", "t".repeat(lane as usize * 3 % 90)));
@@ -354,7 +354,7 @@ fn one_program(llvm: Llvm, server: &Path, dir: &Path, layout: Layout, mask: u64)
         .stderr(std::fs::File::create(&errors)?)
         .spawn()?;
     let lines: String = (0..64).map(|n| format!("line {n}\n")).collect();
-    // Little enough for a pipe; the end of it is the end of the input.
+    // Small enough for a pipe, whose end is the end of the input.
     let input = child.stdin.take();
     input.ok_or("no input")?.write_all(lines.as_bytes())?;
     let process = Process(Mutex::new(child));

@@ -1,4 +1,4 @@
-//! Programs of LLVM's libc, with warps of many lanes that diverge, and our server.
+//! Programs of LLVM's libc, with warps of many diverging lanes, and our server.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
@@ -18,8 +18,8 @@ use crate::programs::{Llvm, mapped};
 /// Ports, lanes and warps.
 const SHAPES: [(u32, u32, u32); 4] = [(1, 1, 2), (2, 32, 3), (64, 32, 3), (64, 64, 3)];
 
-/// The services of LLVM's tests. Its server has one count for all lanes of `TEST_INTERFACE`; here each lane
-/// has its own.
+/// Services of LLVM's tests. LLVM's server has one count for all lanes of `TEST_INTERFACE`; here
+/// each lane has one.
 fn tests(handlers: &mut Handlers, opcode: impl Fn(u32) -> u32) -> Result<()> {
     handlers.on_request(opcode(opcode::TEST_INCREMENT), |packets| {
         for lane in packets.lanes() {
@@ -65,7 +65,7 @@ fn tests(handlers: &mut Handlers, opcode: impl Fn(u32) -> u32) -> Result<()> {
     Ok(())
 }
 
-/// What a program has asked of the host.
+/// Requests of a program to the host.
 #[derive(Default)]
 struct Seen {
     out: Sink,
@@ -79,7 +79,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().expect("no panic while it is held")
 }
 
-/// Runs the program to its end; a fault of the server ends it. Gives the lanes that it had.
+/// Runs the program to its end; a fault of the server ends it. Returns its lanes.
 fn run(
     llvm: Llvm,
     program: &Path,
@@ -162,14 +162,14 @@ fn run(
     let (mut said, mut complained) = (String::new(), String::new());
     let status = thread::scope(|scope| -> Result<ExitStatus> {
         scope.spawn(|| server.serve());
-        // Little enough for a pipe.
+        // Small enough for a pipe.
         let _ = out.as_mut().map(|out| out.read_to_string(&mut said));
         let errors = errors.as_mut();
         let _ = errors.map(|errors| errors.read_to_string(&mut complained));
         let status = lock(&child).as_mut().map(Child::wait);
         match &status {
             Some(Ok(status)) if status.success() => server.drain(),
-            // It has left calls open.
+            // The program has left calls open.
             _ => server.stop(),
         }
         Ok(status.ok_or("no program")??)

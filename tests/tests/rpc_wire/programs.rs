@@ -10,11 +10,11 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository};
 
-/// A release of LLVM. Its libc lies in the component `llvm-libc-` with its number.
+/// Release of LLVM, whose libc is in the component `llvm-libc-` with this number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Llvm(pub u32);
 
-/// The files of LLVM's libc for GPUs that the client is made of.
+/// Files of LLVM's libc for GPUs in the client.
 const CLIENT: &[&str] = &[
     "__support/OSUtil/gpu/exit",
     "stdio/gpu/clearerr",
@@ -34,7 +34,7 @@ const CLIENT: &[&str] = &[
     "stdio/gpu/remove",
     "stdio/gpu/ungetc",
 ];
-/// And those that came after LLVM 19.
+/// Additional files after LLVM 19.
 const NEW: &[&str] = &["stdio/gpu/rename", "stdlib/gpu/system"];
 
 impl Llvm {
@@ -66,13 +66,13 @@ impl Llvm {
         let names = CLIENT.iter().chain(new);
         let files = names.map(|name| libc.join("src").join(name).with_extension("cpp"));
         let mut compiler = self.compiler(&libc);
-        // Warnings of LLVM's files are not ours.
+        // Without warnings in LLVM's files.
         compiler.args(["-include", "client.h", "-w", "-c"]);
         succeed(compiler.current_dir(&objects).args(files))?;
 
         let program = dir.join("client");
         let mut compiler = self.compiler(&libc);
-        // Its headers are made for clang, and have attributes of its own.
+        // The headers are written for clang, and have attributes that gcc does not know.
         compiler.args(["-Wall", "-Wextra", "-Werror", "-Wno-attributes"]);
         compiler.arg("-o").arg(&program);
         compiler.arg(sources().join("client.cpp"));
@@ -88,7 +88,7 @@ impl Llvm {
     pub fn server(self, dir: &Path) -> Result<PathBuf> {
         let program = dir.join("server");
         let mut compiler = self.compiler(&self.libc()?);
-        // LLVM's own header has some that are never uninitialized.
+        // LLVM's own header has false positives of this warning.
         compiler.args(["-Wall", "-Wextra", "-Werror", "-Wno-maybe-uninitialized"]);
         compiler.arg("-o").arg(&program);
         compiler.arg(sources().join("server.cpp"));
@@ -106,14 +106,14 @@ fn sources() -> PathBuf {
     repository().join("tests/programs/llvm-rpc")
 }
 
-/// Memory that is a new file, all zero, of which other processes have maps too.
+/// Zeroed memory in a new file, which other processes map also.
 pub fn mapped(path: &Path, layout: Layout) -> Result<Region> {
     let file = std::fs::File::create_new(path)?;
     file.set_len(layout.size() as u64)?;
     let file = std::fs::File::options().read(true).write(true).open(path)?;
     let map = memmap2::MmapOptions::new().map_raw(&file)?;
     let start = NonNull::new(map.as_mut_ptr()).ok_or("a map at no address")?;
-    // SAFETY: the map is there until the region is released, and nothing else here uses it.
+    // SAFETY: the map exists until the region is released, and no other code here uses it.
     let memory = unsafe { SharedMemory::new(start, map.len(), layout) }?;
     Ok(Region::new(memory, move |_| drop(map)))
 }

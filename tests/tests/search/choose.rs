@@ -32,8 +32,7 @@ impl Search {
             self.overridden(process, wanted, value, &variable);
             return;
         }
-        // Of majors that only a newer manifest will know, the loaded libraries that no rule assigns
-        // to another library.
+        // Libraries of a newer, unknown major too, unless they are known to be others.
         let known = |mapped: &Mapped| wanted.names.iter().any(|n| n.name == mapped.soname);
         let mut loaded: Vec<Mapped> = Vec::new();
         for name in &wanted.names {

@@ -93,8 +93,7 @@ pub fn fake(dir: &Path, name: &str, soname: &str, needs: Option<&str>) -> Result
     Ok(folder)
 }
 
-/// Files with their directories, order of the requests, directory of the accepted file, its major,
-/// and loaded files.
+/// Files and their directories, requests, accepted directory and its major, and loaded files.
 type Case<'c> = (
     &'c [(&'c Path, &'c str)],
     &'c [&'c str],

@@ -198,8 +198,7 @@ impl Workshop {
         })
     }
 
-    /// The program that requests the libraries of its arguments, with the stubs of this
-    /// configuration.
+    /// The program with the stubs of this configuration; its arguments name its requests.
     pub fn program(&mut self, config: &Config) -> Result<PathBuf> {
         if let Some((_, program)) = self.programs.iter().find(|(other, _)| other == config) {
             return Ok(program.clone());

@@ -1,5 +1,5 @@
-//! Bitcode of each release and target: the carrier is a module of its kind, and LLVM has nothing to say
-//! about it.
+//! Bitcode of each release and target: the container is a module of the same kind, and LLVM prints
+//! no messages about it.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::cases::{Cases, RELEASES};
 use crate::links::link;
 use crate::sample::{Default, Sample};
 
-/// A tool that has to succeed, silently; what is printed must have all of `expected`.
+/// Runs a tool that must succeed without messages; its output must contain all of `expected`.
 fn silent(tool: &str, sample: &Sample, words: &[&str], expected: &[&str]) -> Result<Ran> {
     let ran = run(Command::new(tool).current_dir(sample.dir()).args(words))?.success()?;
     if !ran.stderr.is_empty() {
@@ -30,7 +30,7 @@ fn llvm_links_bitcode_of_the_default_view_alone() -> Result<()> {
             let sample = Sample::build(Default::Bitcode, &compiler, &[])?;
             let archive = SuperArchive::parse(&sample.bytes).map_err(|e| e.to_string())?;
             archive.verify().map_err(|e| e.to_string())?;
-            // Releases read what older ones wrote.
+            // Newer releases read the output of older ones.
             for tools in &RELEASES[at..] {
                 let linker = format!("llvm-link-{tools}");
                 for words in [&["main.o", "lib.a"][..], &["lib.a", "main.o"], &["lib.a"]] {

@@ -1,4 +1,4 @@
-//! Canonical bitcode as LLVM reads it: what the original says, but for what has been dropped.
+//! Canonical bitcode as LLVM reads it: the original without_dropped_parts the dropped parts.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,7 +21,7 @@ static int table[4] = {1, 2, 3, 4};
 int call(A *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a->v(i) + table[i & 3]; return s; }
 ";
 
-/// A function that has no attribute but those that are dropped, and one that has none but some.
+/// A function whose only attributes are dropped ones, and one with other attributes.
 const TEXT: &str = r#"
 source_filename = "of text"
 declare void @other() #1
@@ -35,8 +35,8 @@ attributes #2 = { nounwind "target-features"="+e,-f" }
 !0 = !{!"of text"}
 "#;
 
-/// What stands beside `llvm.ident`, and whether modules of two compilers become one: unless something else
-/// has the text, or may have it.
+/// Text beside `llvm.ident`, and whether modules of two compilers become equal: unless other
+/// metadata has the text, or may have it.
 const BESIDE: [(&str, bool); 6] = [
     ("", true),
     ("!llvm.other = !{!1}\n!1 = !{!\"another text\"}", true),
@@ -49,7 +49,7 @@ const BESIDE: [(&str, bool); 6] = [
     ),
 ];
 
-/// For each target two processors, as arguments to clang.
+/// Targets with two processors each, as arguments to clang.
 const TARGETS: [(&str, [&[&str]; 2]); 3] = [
     ("amdgcn-amd-amdhsa", [&["-mcpu=gfx900"], &["-mcpu=gfx90a"]]),
     (
@@ -62,8 +62,8 @@ const TARGETS: [(&str, [&[&str]; 2]); 3] = [
     ("x86_64-linux-gnu", [&[], &["-march=znver2"]]),
 ];
 
-/// The text of a module without what canonical forms are without.
-fn without(text: &str) -> Result<String> {
+/// Text of a module without_dropped_parts the parts that canonical forms drop.
+fn without_dropped_parts(text: &str) -> Result<String> {
     let (mut kept, mut empty) = (String::new(), Vec::new());
     for line in text.lines() {
         let dropped = ["; ModuleID", "source_filename", "!llvm.ident ="];
@@ -75,7 +75,7 @@ fn without(text: &str) -> Result<String> {
             for name in ["target-cpu", "target-features", "tune-cpu"] {
                 let start = format!(" \"{name}\"=\"");
                 if let Some((before, rest)) = line.split_once(&start) {
-                    let (_, after) = rest.split_once('"').ok_or("a text without an end")?;
+                    let (_, after) = rest.split_once('"').ok_or("a text without_dropped_parts an end")?;
                     line = format!("{before}{after}");
                 }
             }
@@ -84,7 +84,7 @@ fn without(text: &str) -> Result<String> {
             empty.push(number.replace("attributes", ""));
             continue;
         }
-        // The order of these is none of the module's.
+        // The order of predecessors is not a property of the module.
         let line = line.split("; preds = ").next().unwrap_or_default();
         writeln!(kept, "{}", line.trim_end())?;
     }
@@ -101,7 +101,7 @@ fn text_of(file: &Path, release: &str) -> Result<String> {
     Ok(succeed(tool.arg(file).args(["-o", "-"]))?.stdout)
 }
 
-/// The canonical form of a module, which LLVM finds to be the module without what is dropped.
+/// Canonical form of a module, checked by LLVM to be the module without_dropped_parts the dropped parts.
 fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
     let source = Source::open(module).map_err(|e| e.to_string())?;
     let layers = vec![source.layer().map_err(|e| e.to_string())?];
@@ -117,8 +117,8 @@ fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
     let text = text_of(&at, release)?;
     assert!(!text.contains("source_filename"), "{text}");
     let edited = dir.join("edited.ll");
-    fs::write(&edited, without(&text_of(module, release)?)?)?;
-    // LLVM gives attributes that are alike one number.
+    fs::write(&edited, without_dropped_parts(&text_of(module, release)?)?)?;
+    // LLVM numbers equal attributes once.
     let assembled = dir.join("edited.bc");
     succeed(
         Command::new(format!("llvm-as-{release}"))
@@ -126,7 +126,7 @@ fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
             .arg("-o")
             .arg(&assembled),
     )?;
-    let expected = without(&text_of(&assembled, release)?)?;
+    let expected = without_dropped_parts(&text_of(&assembled, release)?)?;
     let found: String = (text.lines())
         .filter(|line| !line.starts_with("; ModuleID"))
         .map(|line| {
@@ -155,7 +155,7 @@ fn llvm_reads_canonical_bitcode_as_the_module_that_it_was() -> Result<()> {
     let module = dir.join("module.bc");
     for release in RELEASES {
         for (target, processors) in TARGETS {
-            // With optimization processors differ in more than the attributes of that name.
+            // With optimization, code for two processors differs in more than these attributes.
             for (flags, alike) in [
                 (&["-O0"][..], true),
                 (&["-O0", "-g"], true),
@@ -183,7 +183,7 @@ fn llvm_reads_canonical_bitcode_as_the_module_that_it_was() -> Result<()> {
         form(dir, &module, release)?;
         for (beside, alike) in BESIDE {
             let mut forms = Vec::new();
-            // The sizes of the texts have other sizes, too.
+            // The lengths of the texts also differ in length.
             for compiler in ["clang", "clang version 19.1.7 (of another who builds it)"] {
                 let ident = "!llvm.ident = !{!0, !0}\n!0 = !{!\"";
                 fs::write(&text, format!("{ident}{compiler}\"}}\n{beside}\n"))?;

@@ -7,7 +7,7 @@ use std::process::Command;
 use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
-/// The releases of LLVM whose tools are tried: what `{release}` stands for.
+/// Tested releases of LLVM's tools, which replace `{release}`.
 pub const RELEASES: [&str; 3] = ["14", "15", "19"];
 
 #[derive(Debug, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Cases {
     pub bitcode: Vec<Vec<String>>,
 }
 
-/// A tool, and what it says of, or does to, archives by their names.
+/// Tool, and its output about archives or its effect on them, by archive name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -51,11 +51,11 @@ pub struct Machine {
     pub linkers: Vec<Vec<String>>,
 }
 
-/// When a change is noticed.
+/// Time at which a change is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// There is nothing to notice.
+    /// Correct answers: no error to detect.
     Right,
     Open,
     Take,
@@ -87,7 +87,7 @@ impl Case {
         }
     }
 
-    /// Its command in a folder, with these words in place of those in braces.
+    /// Command of the case in a directory, with paths in place of the words in braces.
     pub fn command(&self, dir: &Path, words: &[(&str, &Path)]) -> Command {
         let mut command = Command::new(&self.command[0]);
         for word in &self.command[1..] {

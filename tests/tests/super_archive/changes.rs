@@ -1,4 +1,5 @@
-//! What other tools change is right afterwards, or noticed when FORMAT.md says so.
+//! Changes by other tools keep the archive correct, or are detected at the time that FORMAT.md
+//! states.
 
 use std::fs;
 
@@ -9,8 +10,7 @@ use gpustub_tests::command::succeed;
 use crate::cases::{Case, Cases, Level};
 use crate::sample::Sample;
 
-/// How what a reader gives compares to what was written. A wrong answer that nothing notices is an
-/// error.
+/// Compares a reader's answers with the written contents. An undetected wrong answer is an error.
 fn level(bytes: &[u8], sample: &Sample) -> Result<Level> {
     let Ok(archive) = SuperArchive::parse(bytes) else {
         return Ok(Level::Open);
@@ -29,7 +29,7 @@ fn level(bytes: &[u8], sample: &Sample) -> Result<Level> {
         }
     }
     match (wrong, refused, archive.verify().is_ok()) {
-        (true, _, true) => Err("a wrong answer, and nothing is noticed".into()),
+        (true, _, true) => Err("a wrong answer, and no error".into()),
         (true, _, false) | (false, false, false) => Ok(Level::Verify),
         (false, true, _) => Ok(Level::Take),
         (false, false, true) => Ok(Level::Right),

@@ -1,4 +1,4 @@
-//! Linkers take the default view, and leave the blob out of what they make.
+//! Linkers use the default view, and leave the blob out of their output.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use gpustub_tests::command::{Ran, run, succeed};
 use crate::cases::Cases;
 use crate::sample::{DEFAULT_MARK, Default, HIDDEN_MARKS, STATUS, Sample, find};
 
-/// The order of a command line, and whether all members are wanted.
+/// Order of a command line, and whether it includes all members.
 const FORMS: [(&[&str], &[&str]); 4] = [
     (&["{main}"], &["{archive}"]),
     (
@@ -22,8 +22,8 @@ const FORMS: [(&[&str], &[&str]); 4] = [
     (&["--whole-archive", "{archive}"], &["{main}"]),
 ];
 
-/// Links with the archive in every form: the program has the default view's `bar`, and `only1` is not
-/// there.
+/// Links with the archive in every form: the program has the default view's `bar`, and `only1` is
+/// absent.
 pub fn link(linker: &[String], sample: &Sample, runs: bool) -> Result<()> {
     for (first, last) in FORMS {
         let linked = |main: &str| -> Result<Ran> {
@@ -87,11 +87,11 @@ fn all(linkers: &[String]) -> Result<()> {
                 )?;
                 continue;
             }
-            // There is nothing to link with, and nothing to say about the archive.
+            // The view defines no symbol, and linkers must not report the archive itself.
             let mut command = Command::new(linker);
             command.args(["-e", "start", "-o", "program", "main.o", "lib.a"]);
             let ran = run(command.current_dir(sample.dir()))?;
-            // lld tells of text files, which the writer did not hide.
+            // lld reports text files, which the writer did not hide.
             let known = |line: &str| {
                 let known = [
                     "undefined",
@@ -121,7 +121,7 @@ fn linkers_link_the_default_view_alone() -> Result<()> {
     all(&Cases::read()?.linkers.others)
 }
 
-/// rustc opens static libraries itself where it puts them into a Rust library.
+/// rustc opens static libraries itself to add them to a Rust library.
 #[test]
 fn rustc_links_the_default_view_alone() -> Result<()> {
     let sample = Sample::new(Default::Objects)?;

@@ -1,4 +1,4 @@
-//! Objects of other widths, byte orders and flags: the carrier is one of them.
+//! Objects of other widths, byte orders and flags: the container is such an object.
 
 use gpustub_archive::SuperArchive;
 use gpustub_tests::Result;
@@ -9,7 +9,7 @@ use crate::sample::{Default, Sample};
 
 #[test]
 #[ignore = "needs clang and lld of several releases, a cross compiler, mold: ./tests/run"]
-fn linkers_of_other_machines_take_the_carrier_for_one_of_theirs() -> Result<()> {
+fn linkers_of_other_machines_accept_the_container() -> Result<()> {
     for machine in Cases::read()?.machines {
         let sample = Sample::build(Default::Objects, &machine.compiler, &machine.hidden)
             .map_err(|e| format!("{}: {}", machine.name, e.0))?;

@@ -1,4 +1,4 @@
-//! Super-archives in the hands of the tools of static libraries: what they show, link and change.
+//! Super-archives and the tools for static libraries, which show, link and change them.
 
 mod bitcode;
 mod canonical;

@@ -1,4 +1,4 @@
-//! Tools that list and unpack see the default view, and have nothing to complain about.
+//! Tools that list and unpack see the default view, without messages.
 
 use gpustub_tests::Result;
 use gpustub_tests::command::run;
@@ -23,12 +23,12 @@ fn read(everywhere: bool) -> Result<()> {
                 }
             }
             if case.shows[name].is_empty() && !ran.stdout.is_empty() {
-                return Err(ran.error("there is nothing to show"));
+                return Err(ran.error("the tool should show no members"));
             }
             let hidden = HIDDEN_MARKS.iter().chain(&["only1"]);
             for text in hidden {
                 if ran.stdout.contains(text) {
-                    return Err(ran.error(&format!("{text:?} is hidden, and shown")));
+                    return Err(ran.error(&format!("{text:?} is hidden, but shown")));
                 }
             }
             let known = |line: &str| (case.says.iter()).any(|end| line.ends_with(end));

@@ -1,4 +1,4 @@
-//! A super-archive of two views, and programs that want their symbols.
+//! A super-archive of two views, and programs that use their symbols.
 
 use std::borrow::Cow;
 use std::fs;
@@ -12,7 +12,7 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, scratch};
 use tempfile::TempDir;
 
-/// Members: name, contents as C; each has a text that tells it from others in what is linked.
+/// Members: name, contents as C; each contains a distinct text that linked files keep.
 const DEFAULT: [(&str, &str); 2] = [
     ("foo", "int foo(void) { return 10; }"),
     ("bar", "int bar(void) { return 1; }"),
@@ -22,14 +22,14 @@ const HIDDEN: [(&str, &str); 2] = [
     ("only1", "int only1(void) { return 0; }"),
 ];
 
-/// The status that a program ends with which was linked with the default view.
+/// Exit status of a program linked with the default view.
 pub const STATUS: i32 = 11;
 
-/// What a member has that defines `bar` for a view.
+/// Text of the default view's member that defines `bar`.
 pub const DEFAULT_MARK: &str = "mark bar 1";
 pub const HIDDEN_MARKS: [&str; 2] = ["mark bar 2", "mark only1 2"];
 
-/// Programs without a C library, which not every machine has here.
+/// Programs without a C library, which is not installed for every machine.
 const MAIN: &str = "\
 int foo(void), bar(void);
 #ifdef __x86_64__
@@ -48,14 +48,14 @@ void start(void) {
 const OTHER: &str =
     "int only1(void);\nvoid start(void) { volatile int used = only1(); (void)used; }\n";
 
-/// What the default view is.
+/// Kind of the default view's members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Default {
     Objects,
-    /// There is none.
+    /// No default view.
     None,
     Text,
-    /// Of the oldest release, so that all tools read it.
+    /// Bitcode of the oldest release, which all tools read.
     Bitcode,
 }
 
@@ -67,10 +67,10 @@ impl Default {
     ];
 }
 
-/// A super-archive in a folder of its own, and what it was made from.
+/// A super-archive in a separate directory, and its inputs.
 pub struct Sample {
     dir: TempDir,
-    /// What each view has for each symbol: view, symbol, contents.
+    /// Definition of each symbol in each view: view, symbol, contents.
     pub answers: Vec<(&'static str, &'static str, Option<Vec<u8>>)>,
     pub bytes: Vec<u8>,
 }
@@ -96,14 +96,14 @@ impl Sample {
         )
     }
 
-    /// The names of all archives that the cases tell of; bitcode where its tools are installed.
+    /// Names of all archives in the cases; bitcode only if its tools are installed.
     pub fn all(everywhere: bool) -> impl Iterator<Item = (&'static str, Default)> {
         let bitcode = ("bitcode", Default::Bitcode);
         let bitcode = (!everywhere).then_some(bitcode);
         Default::ALL.into_iter().chain(bitcode)
     }
 
-    /// `compiler`: its command; `hidden`: what it is told besides for members of the hidden view.
+    /// `compiler`: its command; `hidden`: additional arguments for members of the hidden view.
     pub fn build(default: Default, compiler: &[String], hidden: &[String]) -> Result<Self> {
         let dir = scratch()?;
         let compile = |source: &str, name: &str, more: &[String]| -> Result<Vec<u8>> {
@@ -188,7 +188,7 @@ impl Sample {
         self.dir.path().join("lib.a")
     }
 
-    /// The file that `changed` names in cases.
+    /// Path of the file that `changed` names in cases.
     pub fn changed(&self) -> Result<PathBuf> {
         gpustub_tests::components::only_entry(&self.dir.path().join("changed"))
     }
@@ -199,7 +199,7 @@ type Files = Vec<(String, Vec<u8>)>;
 
 fn input((name, data): &(String, Vec<u8>)) -> Result<Input<'_>> {
     let symbols = match name.strip_suffix(".bc") {
-        // Each has one function of its name.
+        // One function with the name of the file.
         Some(symbol) => vec![Definition {
             name: Cow::Borrowed(symbol.as_bytes()),
             weak: false,
@@ -236,7 +236,7 @@ fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a text begins in a file.
+/// Offset of a text in a file.
 pub fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
     bytes.windows(text.len()).position(|window| window == text)
 }

@@ -1,4 +1,4 @@
-//! `tests/programs/super-archive.py`, written from FORMAT.md alone, reads what this reader does.
+//! `tests/programs/super-archive.py`, written from FORMAT.md alone, agrees with the Rust reader.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,13 +19,13 @@ fn second(file: &Path) -> Result<Ran> {
     run(Command::new("python3").arg(program).arg(file))
 }
 
-/// What the second reader prints, by the first; but for the line that names the carrier.
+/// Expected output of the second reader, except for the line that names the container.
 fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
     let archive = SuperArchive::parse(bytes)?;
     archive.verify()?;
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| {
-        writeln!(text, "{line}").expect("a text takes all");
+        writeln!(text, "{line}").expect("a string accepts every text");
     };
     let default = archive.default_view()?;
     let default = default.map(|view| view.name());
@@ -79,11 +79,11 @@ fn hex(bytes: &[u8]) -> String {
     }
 }
 
-fn same(bytes: &[u8], file: &Path, carrier: &str) -> Result<()> {
+fn same(bytes: &[u8], file: &Path, container: &str) -> Result<()> {
     std::fs::write(file, bytes)?;
     let ran = second(file)?.success()?;
     let first = first(bytes).map_err(|e| ran.error(&e.to_string()))?;
-    let expected = format!("carrier {carrier}\n{first}");
+    let expected = format!("container {container}\n{first}");
     if ran.stdout == expected {
         Ok(())
     } else {
@@ -91,8 +91,8 @@ fn same(bytes: &[u8], file: &Path, carrier: &str) -> Result<()> {
     }
 }
 
-/// Many views, one empty, of many members: names long, empty and of any bytes; contents alike, empty,
-/// of odd lengths.
+/// Many views, one empty, of many members: names long, empty and of arbitrary bytes; contents
+/// equal, empty, and of odd lengths.
 fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
     let contents: Vec<String> = (0..300).map(|n| "x".repeat(n % 97)).collect();
     let member = |at: usize| {
@@ -143,8 +143,8 @@ fn a_reader_written_from_the_text_reads_the_same() -> Result<()> {
     let dir = scratch()?;
     let file = dir.path().join("lib.a");
     for (name, default) in Default::ALL {
-        let carrier = if name == "elf" { "elf" } else { "index" };
-        same(&Sample::new(default)?.bytes, &file, carrier)?;
+        let container = if name == "elf" { "elf" } else { "index" };
+        same(&Sample::new(default)?.bytes, &file, container)?;
     }
     for (views, default) in [
         (0, None),
@@ -171,7 +171,7 @@ fn a_reader_written_from_the_text_reads_the_same_of_all_machines() -> Result<()>
     Ok(())
 }
 
-/// The strict one refuses whatever `verify` does, and not because of what is not checked.
+/// The strict reader rejects every file that `verify` rejects, and not because of unchecked parts.
 #[test]
 fn a_reader_written_from_the_text_refuses_the_same() -> Result<()> {
     let dir = scratch()?;
@@ -185,7 +185,7 @@ fn a_reader_written_from_the_text_refuses_the_same() -> Result<()> {
             std::fs::write(&file, &changed)?;
             let ran = second(&file)?;
             if ran.status.success() {
-                return Err(ran.error(&format!("byte {at} is changed, and not noticed")));
+                return Err(ran.error(&format!("the change of byte {at} is not detected")));
             }
         }
     }

@@ -2,8 +2,8 @@ unsafe extern "C" {
     fn area_run() -> i32;
 }
 
-/// Launches the kernel. The CUDA runtime's status.
+/// Launches the kernel. Returns the CUDA runtime's status.
 pub fn run() -> i32 {
-    // SAFETY: takes nothing, and launches a kernel that writes nowhere.
+    // SAFETY: takes no arguments, and launches a kernel that writes no memory.
     unsafe { area_run() }
 }

@@ -1,4 +1,4 @@
-//! Links what another workspace has built.
+//! Links the outputs of another workspace.
 
 fn main() {
     println!("status {}", acme::run());

@@ -1,4 +1,4 @@
-//! Its CUDA code stands behind a crate without any.
+//! Links CUDA code through a crate without any.
 
 fn main() {
     println!("status {}", plain::run());

@@ -1,4 +1,4 @@
-//! Two libraries of which no final is over both, one behind a crate without CUDA.
+//! Links two libraries without a common final, one through a crate without CUDA.
 
 fn main() {
     println!("status {}", plain::run() | volume::run());

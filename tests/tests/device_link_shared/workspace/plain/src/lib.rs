@@ -1,4 +1,4 @@
-/// A crate without CUDA in between.
+/// Calls a crate with CUDA code, itself without any.
 pub fn run() -> i32 {
     area::run()
 }

@@ -1,4 +1,4 @@
-//! Links two libraries of which no final is over both.
+//! Links two libraries without a common final.
 
 fn main() {
     println!("status {}", area::run() | volume::run());
