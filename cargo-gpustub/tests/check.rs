@@ -1,8 +1,8 @@
 //! Every rule of `cargo gpustub check`, broken and kept: `tests/check/<rule>/{bad,good}*.toml`.
 //!
-//! A case says which files there are; images are compiled from it, because rules are about what
-//! linkers really write. It is then checked as a user would, and what is printed is compared
-//! (`BLESS=1` rewrites `expect`).
+//! A case lists its files and compiles images, because rules are about the real output of linkers.
+//! The test then runs the check as a user would, and compares its output.
+//! `BLESS=1` rewrites `expect`.
 
 #[path = "support/pack.rs"]
 mod pack;
@@ -23,34 +23,33 @@ use serde::Deserialize;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// A case file.
+/// Case file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Case {
-    /// What is checked: a folder of this name, or one that is packed (`*.whl`, `*.zip`, `*.crate`, `*.a`,
-    /// `*.rlib`).
+    /// Name of the checked directory or archive (`*.whl`, `*.zip`, `*.crate`, `*.a`, `*.rlib`).
     #[serde(default = "folder")]
     name: String,
-    /// What is printed, with `--message-format short`.
+    /// Output with `--message-format short`.
     #[serde(default)]
     expect: Vec<String>,
-    /// Texts, by path in the package.
+    /// Text files, by path in the package.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// Adds a member of so many bytes to the archive, which no compression makes smaller.
+    /// Adds an incompressible member of this many bytes to the archive.
     padding: Option<usize>,
     /// Programs and libraries, by path in the package.
     #[serde(default)]
     images: BTreeMap<String, Recipe>,
-    /// Checks the workspace that the files are, see `workspace.rs`.
+    /// Checks the workspace of these files, see `workspace.rs`.
     #[serde(default)]
     workspace: Option<workspace::Workspace>,
-    /// Members of the archive after these, in order, whatever their names are.
+    /// Further members of the archive, in this order, with arbitrary names.
     #[serde(default)]
     raw: Vec<Raw>,
 }
 
-/// A member as it stands in an archive.
+/// Unmodified member of an archive.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
@@ -58,20 +57,20 @@ struct Raw {
     text: String,
 }
 
-/// How an image is made.
+/// Source and compiler flags of an image.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Recipe {
-    /// C, beside what the other keys bring.
+    /// C code in addition to that of the other keys.
     #[serde(default)]
     code: String,
-    /// `DT_NEEDED`, and the functions that are called of each: `name` or `name@NODE`.
+    /// `DT_NEEDED`, and the functions that are called of each library: `name` or `name@VERSION`.
     #[serde(default)]
     needs: BTreeMap<String, Vec<String>>,
-    /// A name in `DT_NEEDED` that loses its `lib` afterwards, and keeps it where versions are asked
-    /// for: what tools leave that rename in one place only.
+    /// Name in `DT_NEEDED` that afterwards loses its `lib`, but keeps it in the version needs, as
+    /// after tools that rename in one section only.
     renamed: Option<String>,
-    /// For the compiler, as they are.
+    /// Flags for the compiler, unchanged.
     #[serde(default)]
     flags: Vec<String>,
 }
@@ -115,7 +114,7 @@ fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
     for rule in RULES {
         expected.extend(["bad", "good"].map(|kind| format!("{}/{kind}", rule.code.id)));
     }
-    // `bad-node.toml` is one more of `bad`.
+    // `bad-version.toml` is a further case of `bad`.
     let found: BTreeSet<String> = cases(root)
         .iter()
         .filter_map(|path| {
@@ -195,7 +194,7 @@ fn bless(path: &Path, printed: &[&str]) -> Result<()> {
     Ok(fs::write(path, case.to_string())?)
 }
 
-/// By an account that does not own it, since nothing is closed to root.
+/// Runs as a user who does not own the files, since root can read all.
 fn unreadable() -> Result<()> {
     let work = tempfile::tempdir()?;
     let at = |name: &str| work.path().join(name);
@@ -232,7 +231,7 @@ fn unreadable() -> Result<()> {
     Ok(())
 }
 
-/// Bytes without a pattern (xorshift), the same each time.
+/// Reproducible bytes without a pattern (xorshift).
 fn noise(size: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let next = || {
@@ -244,7 +243,7 @@ fn noise(size: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(size).collect()
 }
 
-/// Compiles an image, and before it the libraries that it needs, for the linker only.
+/// Compiles an image, after the libraries that it needs, which only the linker uses.
 fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
     let fakes = work.join("fakes");
     fs::create_dir_all(&fakes)?;
@@ -283,7 +282,7 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
     }
 }
 
-/// Lets the `DT_NEEDED` entry of `name` begin after its `lib`. Of a 64-bit file of this byte order.
+/// Makes the `DT_NEEDED` entry of `name` begin after its `lib`, in a 64-bit file of this byte order.
 fn rename(path: &Path, name: &str) -> Result<()> {
     const DT_NEEDED: u64 = 1;
     const DT_STRTAB: u64 = 5;

@@ -1,12 +1,12 @@
-//! The command line as people see it: every case is a file in `tests/cmd`.
+//! Command lines and their output: every case is a file in `tests/cmd`.
 //!
-//! `TRYCMD=overwrite cargo test -p cargo-gpustub --test cli` rewrites what the commands print.
+//! `TRYCMD=overwrite cargo test -p cargo-gpustub --test cli` rewrites the outputs.
 
 fn cases() -> trycmd::TestCases {
     let cases = trycmd::TestCases::new();
     cases
         .register_bin("cargo-gpustub", trycmd::cargo::cargo_bin!("cargo-gpustub"))
-        // Neither a toolkit of this machine nor the network may decide what is printed.
+        // The output must not depend on a toolkit of this machine or on the network.
         .env("CUDA_HOME", "/nonexistent")
         .env("CARGO_NET_OFFLINE", "true")
         .env("CARGO_TERM_COLOR", "never");

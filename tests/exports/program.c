@@ -1,5 +1,5 @@
-/* A program that another build system builds: three calls, the version of CUDA's headers if there
- * are some, and the version of NVRTC if it is found. */
+/* A program that another build system builds. It calls three functions, and prints the version of
+ * CUDA's headers, if any, and the version of NVRTC, if found. */
 #include <stdio.h>
 
 #if __has_include(<cuda_runtime_api.h>)

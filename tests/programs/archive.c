@@ -1,5 +1,5 @@
-/* Resolves all symbols of all views of a super-archive that lies in a library, with the C interface. C11 and
- * C++17. Writes a line for each: view, symbol, contents. */
+/* Resolves all symbols of all views of a super-archive in a library, with the C interface. C11 and C++17. Prints a
+ * line for each: view, symbol, contents. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -18,7 +18,7 @@ extern const unsigned char embedded[], embedded_end[];
 static unsigned long calls;
 
 #ifndef __cplusplus
-/* glibc's own, which every allocation comes to. */
+/* glibc's own function, which every allocation reaches. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -50,7 +50,7 @@ void free(void *old) { calls++; __libc_free(old); }
 #define NONE(what) EXPECT(what, GPUSTUB_ARCHIVE_NONE)
 #define REFUSED(what) EXPECT(what, GPUSTUB_ARCHIVE_ARGUMENT)
 
-/* The pages that the archive lies in must be such that a write ends the program. */
+/* The pages of the archive must be read-only, so that a write would end the program. */
 static void is_read_only(const void *at) {
     static char line[4096];
     unsigned long long start, end, address = (unsigned long long)(uintptr_t)at;
@@ -225,7 +225,7 @@ int main(void) {
     refuse(&archive, embedded, size);
     EXPECT(calls == before, 1);
 #ifndef __cplusplus
-    /* That allocations are seen at all. */
+    /* Shows that the test detects allocations. */
     free(malloc(strlen(gpustub_archive_strerror(0))));
     EXPECT(calls == before + 2, 1);
 #endif

@@ -1,6 +1,6 @@
-/* Which functions of LIBRARY reach the real one, and one call through a stub beside the same call
- * without. functions.inc: FUNCTION(name) for each function that there is a stub for; SIGNATURE and
- * CALL name the one that is called. Prints a line for each answer. */
+/* Prints the functions of LIBRARY that reach the real one, and the results of one call through a
+ * stub and one without. functions.inc: FUNCTION(name) for each function that has a stub; SIGNATURE
+ * and CALL name the one that is called. Prints a line for each result. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ typedef int function_type(int, const char **);
 typedef int function_type(void);
 #endif
 
-/* The declaration that matters here must come before those that only give addresses. */
+/* The declaration of CALL must precede those that only provide addresses. */
 extern function_type CALL;
 #define FUNCTION(name) extern char stub_##name[] __asm__(#name);
 #include "functions.inc"

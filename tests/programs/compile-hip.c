@@ -1,4 +1,4 @@
-/* Compiles a kernel with hiprtc, which needs no GPU. Prints a line for each answer. */
+/* Compiles a kernel with hiprtc, which needs no GPU. Prints a line for each result. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ int main(void)
     check("size", hiprtcGetCodeSize(program, &size));
     char *code = malloc(size);
     check("code", hiprtcGetCode(program, code));
-    /* An ELF file, or a bundle of such. */
+    /* An ELF file, or a bundle of ELF files. */
     int known = size > 24 && (!memcmp(code, "\177ELF", 4) || !memcmp(code, "__CLANG_OFFLOAD_BUNDLE__", 24));
     printf("the code is %s\n", known ? "for a GPU" : "unknown");
     free(code);

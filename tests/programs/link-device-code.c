@@ -1,5 +1,5 @@
-/* Compiles two sources of CUDA C++ with NVRTC and links them with nvJitLink, which needs no GPU. The
- * header of nvJitLink maps its names to those of its version. Prints a line for each answer. */
+/* Compiles two sources of CUDA C++ with NVRTC and links them with nvJitLink, which needs no GPU.
+ * The header of nvJitLink maps its names to those of its version. Prints a line for each result. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

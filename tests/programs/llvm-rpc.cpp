@@ -1,5 +1,5 @@
-// LLVM's own client and server of its libc's RPC, compiled for the host: a warp has one lane there. The
-// headers are LLVM's (component llvm-libc-22); only what the test calls is here.
+// LLVM's own client and server of its libc's RPC, compiled for the host, where a warp has one lane. The headers
+// are LLVM's (component llvm-libc-22); this file has only the functions that the test calls.
 #include "rpc.h"
 #include "rpc_opcodes.h"
 
@@ -49,7 +49,7 @@ uint64_t llvm_increment(rpc::Client *client, uint64_t value) {
     return ask<LIBC_TEST_INCREMENT>(client, [=](uint64_t *words) { words[0] = value; });
 }
 
-// Sends bytes and receives them again: 0 if they are the same.
+// Sends bytes and receives them again. Returns 0 if they are the same.
 int llvm_stream(rpc::Client *client, const void *bytes, uint64_t size) {
     auto port = client->open<LIBC_TEST_STREAM>();
     port.send_n(bytes, size);
@@ -78,7 +78,7 @@ uint64_t llvm_puts(rpc::Client *client, const char *text) {
     return write<LIBC_WRITE_TO_STDOUT_NEWLINE>(client, 0, text, std::strlen(text));
 }
 
-// Writes a file, goes back to its beginning, and reads it again: 0 if all went as C says.
+// Writes a file, seeks to its beginning, and reads it again. Returns 0 if all results conform to C.
 int llvm_file(rpc::Client *client, const char *path, const void *bytes, uint64_t size) {
     auto port = client->open<LIBC_OPEN_FILE>();
     uint64_t file = 0;
@@ -98,7 +98,7 @@ int llvm_file(rpc::Client *client, const char *path, const void *bytes, uint64_t
     std::vector<char> received(size + 1);
     void *to = received.data();
     uint64_t sent = 0, count = 0;
-    // More than there is.
+    // More than the size of the file.
     read.send([=](rpc::Buffer *packet, uint32_t) { packet->data[0] = size + 1, packet->data[1] = file; });
     read.recv_n(&to, &sent, [&](uint64_t) { return static_cast<void *>(received.data()); });
     read.recv([&](rpc::Buffer *packet, uint32_t) { count = packet->data[0]; });

@@ -1,7 +1,7 @@
-/* Calls every function of LIBRARY where the library is missing, each argument a pointer to a buffer
- * of its own, and compares what comes back with what its manifest says. functions.inc has for each
- * function FUNCTION(name, kind of result, number, {{argument, bytes, kind}, ...}). Prints what is
- * wrong, and at the end how many functions were called. */
+/* Calls every function of LIBRARY while the library is missing, each argument a pointer to a separate
+ * buffer, and compares the results with the manifest. functions.inc has for each function
+ * FUNCTION(name, kind of result, number, {{argument, bytes, kind}, ...}). Prints the differences, and
+ * at the end the number of called functions. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

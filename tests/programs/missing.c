@@ -1,4 +1,4 @@
-/* What callers see on a machine without any GPU library. Prints a line for each answer. */
+/* Results of calls on a machine without any GPU library, a line for each. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Calls the runtime as it was compiled to: stable functions, and functions whose meaning changed
- * between majors before. An argument is a file to load first. */
+/* Calls the runtime as it was compiled to: stable functions, and functions whose ABI changed
+ * between earlier majors. An optional argument is a file to load first. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* A device's end of calls: C, C++, CUDA, HIP. */
+/* The device's end of calls: C, C++, CUDA, HIP. */
 #if defined(__clang__) && (defined(__CUDA__) || defined(__HIP__))
-/* As the headers of CUDA and HIP have it. */
+/* As in the headers of CUDA and HIP. */
 #define __device__ __attribute__((device))
 #endif
 #include <gpurpc_client.h>

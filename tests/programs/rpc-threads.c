@@ -1,4 +1,4 @@
-/* Threads of the host as clients, and threads that serve them. For ThreadSanitizer: tests/sanitizer. */
+/* Host threads as clients and as servers. For ThreadSanitizer: tests/sanitizer. */
 #include <sched.h>
 
 #define GPURPC_PAUSE() sched_yield()
@@ -13,7 +13,7 @@
 #define CHECK(what)                                                     \
     do {                                                                \
         if (!(what)) {                                                  \
-            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what);  \
+            fprintf(stderr, "line %d: failed: %s\n", __LINE__, #what);  \
             exit(1);                                                    \
         }                                                               \
     } while (0)
@@ -31,7 +31,7 @@ static void add(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
     buffer->data[0] += buffer->data[7];
 }
 
-/* A message, and the same one back. */
+/* A message, and the same one as the answer. */
 
 struct message {
     gpurpc_port_t *port;
@@ -84,7 +84,7 @@ static void *ask(void *data) {
         CHECK(memcmp(text, back, size) == 0);
         gpurpc_call_close(&call);
 
-        /* A call that nobody waits for. */
+        /* A call without a waiting client. */
         call = gpurpc_client_open(&client, ADD);
         gpurpc_call_fill(&call)->data[0] = value;
         gpurpc_call_send(&call);

@@ -1,5 +1,5 @@
-/* Serves clients of the host, with the C interface. C11 and C++17. Client and server take turns in one thread:
- * a client that waits polls. Then a thread serves, to its end. Writes what it has seen. */
+/* Serves clients of the host, with the C interface. C11 and C++17. Client and server alternate in one thread: a
+ * waiting client polls. Then a thread serves to its end. Prints the received data. */
 #include <gpurpc.h>
 
 static void turn(void);
@@ -23,7 +23,7 @@ static void turn(void);
 #define CHECK(what)                                                     \
     do {                                                                \
         if (!(what)) {                                                  \
-            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what);  \
+            fprintf(stderr, "line %d: failed: %s\n", __LINE__, #what);  \
             exit(1);                                                    \
         }                                                               \
     } while (0)
@@ -179,7 +179,7 @@ int main(void) {
     meet(&client, who);
     CHECK(ends == 3);
 
-    /* A client that does not wait: its port is not free before the answer. */
+    /* A client that does not wait: its port is busy until the answer. */
     lost = gpurpc_client_open(&client, INCREMENT);
     gpurpc_call_fill(&lost);
     gpurpc_call_send(&lost);
@@ -193,7 +193,7 @@ int main(void) {
     CHECK(next.port == 0);
     gpurpc_call_close(&next);
 
-    /* Without a callback: the port is lost, and the next calls take another one. */
+    /* Without a callback: the port is lost, and the next calls use another one. */
     lost = gpurpc_client_open(&client, GPURPC_OPCODE_SYSTEM);
     gpurpc_call_fill(&lost);
     gpurpc_call_send(&lost);

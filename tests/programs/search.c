@@ -1,5 +1,5 @@
-/* Asks for the libraries that its arguments name, in their order, and prints their files. `+FILE` loads a file first, as a
- * part of a program does that knows nothing of stubs. */
+/* Requests the libraries that its arguments name, in this order, and prints their files. `+FILE` first loads a
+ * file, as a part of a program without stubs would. */
 #include <dlfcn.h>
 #include <stdio.h>
 

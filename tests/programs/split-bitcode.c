@@ -1,6 +1,7 @@
-/* split-bitcode MODULE FOLDER [REGEX]: a file FOLDER/NAME.bc for each symbol that a module of LLVM bitcode defines, or
- * for those that the extended regular expression matches; and FOLDER/plain/NAME.bc without the word for what processor
- * it was compiled, so that what two families have in common is byte for byte the same. Both folders have to be there.
+/* split-bitcode MODULE DIRECTORY [REGEX]: writes DIRECTORY/NAME.bc for each symbol that a module of LLVM bitcode
+ * defines, or for those that the extended regular expression matches; and DIRECTORY/plain/NAME.bc without the
+ * processor that it was compiled for, so that members common to two families are identical. Both directories must
+ * exist.
  *
  * llvm-extract does the same for one symbol at a time, in 30 ms; here a module is halved until one symbol is left.
  * Links with LLVM's stable C interface: cc split-bitcode.c -l:libLLVM.so.19.1 */
@@ -57,7 +58,7 @@ static Value first(Module module) {
     return value ? value : LLVMGetFirstGlobal(module);
 }
 
-/* LLVM's own iteration is over functions and variables apart: here one after the other. */
+/* LLVM iterates functions and variables separately: here one after the other. */
 static Value next(Module module, Value value, int *variables) {
     Value found = *variables ? LLVMGetNextGlobal(value) : LLVMGetNextFunction(value);
     if (found || *variables)
@@ -82,7 +83,7 @@ static const char *name(Value value) {
     return LLVMGetValueName2(value, &length);
 }
 
-/* Leaves the definitions from `from` to before `to`; the others become declarations, where they are used. */
+/* Keeps the definitions from `from` to before `to`; the others become declarations, if they are used. */
 static void keep(Module module, int from, int to) {
     int at = 0;
     EACH(value, module) {
@@ -125,7 +126,7 @@ static void split(Module module, int definitions) {
 
 int main(int number, char **words) {
     if (number != 3 && number != 4)
-        die("usage", "split-bitcode MODULE FOLDER [REGEX]");
+        die("usage", "split-bitcode MODULE DIRECTORY [REGEX]");
     const char *expression = number == 4 ? words[3] : NULL;
     folder = words[2];
     options = LLVMCreatePassBuilderOptions();
@@ -137,10 +138,10 @@ int main(int number, char **words) {
         die(words[1], reason);
     if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &reason))
         die(words[1], reason);
-    /* Where it was compiled says nothing. */
+    /* The path of the source does not matter. */
     LLVMSetSourceFileName(module, "", 0);
 
-    /* What nobody in its module uses stays, too: llvm-extract does the same. */
+    /* Symbols unused in their module stay, too, as with llvm-extract. */
     EACH(value, module) {
         int linkage = LLVMGetLinkage(value);
         if (linkage == LinkOnceAny || linkage == LinkOnceOdr)

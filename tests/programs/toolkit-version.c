@@ -1,5 +1,5 @@
-/* Prints the toolkit major of each file. Arguments: where it is (needed, text), the prefix, in which
- * sibling of the file (- for the file itself), and the files. */
+/* Prints the toolkit major of each file. Arguments: its location (needed, text), the prefix, the
+ * sibling of the file that contains it (- for the file itself), and the files. */
 #define SINGLE_UNIT
 #include "format.c"
 #include "toolkit_version.c"

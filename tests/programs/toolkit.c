@@ -1,4 +1,4 @@
-/* Loads the CUDA runtime, which settles the toolkit, then two libraries of it. */
+/* Loads the CUDA runtime, which selects the toolkit, then two of its libraries. */
 #include <stdio.h>
 
 #include "gpustub.h"

@@ -53,7 +53,9 @@ fn c_and_cpp_serve_clients() -> Result<()> {
         }
         let mut pkg_config = Command::new("pkg-config");
         pkg_config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
-        pkg_config.args(words).args(["--cflags", "--libs", "gpurpc"]);
+        pkg_config
+            .args(words)
+            .args(["--cflags", "--libs", "gpurpc"]);
         let flags = succeed(&mut pkg_config)?.stdout;
         let mut compilers = vec![
             ("gcc", &["-std=c11", "-Wstrict-prototypes"][..]),

@@ -1,4 +1,4 @@
-/* check.h: what the programs of the trap tests share. */
+/* check.h: common code of the programs of the trap tests. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Ends the process, so that it works in children, threads and signal handlers too. */
+/* Ends the process, which also works in children, threads and signal handlers. */
 #define CHECK(condition)                                                            \
     do {                                                                            \
         if (!(condition)) {                                                         \
@@ -17,7 +17,7 @@
         }                                                                           \
     } while (0)
 
-/* Waits for a child and checks that it ended well. */
+/* Waits for a child and checks that it succeeded. */
 static inline void check_child(pid_t child)
 {
     int status;
@@ -33,8 +33,8 @@ static inline void check_child(pid_t child)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* One load binds every function of a library, so a process sees only one first call. Each of
- * these statements runs in a child of a parent that has made none: first, and then warm. */
+/* One load binds every function of a library, so a process has only one first call. Each of these
+ * statements runs in a child of a parent without calls: as first call, then warm. */
 #define FIRST_AND_WARM(...)      \
     do {                         \
         pid_t child_ = fork();   \
@@ -46,7 +46,7 @@ static inline void check_child(pid_t child)
         check_child(child_);     \
     } while (0)
 
-/* The harness asks for this line, so that a program which ends early does not pass. */
+/* The harness expects this line, so that a program which ends early does not pass. */
 #define PASSED() return puts("passed") < 0
 
 #endif

@@ -1,4 +1,4 @@
-//! Cases that are a workspace: `[workspace]` of a case.
+//! Cases with a workspace: `[workspace]` of a case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,27 +9,27 @@ use serde::Deserialize;
 
 use crate::{Result, pack};
 
-/// What is done before the check. A package `demo` with an empty program is there, unless the case
+/// Preparation before the check. There is a package `demo` with an empty program, unless the case
 /// has files of these names.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workspace {
-    /// Dependencies of `demo`, each with the features that are on: empty crates of these names.
+    /// Dependencies of `demo`, each with its enabled features: empty crates of these names.
     #[serde(default)]
     crates: BTreeMap<String, Vec<String>>,
     /// Arguments of the check.
     #[serde(default)]
     arguments: Vec<String>,
-    /// Leaves the tree as it is instead of running `sync` on it.
+    /// Leaves the tree unchanged instead of running `sync` on it.
     #[serde(default)]
     stale: bool,
-    /// Folders that are packed where they lie, by the name of the archive.
+    /// Directories to pack in place, by the name of the archive.
     #[serde(default)]
     pack: BTreeMap<String, String>,
 }
 
 impl Workspace {
-    /// Makes it complete.
+    /// Adds the missing files.
     pub fn prepare(&self, folder: &Path) -> Result<()> {
         let mut manifest = package("demo") + "[dependencies]\n";
         let mut helper = package("gpustub-build");
@@ -69,7 +69,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Gives a command its arguments, if it is the check, and what is around it.
+    /// Sets the environment of a command, and the arguments if it is the check.
     pub fn run_in(&self, command: &mut Command, folder: &Path) {
         if command.get_args().any(|argument| argument == "check") {
             command.args(&self.arguments);

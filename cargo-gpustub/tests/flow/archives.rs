@@ -1,4 +1,4 @@
-//! Super-archives, from C to what each tool sees of them.
+//! Super-archives, from C sources to the views of each tool.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::{cc, ends, gpustub, write};
 
-/// Folders with objects: a function of one line each.
+/// Creates directories with objects: a function of one line each.
 fn objects(folder: &Path) {
     for (path, text) in [
         ("gfx9/cos1", "float cos1(float x) { return 9 * x; }"),
@@ -86,7 +86,7 @@ fn a_view_has_the_first_definition_of_each_symbol() {
     let (_, err) = ends(0, folder, &["archive", "verify", "all.a"]);
     assert!(err.contains("Verified all.a: 2 views"), "{err}");
 
-    // What is extracted is linked with, and has the family's own.
+    // The extracted archive links, and has the family's own definitions.
     archive(&["extract", "all.a", "--view", "gfx1100", "-o", "gfx1100.a"]);
     write(
         folder,
@@ -164,7 +164,7 @@ fn json_says_the_same() {
     assert_eq!(names["views"][0]["symbols"].as_array().unwrap().len(), 4);
     let stats = json(&["stats", "all.a"]);
     assert_eq!(stats["total"]["members"], 7);
-    // Both families override the common `cos1`, so that it is in no view.
+    // Both families override the common `cos1`, so that no view has it.
     assert_eq!(stats["unique"]["members"], 5);
     let size = fs::metadata(folder.join("all.a")).unwrap().len();
     assert_eq!(stats["file_bytes"], size);
@@ -262,7 +262,7 @@ fn what_cannot_be_linked_is_refused() {
     );
     ends(101, folder, &["archive", "list", "nothing.a"]);
 
-    // One bit of the last member, which has no header that could tell.
+    // One bit of the last member, which has no header that would show it.
     let mut bytes = fs::read(folder.join("all.a")).unwrap();
     *bytes.iter_mut().rev().nth(40).unwrap() ^= 1;
     fs::write(folder.join("all.a"), &bytes).unwrap();
@@ -273,7 +273,7 @@ fn what_cannot_be_linked_is_refused() {
     assert!(err.contains("super-archive changed: "), "{err}");
 }
 
-/// `GpuStub.toml` says it, `sync` wires it.
+/// A table of `GpuStub.toml`, which `sync` adds to the package.
 #[test]
 fn a_table_is_wired_and_built() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,7 +314,7 @@ fn a_table_is_wired_and_built() {
     assert!(text("build.rs").contains("gpustub_build::build();"));
     assert_eq!(text("src/main.rs"), "fn main() {}\n");
 
-    // The helper is in no registry here, so that cargo cannot read the package any more.
+    // The helper is in no registry here, so that cargo can no longer read the package.
     let without = text("Cargo.toml").replace(helper, "");
     write(folder, "Cargo.toml", &without);
     let (out, _) = ends(0, folder, &["plan"]);
@@ -397,7 +397,7 @@ embeds 0.1.0 (GpuStub.toml)
     assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
 }
 
-/// What cannot be mapped is read.
+/// A file that cannot be mapped is read.
 #[cfg(unix)]
 #[test]
 fn an_archive_may_come_through_a_pipe() {
@@ -418,7 +418,7 @@ fn an_archive_may_come_through_a_pipe() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), out);
 }
 
-/// A reader that goes away is no error.
+/// A closed pipe is no error.
 #[test]
 fn a_list_into_a_closed_pipe_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -438,7 +438,7 @@ fn a_list_into_a_closed_pipe_is_no_error() {
     }
 }
 
-/// One function for two processors, which share it; and one that stays as it is.
+/// One function for two processors, which share it, and one that stays unchanged.
 #[test]
 fn canonical_bitcode_is_shared() {
     let folder = tempfile::tempdir().unwrap();
@@ -477,7 +477,7 @@ fn canonical_bitcode_is_shared() {
         "note: 2 bitcode modules contain no processor name: compile them with -mcpu and -mattr";
     assert!(err.contains(told), "{err}");
 
-    // In a wrapper: its magic, its version, where the module is, its size, and a processor.
+    // In a wrapper: its magic, its version, offset and size of the module, and a processor.
     let module = fs::read(folder.join("gfx906/f.bc")).unwrap();
     let head = [0x0B17_C0DE, 0, 20, module.len() as u32, 0].map(u32::to_le_bytes);
     fs::write(

@@ -1,4 +1,4 @@
-//! Completion as shells ask for it.
+//! Completion, as shells request it.
 
 #![allow(clippy::disallowed_methods, reason = "shells find the tool by PATH")]
 
@@ -17,7 +17,7 @@ fn workspace(folder: &Path) {
     write(folder, "GpuStub.toml", "schema = 1\n\n[stub.nvrtc]\n");
 }
 
-/// Words typed so far, and candidates of which some must be offered.
+/// Typed words, and candidates of which some must be offered.
 const CASES: &[(&[&str], &[&str])] = &[
     (&["cargo-gpustub", "sy"], &["symbols", "sync"]),
     (&["cargo", "gpustub", "sy"], &["symbols", "sync"]),
@@ -50,7 +50,7 @@ const CASES: &[(&[&str], &[&str])] = &[
     (&["cargo-gpustub", "archive", "e"], &["extract"]),
 ];
 
-/// Runs a shell on a script in a workspace, with the tool in PATH; returns the words that it prints.
+/// Runs a shell on a script in a workspace, with the tool in PATH; returns its output words.
 fn ask(shell: &str, arguments: &[&str], script: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     workspace(folder.path());
@@ -109,7 +109,7 @@ fn bash_completes_the_tool_and_the_subcommand_of_cargo() {
     }
 }
 
-/// Other subcommands of cargo keep the completion that they had.
+/// Other subcommands of cargo keep their previous completion.
 #[test]
 fn bash_keeps_the_completion_of_cargo() {
     let script = "_cargo() { COMPREPLY=(former); }\ncomplete -F _cargo cargo\n\
@@ -140,7 +140,7 @@ fn fish_completes_the_tool_and_the_subcommand_of_cargo() {
     }
 }
 
-/// zsh completes in its line editor only: the function is called with `_describe` replaced.
+/// zsh completes only in its line editor: the function is called with `_describe` replaced.
 #[test]
 #[ignore = "needs zsh"]
 fn zsh_completes_the_tool_and_the_subcommand_of_cargo() {

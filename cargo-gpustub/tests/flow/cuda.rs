@@ -1,11 +1,11 @@
-//! Workspaces with relocatable CUDA code, which nothing compiles.
+//! Workspaces with relocatable CUDA code, which is never compiled.
 
 use std::fs;
 use std::path::Path;
 
 use super::{ends, package, write};
 
-/// A workspace whose members are the folders in it, and a helper that does nothing.
+/// Creates a workspace whose members are its directories, and an empty helper.
 pub fn workspace(folder: &Path) {
     let root = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\nexclude = [\"others\"]\n\
                 [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
@@ -16,12 +16,12 @@ pub fn workspace(folder: &Path) {
     write(&helper, "src/lib.rs", code);
 }
 
-/// A crate without CUDA code; `more` ends its Cargo.toml.
+/// Adds a crate without CUDA code; `more` ends its Cargo.toml.
 pub fn plain(folder: &Path, name: &str, more: &str) {
     package(&folder.join(name), name, more);
 }
 
-/// A crate with a program.
+/// Adds a crate with a program.
 pub fn program(folder: &Path, name: &str, more: &str) {
     let folder = folder.join(name);
     package(&folder, name, more);
@@ -29,7 +29,7 @@ pub fn program(folder: &Path, name: &str, more: &str) {
     write(&folder, "src/main.rs", "fn main() {}\n");
 }
 
-/// A crate with an RDC library of its name, and what `sync` would add to it.
+/// Adds a crate with an RDC library of its name, and the lines that `sync` would add.
 pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
     let links = format!(
         "links = \"gpustub-{name}\"\n{cargo}\n[build-dependencies]\n\
@@ -49,8 +49,8 @@ pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
     write(&dir, &format!("{name}.cu"), "");
 }
 
-/// `[dependencies]` on crates beside.
-pub fn on(names: &[&str]) -> String {
+/// `[dependencies]` on neighbouring crates.
+pub fn dependencies_on(names: &[&str]) -> String {
     let line = |name: &&str| format!("{name} = {{ path = \"../{name}\" }}\n");
     let lines: String = names.iter().map(line).collect();
     format!("[dependencies]\n{lines}")
@@ -61,12 +61,18 @@ pub fn diamond(folder: &Path) {
     workspace(folder);
     rdc(folder, "base", "", "");
     for name in ["left", "right"] {
-        rdc(folder, name, &on(&["base"]), "requires = [\"base\"]\n");
+        rdc(
+            folder,
+            name,
+            &dependencies_on(&["base"]),
+            "requires = [\"base\"]\n",
+        );
     }
-    program(folder, "app", &on(&["left", "right"]));
+    program(folder, "app", &dependencies_on(&["left", "right"]));
 }
 
-/// The same, and a package `unit` with these dependencies, whose tests alone have CUDA code; in sync.
+/// [`diamond`] and a package `unit` with these dependencies, whose tests alone have CUDA code; in
+/// sync.
 pub fn synced(folder: &Path, unit: &str) {
     diamond(folder);
     plain(folder, "unit", unit);

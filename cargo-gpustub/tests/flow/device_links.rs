@@ -1,9 +1,9 @@
 //! `plan` and `check` on workspaces with relocatable CUDA code. No nvcc is needed.
 
-use super::cuda::{diamond, on, plain, program, rdc, workspace};
+use super::cuda::{dependencies_on, diamond, plain, program, rdc, workspace};
 use super::{cc, ends, repository, write};
 
-/// The lines about device links, of one package's nodes if it is named.
+/// Output lines about device links, all or those of one package's nodes.
 pub fn lines(out: &str, of: &str) -> Vec<String> {
     let (_, links) = out.split_once("device links\n").unwrap_or_default();
     let lines = links.lines().map(str::trim);
@@ -16,7 +16,7 @@ fn a_diamond_has_one_link_over_all() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
-    // Nothing device-links the program yet.
+    // No device link of the program yet.
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(err.contains("error[indirect-device-library]"), "{err}");
     let told = "device link of app/bin/app, app/bin-tests/app does not receive left, right, base";
@@ -68,12 +68,16 @@ fn code_is_reached_through_crates_without_any() {
     let folder = folder.path();
     workspace(folder);
     rdc(folder, "base", "", "");
-    plain(folder, "inner", &on(&["base"]));
-    plain(folder, "outer", &on(&["inner"]));
+    plain(folder, "inner", &dependencies_on(&["base"]));
+    plain(folder, "outer", &dependencies_on(&["inner"]));
     plain(folder, "aside", "");
     let lib = "[lib]\ncrate-type = [\"cdylib\", \"staticlib\"]\n";
-    plain(folder, "c", &(lib.to_owned() + &on(&["outer"])));
-    program(folder, "app", &on(&["outer", "aside"]));
+    plain(
+        folder,
+        "c",
+        &(lib.to_owned() + &dependencies_on(&["outer"])),
+    );
+    program(folder, "app", &dependencies_on(&["outer", "aside"]));
     ends(0, folder, &["sync", "--workspace"]);
     let (out, _) = ends(0, folder, &["plan"]);
     assert!(!out.contains("aside"), "{out}");
@@ -108,7 +112,7 @@ fn code_is_reached_through_crates_without_any() {
     );
 }
 
-/// A finalizer that was written before a dependency came.
+/// A finalizer that was written before a dependency was added.
 #[test]
 fn a_stale_finalizer_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,11 +120,11 @@ fn a_stale_finalizer_is_told() {
     diamond(folder);
     rdc(folder, "late", "", "");
     plain(folder, "between", "");
-    let text = on(&["left", "right", "between"]);
+    let text = dependencies_on(&["left", "right", "between"]);
     program(folder, "app", &text);
     ends(0, folder, &["sync", "--workspace"]);
     ends(0, folder, &["plan"]);
-    plain(folder, "between", &on(&["late"]));
+    plain(folder, "between", &dependencies_on(&["late"]));
     for command in ["plan", "check"] {
         let (_, err) = ends(1, folder, &[command]);
         let told = "device link of app/bin/app, app/bin-tests/app does not receive late";
@@ -137,7 +141,7 @@ fn dev_dependencies_are_in_tests_alone() {
     let folder = folder.path();
     workspace(folder);
     rdc(folder, "base", "", "");
-    let dev = on(&["base"]).replace("[dep", "[dev-dep");
+    let dev = dependencies_on(&["base"]).replace("[dep", "[dev-dep");
     program(folder, "app", &dev);
     let code = "#[test]\nfn it() {}\n";
     write(folder, "app/tests/it.rs", code);
@@ -169,19 +173,19 @@ fn build_scripts_and_macros_cannot_have_device_code() {
     let folder = folder.path();
     workspace(folder);
     rdc(folder, "base", "", "");
-    plain(folder, "middle", &on(&["base"]));
+    plain(folder, "middle", &dependencies_on(&["base"]));
     program(
         folder,
         "app",
-        &on(&["middle"]).replace("[dep", "[build-dep"),
+        &dependencies_on(&["middle"]).replace("[dep", "[build-dep"),
     );
     write(folder, "app/build.rs", "fn main() {}\n");
     plain(
         folder,
         "mac",
-        &format!("[lib]\nproc-macro = true\n{}", on(&["base"])),
+        &format!("[lib]\nproc-macro = true\n{}", dependencies_on(&["base"])),
     );
-    program(folder, "user", &on(&["mac"]));
+    program(folder, "user", &dependencies_on(&["mac"]));
     let (out, err) = ends(1, folder, &["plan"]);
     for name in ["app/build-script", "mac/proc-macro"] {
         let told = format!(
@@ -190,7 +194,7 @@ fn build_scripts_and_macros_cannot_have_device_code() {
         assert!(err.contains(&told), "{err}");
     }
     assert!(err.contains("error[device-code-in-build-script]"), "{err}");
-    // What runs at build time is not in the program.
+    // Code that runs at build time is not in the program.
     assert!(
         lines(&out, "app/bin").is_empty() && lines(&out, "user").is_empty(),
         "{out}"
@@ -241,15 +245,15 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
             &text.replace(&format!("device-link.{name}"), "device-link.same"),
         );
     }
-    program(folder, "app", &on(&["one"]));
-    program(folder, "other", &on(&["two"]));
+    program(folder, "app", &dependencies_on(&["one"]));
+    program(folder, "other", &dependencies_on(&["two"]));
     ends(0, folder, &["sync", "--workspace"]);
     let (out, _) = ends(0, folder, &["plan"]);
     assert!(
         lines(&out, "app/bin/")[0].contains("device link: one/same"),
         "{out}"
     );
-    program(folder, "app", &on(&["one", "two"]));
+    program(folder, "app", &dependencies_on(&["one", "two"]));
     let (_, err) = ends(1, folder, &["plan"]);
     let told = "`one/same` and `two/same` are both `device-link.same`";
     assert!(
@@ -259,7 +263,7 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
     assert!(err.contains("--> two/GpuStub.toml:2:14"), "{err}");
 }
 
-/// Cargo allows two of them where they have no `links` key in common.
+/// Cargo allows two versions if they have different `links` keys.
 #[test]
 fn two_versions_of_a_package_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,15 +279,15 @@ fn two_versions_of_a_package_are_told_apart() {
         .replace("gpustub-base", "gpustub-base-2")
         .replace("workspace = true", "path = \"../../helper\"");
     write(folder, path, &format!("{text}[workspace]\n"));
-    plain(folder, "a", &on(&["base"]));
+    plain(folder, "a", &dependencies_on(&["base"]));
     let b = "[dependencies]\nbase = { path = \"../others/base\" }\n";
     plain(folder, "b", b);
-    program(folder, "app", &on(&["a", "b"]));
+    program(folder, "app", &dependencies_on(&["a", "b"]));
     let (out, err) = ends(1, folder, &["plan"]);
     let told = "`base@0.1.0/base` and `base@0.2.0/base` are both `device-link.base`";
     assert!(err.contains(told), "{err}");
     assert_eq!(lines(&out, "base@0.2.0/rlib").len(), 1, "{out}");
-    // Nothing is written of it that cargo could not read.
+    // `sync` writes no files that cargo could not read.
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     let told = "one program links two versions of `base`, 0.1.0 and 0.2.0";
     assert!(err.contains(told), "{err}");
@@ -334,7 +338,7 @@ fn what_is_required_must_be_in_sight() {
     );
     assert!(err.contains("--> left/GpuStub.toml:5:13"), "{err}");
     assert!(err.contains("did you mean `base`?"), "{err}");
-    // It is there, and no dependency of this package declares it.
+    // The library exists, but no dependency of this package declares it.
     let err = requires("right");
     assert!(
         err.contains("add the package that declares it to [dependencies] of `left`"),
@@ -350,7 +354,7 @@ fn what_is_required_must_be_in_sight() {
     );
 }
 
-/// Nobody has run the script yet.
+/// The script has not run yet.
 #[test]
 fn what_a_build_script_writes_is_not_missed() {
     let folder = tempfile::tempdir().unwrap();
@@ -364,14 +368,14 @@ fn what_a_build_script_writes_is_not_missed() {
     ends(0, folder, &["plan"]);
 }
 
-/// What others have built is looked at where it lies.
+/// Prebuilt archives are read in place.
 #[test]
 fn archives_of_others_are_looked_into() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
     rdc(folder, "base", "", "");
-    rdc(folder, "app", &on(&["base"]), "");
+    rdc(folder, "app", &dependencies_on(&["base"]), "");
     write(
         &folder.join("app"),
         "src/main.rs",
@@ -407,14 +411,14 @@ fn archives_of_others_are_looked_into() {
     };
     archive("OBJECT(_a, SM(80))");
     ends(0, folder, &["plan"]);
-    // It holds less than it is said to.
+    // The archive has less code than declared.
     archive("OBJECT(_a, SM(90))");
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(
         err.contains("`app` has sm_90; the device link of") && err.contains("wants sm_80"),
         "{err}"
     );
-    // Where nothing else asks for it, too: builds believe what is declared.
+    // Reported even if no other library needs it: builds rely on the declaration.
     let told =
         "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has only sm_90";
     assert!(err.contains(told), "{err}");
@@ -428,7 +432,7 @@ fn archives_of_others_are_looked_into() {
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(err.contains(&format!("error{told}")), "{err}");
     assert!(err.contains("--> app/GpuStub.toml:2:14"), "{err}");
-    // By the rule's own level: other archives of this kind may be no input of anything.
+    // Default level of the rule: other archives of this kind may be no input of a device link.
     let (_, err) = ends(1, folder, &["check"]);
     assert!(err.contains(&format!("warning{told}")), "{err}");
     let (_, err) = ends(1, folder, &["check", "-D", "device-linked-archive"]);
@@ -476,7 +480,7 @@ fn the_plan_as_json_says_what_nodes_are_to_cargo() {
         serde_json::json!(["left", "right", "base"])
     );
     assert_eq!(nodes[0]["cargo"]["what"], "library");
-    // Without such code the key is there, and empty.
+    // Without such code the key exists and is empty.
     plain(folder, "aside", "");
     write(folder, "aside/GpuStub.toml", "schema = 1\n[stub.opencl]\n");
     let (out, _) = ends(0, folder, &["plan", "-p", "aside", "--format", "json"]);

@@ -1,8 +1,8 @@
-//! `docs/check.md` shows what is printed (`BLESS=1` rewrites it), and the recipes for CI run.
+//! Outputs shown in `docs/check.md` (`BLESS=1` rewrites them), and the recipes for CI.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests extend PATH, and are told by BLESS to rewrite what they compare"
+    reason = "tests extend PATH, and BLESS makes them rewrite their expectations"
 )]
 
 use std::fs;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use super::{cc, ends, pack, package, repository, write};
 
-/// A package `demo` with a build helper that does nothing, in the place of the published one.
+/// Creates a package `demo` with an empty build helper in place of the published one.
 fn demo(folder: &Path) {
     package(
         &folder.join("../gpustub-build"),
@@ -25,8 +25,8 @@ fn demo(folder: &Path) {
     write(folder, "src/main.rs", "fn main() {}\n");
 }
 
-/// A wheel with an extension module that was linked as compilers do unless told otherwise, to libraries
-/// that are there for the linker only.
+/// Creates a wheel with an extension module that was linked as compilers do by default, to
+/// libraries that only the linker sees.
 fn wheel(folder: &Path) {
     let linker = tempfile::tempdir().unwrap();
     let at = |name: &str| linker.path().join(name).display().to_string();
@@ -60,8 +60,8 @@ fn wheel(folder: &Path) {
     pack::pack(&linker.path().join("wheel"), &[], &output).unwrap();
 }
 
-/// Runs a line in a shell whose `cargo gpustub` is the one of this tree; returns the code, and all
-/// that is printed, what is for programs first.
+/// Runs a line in a shell whose `cargo gpustub` is the one of this tree; returns the exit code and
+/// the output, standard output first.
 fn shell(folder: &Path, line: &str) -> (Option<i32>, String) {
     let own = Path::new(snapbox::cmd::cargo_bin!("cargo-gpustub"))
         .parent()
@@ -123,7 +123,7 @@ fn the_page_about_checking_shows_what_is_printed() {
     snapbox::assert_data_eq!(page, snapbox::Data::from(new).raw());
 }
 
-/// The commands of a recipe: what stands after this key.
+/// Commands of a recipe: the text after this key.
 fn lines(recipe: &str, key: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join("docs/ci").join(recipe)).unwrap();
     let found = text.lines().filter_map(|line| {
@@ -163,13 +163,13 @@ fn recipes_for_ci_run() {
     }
     let sarif = fs::read_to_string(folder.join("gpustub.sarif")).unwrap();
     assert!(sarif.contains("\"version\": \"2.1.0\""), "{sarif}");
-    // What stands after a step that may fail, and does not want to be left out.
+    // A step that may fail must not prevent the step after it.
     let text = fs::read_to_string(repository().join("docs/ci/github.yml")).unwrap();
     for step in ["> gpustub.sarif\n", "upload-sarif@v3\n"] {
         let (_, after) = text.split_once(step).unwrap();
         assert!(after.trim_start().starts_with("if: always()"), "{step}");
     }
-    // And they fail when there is something to fail for.
+    // The recipes fail if there are findings.
     write(&folder, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
     for line in [&commands[0], &hook[0]] {
         assert_eq!(shell(&folder, line).0, Some(1), "{line}");

@@ -12,7 +12,7 @@ use snapbox::cmd::cargo_bin;
 use super::pack::pack;
 use super::{ACME, acme, cc, ends, write};
 
-/// The commands that the help of a command lists.
+/// Commands in the help of a command.
 fn commands(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
     let lines = lines.take_while(|line| *line != "Options:" && *line != "Arguments:");
@@ -21,7 +21,7 @@ fn commands(help: &str) -> Vec<&str> {
     names.filter_map(|line| line.split(' ').next()).collect()
 }
 
-/// All examples, each with the path of its command.
+/// Collects all examples, each with the path of its command.
 fn examples(path: &[&str], found: &mut Vec<(Vec<String>, String)>) {
     let (help, _) = ends(0, Path::new("."), &[path, &["--help"]].concat());
     let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
@@ -40,7 +40,7 @@ fn examples(path: &[&str], found: &mut Vec<(Vec<String>, String)>) {
     }
 }
 
-/// A package with members `kernels` and `physics`, a library, a wheel, a program and archives.
+/// Package with members `kernels` and `physics`, a library, a wheel, a program and archives.
 fn prepare(folder: &Path) {
     let package = |name: &str, more: &str| {
         let build = "[build-dependencies]\ngpustub-build = { workspace = true }\n";
@@ -139,7 +139,7 @@ fn prepare(folder: &Path) {
     assert!(git.expect("this test needs git").success());
 }
 
-/// A helper that compiles nothing, and reports a library of headers.
+/// Helper that compiles nothing, and reports a library of headers.
 const HELPER: &str = r#"
 pub fn build() {}
 pub fn finalize() {
@@ -153,7 +153,7 @@ pub fn finalize() {
 }
 "#;
 
-/// Whether findings are a result of this example: they end a command with 1.
+/// Whether findings are a result of this example: the command then exits with 1.
 fn may_have_findings(line: &str) -> bool {
     ["gpustub check", "gpustub diff", "sync --check"]
         .iter()

@@ -1,17 +1,17 @@
-//! The crates that `sync` writes for device links. What cargo makes of them is asked of cargo.
+//! Crates that `sync` writes for device links, and cargo's interpretation of them.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::cuda::{diamond, on, plain, program, rdc, workspace};
+use super::cuda::{dependencies_on, diamond, plain, program, rdc, workspace};
 use super::{ends, package, write};
 
 pub fn read(folder: &Path, path: &str) -> String {
     fs::read_to_string(folder.join(path)).unwrap()
 }
 
-/// Runs cargo, which must like the workspace; returns standard output.
+/// Runs cargo, which must accept the workspace; returns standard output.
 pub fn cargo(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder).args(arguments).arg("--offline");
@@ -22,7 +22,7 @@ pub fn cargo(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The crates that a package's finalizer has under some features.
+/// Crates that a package's finalizer has under some features.
 fn linked(folder: &Path, arguments: &[&str]) -> Vec<String> {
     let tree = [
         "tree", "-e", "normal", "--prefix", "depth", "--format", " {p}",
@@ -54,7 +54,7 @@ fn a_finalizer_depends_on_the_whole_closure() {
     let (out, _) = ends(1, folder, &["sync", "--workspace", "--check"]);
     assert!(out.contains("+++ b/app/gpustub-final/Cargo.toml"), "{out}");
     assert!(!folder.join("app/gpustub-final").exists());
-    // The package alone, which has no GpuStub.toml.
+    // The package alone, without a GpuStub.toml.
     ends(0, &folder.join("app"), &["sync"]);
     assert!(folder.join("app/gpustub-final").exists());
     ends(0, folder, &["sync", "--workspace"]);
@@ -82,7 +82,7 @@ fn a_finalizer_depends_on_the_whole_closure() {
     cargo(folder, &["check", "--workspace", "--all-targets"]);
 }
 
-/// A new version of the package goes into its finalizer and into the dependency on it.
+/// A new version of the package is written into its finalizer and into the dependency on it.
 #[test]
 fn versions_follow() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn versions_follow() {
     ends(0, folder, &["sync", "--workspace"]);
     assert!(read(folder, "app/Cargo.toml").contains("\"=0.2.0\""));
     assert!(read(folder, "app/gpustub-final/Cargo.toml").contains("version = \"0.2.0\""));
-    // What is not published needs no version.
+    // An unpublished package needs no version.
     let text = read(folder, "app/Cargo.toml").replacen("edition", "publish = false\nedition", 1);
     write(folder, "app/Cargo.toml", &text);
     ends(0, folder, &["sync", "--workspace"]);
@@ -164,7 +164,7 @@ fn optional_dependencies_follow_their_features() {
         cargo(folder, &["check", "-p", "app", features]);
     }
 
-    // The feature goes on to name nothing that is not there any more.
+    // The feature must no longer name the removed optional dependency.
     let text = text
         .replace(
             "named = { path = \"../named\", optional = true }",
@@ -231,8 +231,12 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     rdc(folder, "base", "", "");
     rdc(folder, "more", "", "");
     // A library, whose tests are its only programs, and a program with code in tests only.
-    plain(folder, "lib", &on(&["base"]));
-    program(folder, "app", &on(&["base"]).replace("[dep", "[dev-dep"));
+    plain(folder, "lib", &dependencies_on(&["base"]));
+    program(
+        folder,
+        "app",
+        &dependencies_on(&["base"]).replace("[dep", "[dev-dep"),
+    );
     for name in ["lib", "app"] {
         write(
             folder,
@@ -255,9 +259,13 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     assert_eq!(read(folder, "app/src/main.rs"), "fn main() {}\n");
     cargo(folder, &["check", "--workspace", "--all-targets"]);
 
-    // Once a program needs it, it is a dependency like others.
+    // Needed by a program, the finalizer becomes a normal dependency.
     let text = read(folder, "app/Cargo.toml").replace("base =", "# base =");
-    write(folder, "app/Cargo.toml", &(text + &on(&["base"])));
+    write(
+        folder,
+        "app/Cargo.toml",
+        &(text + &dependencies_on(&["base"])),
+    );
     ends(0, folder, &["sync", "--workspace"]);
     let text = read(folder, "app/Cargo.toml");
     assert_eq!(text.matches("gpustub-final-app").count(), 1, "{text}");
@@ -266,8 +274,8 @@ fn tests_alone_have_a_finalizer_of_theirs() {
     assert!(read(folder, "app/src/main.rs").contains("use gpustub_final_app as _;"));
     cargo(folder, &["check", "--workspace", "--all-targets"]);
 
-    // More in the tests than in the programs fits no one link.
-    let more = on(&["more"]).replace("[dep", "\n[dev-dep");
+    // If the tests have more code than the programs, no single link fits.
+    let more = dependencies_on(&["more"]).replace("[dep", "\n[dev-dep");
     let text = text.replace("[dev-dependencies]\n", "");
     write(folder, "app/Cargo.toml", &(text + &more));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
@@ -285,10 +293,14 @@ fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
     workspace(folder);
     rdc(folder, "base", "", "");
     let mixed = "[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n";
-    plain(folder, "mixed", &(mixed.to_owned() + &on(&["base"])));
+    plain(
+        folder,
+        "mixed",
+        &(mixed.to_owned() + &dependencies_on(&["base"])),
+    );
     ends(0, folder, &["sync", "--workspace"]);
     assert!(read(folder, "mixed/src/lib.rs").starts_with("use gpustub_final_mixed as _;"));
-    program(folder, "app", &on(&["mixed"]));
+    program(folder, "app", &dependencies_on(&["mixed"]));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(
         err.contains("error[multiple-finalizers]") && err.contains("`app` links it"),
@@ -307,17 +319,21 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
     rdc(folder, "left", "", "type = \"shared\"\n");
     rdc(folder, "right", "", "type = \"shared\"\n");
     let library = "[lib]\ncrate-type = [\"cdylib\"]\n".to_owned();
-    plain(folder, "forc", &(library + &on(&["left", "right"])));
+    plain(
+        folder,
+        "forc",
+        &(library + &dependencies_on(&["left", "right"])),
+    );
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(
         err.contains("error[missing-device-link]") && err.contains("libraries left, right"),
         "{err}"
     );
-    // One that requires the other has a final over both.
+    // If one library requires the other, it has a final over both.
     rdc(
         folder,
         "left",
-        &on(&["right"]),
+        &dependencies_on(&["right"]),
         "type = \"shared\"\nrequires = [\"right\"]\n",
     );
     ends(0, folder, &["sync", "--workspace"]);
@@ -329,8 +345,18 @@ fn crates_that_device_code_alone_calls_are_named() {
     let folder = folder.path();
     workspace(folder);
     rdc(folder, "base", "", "");
-    rdc(folder, "tip", &on(&["base"]), "requires = [\"base\"]\n");
-    rdc(folder, "tool", &on(&["tip"]), "requires = [\"tip\"]\n");
+    rdc(
+        folder,
+        "tip",
+        &dependencies_on(&["base"]),
+        "requires = [\"base\"]\n",
+    );
+    rdc(
+        folder,
+        "tool",
+        &dependencies_on(&["tip"]),
+        "requires = [\"tip\"]\n",
+    );
     fs::remove_file(folder.join("tool/src/lib.rs")).unwrap();
     write(folder, "tool/src/main.rs", "fn main() {}\n");
     ends(0, folder, &["sync", "--workspace"]);
@@ -347,7 +373,7 @@ fn crates_that_device_code_alone_calls_are_named() {
     ends(0, folder, &["sync", "--workspace", "--check"]);
 }
 
-/// The line stands under the condition of the dependency.
+/// Follows the condition of the dependency.
 #[test]
 fn crates_that_device_code_calls_at_times_are_named_then() {
     let folder = tempfile::tempdir().unwrap();
@@ -375,13 +401,13 @@ fn crates_that_device_code_calls_at_times_are_named_then() {
         let lines = format!("#[cfg({condition})]\nuse {name} as _; // its CUDA code");
         assert!(code.contains(&lines), "{code}");
     }
-    // A file of Rust cannot say the name of a target.
+    // Rust source cannot test for a target triple.
     assert!(!code.contains("use host"), "{code}");
     ends(0, folder, &["sync", "--workspace", "--check"]);
     for features in ["--no-default-features", "--all-features"] {
         cargo(folder, &["check", "-p", "tip", features]);
     }
-    // Once it is there always, so is the line.
+    // The line is unconditional once the dependency is.
     let text = read(folder, "tip/Cargo.toml");
     write(
         folder,
@@ -415,7 +441,7 @@ fn one_run_writes_all() {
     }
 }
 
-/// A build script that links what the direct dependencies have: `sync` leaves it alone.
+/// `sync` does not change a build script that links the code of the direct dependencies.
 #[test]
 fn the_light_form_has_no_finalizer() {
     let folder = tempfile::tempdir().unwrap();
@@ -423,7 +449,11 @@ fn the_light_form_has_no_finalizer() {
     diamond(folder);
     let light = "[build-dependencies]\n\
                  gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
-    program(folder, "app", &(on(&["left", "right"]) + light));
+    program(
+        folder,
+        "app",
+        &(dependencies_on(&["left", "right"]) + light),
+    );
     write(
         folder,
         "app/build.rs",
@@ -432,13 +462,13 @@ fn the_light_form_has_no_finalizer() {
     ends(0, folder, &["sync", "--workspace"]);
     assert!(!folder.join("app/gpustub-final").exists());
     ends(0, folder, &["plan"]);
-    // It does not see through crates without CUDA code.
-    plain(folder, "between", &on(&["left", "right"]));
-    program(folder, "app", &(on(&["between"]) + light));
+    // Crates without CUDA code hide their dependencies.
+    plain(folder, "between", &dependencies_on(&["left", "right"]));
+    program(folder, "app", &(dependencies_on(&["between"]) + light));
     let (_, err) = ends(1, folder, &["plan"]);
     assert!(err.contains("does not receive left, right, base"), "{err}");
-    // Nor is one kept that was there before.
-    program(folder, "app", &on(&["between"]));
+    // An existing finalizer is not kept, either.
+    program(folder, "app", &dependencies_on(&["between"]));
     fs::remove_file(folder.join("app/build.rs")).unwrap();
     ends(0, folder, &["sync", "--workspace"]);
     ends(0, folder, &["plan"]);
@@ -449,7 +479,7 @@ fn the_light_form_has_no_finalizer() {
     assert!(err.contains(told), "{err}");
 }
 
-/// Device code that comes from outside of the workspace.
+/// Device code from outside of the workspace.
 #[test]
 fn dependencies_from_elsewhere_count() {
     let folder = tempfile::tempdir().unwrap();
@@ -474,7 +504,7 @@ fn dependencies_from_elsewhere_count() {
         text.contains("base = { path = \"../../others/base\""),
         "{text}"
     );
-    // A package that is its own workspace: the finalizer has to find the helper as others do.
+    // A package with its own workspace: the finalizer must find the helper as other packages do.
     let alone = folder.join("others/alone");
     package(
         &alone,

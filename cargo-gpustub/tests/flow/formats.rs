@@ -1,4 +1,4 @@
-//! What `check` writes for programs: SARIF against its schema, and the commands of GitHub Actions.
+//! Machine-readable output of `check`: SARIF against its schema, GitHub Actions' commands.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::{ends, package, repository, write};
 
-/// The schema of SARIF 2.1.0, as the crate `serde-sarif` holds it.
+/// Schema of SARIF 2.1.0, from the crate `serde-sarif`.
 fn schema() -> Validator {
     let mut metadata = cargo_metadata::MetadataCommand::new();
     metadata.manifest_path(repository().join("Cargo.toml"));
-    // Only what this machine's tests need has been downloaded.
+    // Only the packages for this machine's tests have been downloaded.
     let rustc = Command::new("rustc").arg("-vV").output().unwrap().stdout;
     let about = String::from_utf8(rustc).unwrap();
     let host = about
@@ -29,7 +29,7 @@ fn schema() -> Validator {
         .find(|p| p.name.as_str() == "serde-sarif");
     let folder = holder.unwrap().manifest_path.parent().unwrap();
     let text = fs::read_to_string(folder.join("src/schema.json")).unwrap();
-    // The pattern of languages has a bracket that is none to JavaScript only.
+    // The pattern of languages has a bracket that only JavaScript accepts unescaped.
     let text = text.replace("{2}]?$", r"{2}\\]?$");
     let schema: Value = serde_json::from_str(&text).unwrap();
     assert!(
@@ -43,7 +43,7 @@ fn schema() -> Validator {
         .unwrap()
 }
 
-/// Runs with `--message-format sarif`: one valid document, whatever happens. Returns its run.
+/// Runs with `--message-format sarif`, which always prints one valid document. Returns its run.
 fn sarif(code: i32, folder: &Path, arguments: &[&str]) -> Value {
     let all = [arguments, &["--message-format", "sarif"]].concat();
     let (out, _) = ends(code, folder, &all);
@@ -58,7 +58,7 @@ fn sarif(code: i32, folder: &Path, arguments: &[&str]) -> Value {
     document["runs"][0].clone()
 }
 
-/// A package with findings of all levels in `GpuStub.toml`, files with odd names, and no `sync`.
+/// Package with findings of all levels in `GpuStub.toml`, files with odd names, and no `sync`.
 fn demo(folder: &Path) {
     package(folder, "demo", "");
     let text = "schema = 1\n[stub.cudart]\nmajors = [\"12\", \"11\"]\nmin-version = \"12.2\"\n\
@@ -103,22 +103,22 @@ fn sarif_is_valid_against_its_schema() {
     assert_eq!(place["artifactLocation"]["uri"], "GpuStub.toml");
     assert_eq!(place["region"]["startLine"], 3);
 
-    // A file that cannot be read as what it is, by a relative and an absolute path.
+    // An invalid file, by a relative and an absolute path.
     for path in ["dist", folder.join("dist").to_str().unwrap()] {
         sarif(1, folder, &["check", path]);
     }
-    // Nothing to say; and a command that could not run, which says why.
+    // No findings; and a command that could not run, with the reason.
     let clean = tempfile::tempdir().unwrap();
     write(clean.path(), "text", "nothing");
     assert_eq!(ids(&sarif(0, clean.path(), &["check", "text"])), [""; 0]);
     let run = sarif(101, clean.path(), &["check"]);
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
-    // Other commands have it, too.
+    // Other commands support it, too.
     assert_eq!(ids(&sarif(1, folder, &["sync", "--check"])).len(), 3);
 }
 
-/// Lines for a person, none for a program.
+/// Only the human-readable format ends with a summary.
 #[test]
 fn the_last_line_is_for_people() {
     let folder = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn the_last_line_is_for_people() {
     fs::remove_file(folder.join("GpuStub.toml")).unwrap();
     let (_, err) = ends(0, folder, &["check", "other"]);
     assert_eq!(err, "     Checked 1 file: nothing found\n");
-    // What was named is meant to be looked at.
+    // A file named on the command line is expected to be checkable.
     let (_, err) = ends(0, folder, &["check", "other/text"]);
     let skipped = "     Skipped other/text: not an ELF file, wheel, crate, zip or tar.gz archive\n";
     assert_eq!(
@@ -172,7 +172,7 @@ fn the_last_line_is_for_people() {
     );
 }
 
-/// Copies and siblings of a file have the same fault, which is mended once.
+/// Copies and siblings of a file have the same fault, which is fixed once.
 #[test]
 fn one_fault_of_several_files_is_told_once_to_people() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn one_fault_of_several_files_is_told_once_to_people() {
     for name in ["a.so", "b.so", "c.so"] {
         write(folder, &format!("lib/{name}"), "\x7fELF");
     }
-    // A header of ELF alone, with segments behind it (e_phoff, e_phentsize, e_phnum).
+    // An ELF header alone, whose segments would follow it (e_phoff, e_phentsize, e_phnum).
     let mut header = [0; 64];
     header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     (header[16], header[18], header[20]) = (3, 62, 1);
@@ -193,7 +193,7 @@ fn one_fault_of_several_files_is_told_once_to_people() {
     assert!(err.ends_with("Checked 3 files: 3 errors\n"), "{err}");
     let (_, err) = ends(1, folder, &["check", "--message-format", "short", "lib"]);
     assert_eq!(err.lines().count(), 3, "{err}");
-    // A file that is named twice is one.
+    // A file that is named twice is checked once.
     let (_, err) = ends(
         1,
         folder,
@@ -202,7 +202,7 @@ fn one_fault_of_several_files_is_told_once_to_people() {
     assert_eq!(err.lines().count(), 3, "{err}");
 }
 
-/// The texts by which a CUDA runtime and stubs are known are in this program, too.
+/// This program also contains the texts that identify a CUDA runtime and stubs.
 #[test]
 fn nothing_is_said_of_this_program() {
     let (_, err) = ends(
@@ -213,7 +213,7 @@ fn nothing_is_said_of_this_program() {
     assert_eq!(err, "     Checked 1 file: nothing found\n");
 }
 
-/// A file without a line is named by itself.
+/// A file without a line is named alone.
 #[test]
 fn places_without_a_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{ends, gpustub, repository, write};
 
-/// The graphs that core is tested with, each with its expected plan.
+/// Graphs of core's tests, each with its expected plan.
 fn graphs() -> Vec<PathBuf> {
     let folder = repository().join("crates/core/tests/device_link");
     let entries = fs::read_dir(folder).unwrap();
@@ -20,7 +20,7 @@ fn graphs() -> Vec<PathBuf> {
     graphs
 }
 
-/// What a run showed, the diagnostics as core's own tests write them, and its exit code.
+/// Standard output of a run, the diagnostics in the format of core's own tests, and the exit code.
 fn planned(folder: &Path, graph: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
     let json = ["plan", "--graph", "-", "--message-format", "json"];
     let mut child = gpustub(folder, &[&json[..], arguments].concat())
@@ -54,7 +54,7 @@ fn planned(folder: &Path, graph: &str, arguments: &[&str]) -> (String, String, O
     (shown, found, output.status.code())
 }
 
-/// Every graph that core is tested with is planned by the command as core says.
+/// The command plans every graph of core's tests as core does.
 #[test]
 fn every_graph_gives_the_plan_of_core() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn bad_graphs_say_what_is_wrong() {
         err.contains("--> g.txt:1:4") && err.contains("did you mean `shared`?"),
         "{err}"
     );
-    // As with a graph that is read and cannot be planned.
+    // Same as with a graph that is parsed and cannot be planned.
     write(folder, "g.txt", "B*:shared -> C\n");
     let (_, err) = ends(1, folder, &plan(&[]));
     assert!(
@@ -176,7 +176,7 @@ fn bad_graphs_say_what_is_wrong() {
     assert!(err.contains("`g.txt` is longer than 16 MiB"), "{err}");
 }
 
-/// `docs/device-link.md` shows what is printed, of the example and of a graph.
+/// Outputs shown in `docs/device-link.md`, of the example and of a graph.
 #[test]
 fn the_page_about_device_links_shows_what_is_printed() {
     let page = fs::read_to_string(repository().join("docs/device-link.md")).unwrap();
@@ -204,7 +204,7 @@ fn the_page_about_device_links_shows_what_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let (out, found, code) = planned(folder.path(), text, &[]);
     assert_eq!((out.as_str(), found.as_str(), code), (shown, "", Some(0)));
-    // Every code that it names is one.
+    // Every code that the page names exists.
     let table = page.split("| code | fault |").nth(1).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         let codes = row.split('|').nth(1).unwrap();

@@ -11,11 +11,11 @@ use super::{ends, repository};
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the test says where the packages are"
+    reason = "the environment names the directory of the packages"
 )]
 fn component(name: &str) -> PathBuf {
     let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
-        .expect("GPUSTUB_TEST_COMPONENTS names the folder of unpacked packages");
+        .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
     Path::new(&components).join(name)
 }
 
@@ -23,7 +23,7 @@ fn wheel(version: Version) -> PathBuf {
     component(&format!("wheels/cudart-{version}"))
 }
 
-/// The first file below a folder whose name starts so.
+/// First file below a directory with this name prefix.
 fn find(folder: &Path, start: &str) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
@@ -40,7 +40,7 @@ fn find(folder: &Path, start: &str) -> Option<PathBuf> {
     })
 }
 
-/// Compares two versions of the CUDA runtime, which share our stand-ins for other packages' headers.
+/// Compares two versions of the CUDA runtime; both use our fakes of other packages' headers.
 fn diff(old: Version, new: Version, format: &str) -> String {
     let library = |version| find(&wheel(version), "libcudart.so.").unwrap();
     let include = |version| find(&wheel(version), "cuda_runtime_api.h").unwrap();
@@ -66,12 +66,12 @@ const OLD: Version = Version::new(11, 8);
 const MIDDLE: Version = Version::new(12, 9);
 const NEW: Version = Version::new(13, 0);
 
-/// The shipped ABI tables come from the same headers by another way: all versions, and reviewed.
+/// The shipped ABI tables come from the same headers by another method: all versions, and reviewed.
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn headers_differ_just_where_the_shipped_abi_tables_say_so() {
     let table = &Library::builtin("cudart").unwrap().abi;
-    // Their types do not tell that they give out functions of the library's own version.
+    // Types do not show that these functions return functions of the library's own version.
     let bound = ["cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz"];
     // The headers of 12 declare it with a struct that the library does not write.
     let misleading = ["cudaGetDeviceProperties"];
@@ -123,10 +123,10 @@ fn headers_differ_just_where_the_shipped_abi_tables_say_so() {
     }
 }
 
-/// Each with its own headers twice, found by its soname: clang takes them, and knows most of what the
-/// library exports for others than itself.
+/// Each library is compared with itself, with its own headers on both sides, found by its soname:
+/// clang reads them, and they declare most of the library's exports for other libraries.
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn headers_of_shipped_libraries_are_read() {
     let mut more: Vec<PathBuf> = ["xtask/headers", "xtask/include"]
         .map(|folder| repository().join(folder))
@@ -175,7 +175,7 @@ fn headers_of_shipped_libraries_are_read() {
     }
 }
 
-/// The folder, and all below it.
+/// A directory and all directories below it.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -183,9 +183,9 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     [folder.to_owned()].into_iter().chain(below).collect()
 }
 
-/// What `docs/diff.md` shows of the real headers is printed so.
+/// Output of the real headers, as `docs/diff.md` shows it.
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their folder (tests/run)"]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn the_page_shows_what_is_printed() {
     let page = std::fs::read_to_string(repository().join("docs/diff.md")).unwrap();
     let blocks = page.split("```text\n").skip(1);

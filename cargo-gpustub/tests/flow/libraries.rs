@@ -1,4 +1,4 @@
-//! `symbols`, `generate` and `doctor`.
+//! `symbols`, `export stubs` and `doctor`.
 
 use std::fs;
 use std::path::Path;
@@ -130,7 +130,7 @@ const PROGRAM: &str = "int cuInit(unsigned); int cudaGetDeviceCount(int *);\n\
     return !(cuInit(0) == 100 && cudaGetDeviceCount(&n) == 35 && n == 0\n\
     && nvrtcVersion(&a, &b) == 11); }\n";
 
-/// Stands in for a toolkit that the compiler finds by itself, in the folder `toolkit`.
+/// Fakes a toolkit in the directory `toolkit`, which the compiler finds by default.
 fn install_toolkit(folder: &Path) {
     let source = "int cuInit(void) { return 0; } int cudaGetDeviceCount(void) { return 0; }\n\
                   int nvrtcVersion(void) { return 0; }\n";
@@ -143,8 +143,8 @@ fn install_toolkit(folder: &Path) {
     }
 }
 
-/// Links with every linker that is installed, where a toolkit is, and runs without one: the
-/// answers are those of the stubs.
+/// Links with every installed linker where a toolkit is, and runs without one: the results are
+/// those of the stubs.
 fn link_and_run(folder: &Path, arguments: &[&str]) {
     let mut tried = 0;
     install_toolkit(folder);

@@ -1,4 +1,4 @@
-//! Whole ways through the subcommand that need a compiler, a real library or a killed process.
+//! Complete workflows of the subcommand that need a compiler, a real library or a killed process.
 
 mod archives;
 mod completions;
@@ -33,7 +33,7 @@ use snapbox::cmd::cargo_bin;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The repository.
+/// Path of the repository.
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -56,7 +56,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     gpustub(folder, arguments).output().unwrap()
 }
 
-/// Runs and must end with this code; returns standard output and standard error.
+/// Runs the subcommand, which must exit with this code; returns standard output and standard error.
 fn ends(code: i32, folder: &Path, arguments: &[&str]) -> (String, String) {
     let output = run(folder, arguments);
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -95,7 +95,7 @@ fn package(folder: &Path, name: &str, more: &str) {
     write(folder, "src/lib.rs", "");
 }
 
-/// A library of one's own: two functions and a weak one.
+/// Compiles a user-defined library: two functions and a weak one.
 fn acme(folder: &Path) {
     write(
         folder,

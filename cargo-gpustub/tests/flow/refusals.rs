@@ -1,10 +1,10 @@
-//! What is refused of device links: for whom, by which commands, and what is shown beside it.
+//! Rejected device links: by which packages and commands, and with which further output.
 
-use super::cuda::{diamond, on, program, rdc, workspace};
+use super::cuda::{dependencies_on, diamond, program, rdc, workspace};
 use super::device_links::lines;
 use super::{ends, write};
 
-/// Cargo builds a package without the features that other members ask for.
+/// Cargo builds a package without the features that other members enable.
 #[test]
 fn a_package_has_its_own_features() {
     let folder = tempfile::tempdir().unwrap();
@@ -23,8 +23,8 @@ fn a_package_has_its_own_features() {
     };
     program(folder, "one", &with("more"));
     program(folder, "two", &with("extra"));
-    program(folder, "none", &on(&["base"]));
-    // `more` has no code for what `base` wants.
+    program(folder, "none", &dependencies_on(&["base"]));
+    // `more` has no code for the architecture of `base`.
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(err.contains("error[missing-arch]"), "{err}");
     let over = |name: &str, out: &str| {
@@ -42,10 +42,10 @@ fn a_package_has_its_own_features() {
         ends(code, folder, &["check", "-p", name]);
         ends(code, folder, &["sync", "-p", name]);
     }
-    // What `base` has for others only is not in its own plan.
+    // Code that only other packages enable in `base` is not in its own plan.
     let (out, _) = ends(0, folder, &["plan", "-p", "base"]);
     assert!(!out.contains("extra") && !out.contains("more"), "{out}");
-    // Together they have what each asks for, and so it is without a selection.
+    // Together, and without a selection, they have the code that each enables.
     let (out, _) = ends(0, folder, &["plan", "-p", "two", "-p", "none"]);
     assert_eq!(over("none", &out), "base extra");
     let (out, _) = ends(1, folder, &["plan"]);
@@ -55,7 +55,7 @@ fn a_package_has_its_own_features() {
     assert!(err.contains("nothing"), "{err}");
 }
 
-/// What `plan`, `check` and the build refuse, `sync` does not call fresh.
+/// `sync` does not report graphs as fresh that `plan`, `check` and the build reject.
 #[test]
 fn sync_refuses_what_plan_refuses() {
     let folder = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ fn sync_refuses_what_plan_refuses() {
     let path = "left/GpuStub.toml";
     let good = std::fs::read_to_string(folder.join(path)).unwrap();
     let app = std::fs::read_to_string(folder.join("app/Cargo.toml")).unwrap();
-    // What can be written is, and what plan refuses told besides.
+    // Writes the valid files, and also reports the error of `plan`.
     write(folder, path, &good.replace("sm_80", "sm_90"));
     let (_, err) = ends(1, folder, &["sync", "--workspace"]);
     assert!(
@@ -115,7 +115,7 @@ fn sync_refuses_what_plan_refuses() {
             assert!(!err.contains("Fresh"), "{command:?}: {err}");
         }
     }
-    // What is not written yet is no fault of anybody's.
+    // A file that is not yet written is not reported as an error.
     write(folder, path, &good);
     write(folder, "app/Cargo.toml", &app);
     let (out, err) = ends(1, folder, &["sync", "--workspace", "--check"]);
@@ -123,7 +123,7 @@ fn sync_refuses_what_plan_refuses() {
     assert!(!err.contains("indirect-device-library"), "{err}");
 }
 
-/// Beside errors a plan is shown if it is whole, and programs can tell.
+/// With errors a plan is shown only if it is complete, and programs can detect that.
 #[test]
 fn half_a_plan_is_not_shown() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn half_a_plan_is_not_shown() {
     }
 }
 
-/// What the build refuses of the runtime of a shared library is refused before it.
+/// A runtime that the build would reject for a shared library is rejected before it.
 #[test]
 fn a_shared_library_needs_shared_stubs() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn a_shared_library_needs_shared_stubs() {
     }
 }
 
-/// Whether all commands refuse it, at its place.
+/// Checks that all commands reject the runtime, with its span, or that none does.
 fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
     for command in [
         &["sync", "--workspace"][..],
@@ -230,7 +230,7 @@ fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
     }
 }
 
-/// Of two versions of a package the code is told first, and nothing that follows from it.
+/// For two versions of a package only the device code is reported first, not its consequences.
 #[test]
 fn two_versions_of_one_package_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
@@ -269,7 +269,7 @@ fn two_versions_of_one_package_are_told_apart() {
             assert!(!err.contains(follows), "{command:?}: {err}");
         }
     }
-    // Without the code the stubs are there twice all the same.
+    // Without the code the stubs still exist twice.
     for name in ["vec", "others/vec"] {
         write(
             folder,
@@ -283,7 +283,7 @@ fn two_versions_of_one_package_are_told_apart() {
     assert!(err.contains(told) || err.contains(turned), "{err}");
 }
 
-/// A list of what would be installed needs no place for it, and only libraries can be.
+/// A list of the files to install needs no prefix, and only libraries can be installed.
 #[test]
 fn a_list_of_files_needs_no_prefix() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
-//! Packages and dependencies that are called otherwise since `sync` has written about them.
+//! Packages and dependencies that were renamed after `sync` wrote about them.
 
 use std::fs;
 
-use super::cuda::{diamond, on, plain, rdc, synced, workspace};
+use super::cuda::{dependencies_on, diamond, plain, rdc, synced, workspace};
 use super::finalizers::{cargo, read};
 use super::{ends, write};
 
-/// The finalizer of a package is called after it, everywhere.
+/// The finalizer has the name of its package, everywhere.
 #[test]
 fn a_finalizer_follows_the_name_of_its_package() {
     let folder = tempfile::tempdir().unwrap();
@@ -14,7 +14,10 @@ fn a_finalizer_follows_the_name_of_its_package() {
     let features = "\n[features]\nmore = [\"dep:extra\"]\n";
     rdc(folder, "extra", "", "");
     let extra = "extra = { path = \"../extra\", optional = true }\n";
-    synced(folder, &format!("{}{extra}{features}", on(&["base"])));
+    synced(
+        folder,
+        &format!("{}{extra}{features}", dependencies_on(&["base"])),
+    );
     for name in ["app", "unit"] {
         let path = format!("{name}/Cargo.toml");
         let text = read(folder, &path);
@@ -24,7 +27,7 @@ fn a_finalizer_follows_the_name_of_its_package() {
                 &format!("name = \"{name}-new\""),
             )
             .replace("gpustub-final-", "# Ours.\ngpustub-final-");
-        // Not in the list of a feature.
+        // Without the list of a feature.
         let text = text
             .replace("\"# Ours.\n", "\"")
             .replace("{ # Ours.\n", "{ ");
@@ -60,12 +63,12 @@ fn a_finalizer_follows_the_name_of_its_package() {
         read(folder, "unit/src/lib.rs"),
         "#[cfg(test)]\nuse gpustub_final_unit_new as _; // the device link of its CUDA code\n"
     );
-    // What a comment has stays.
+    // Text in comments is unchanged.
     let test = read(folder, "unit/tests/it.rs");
     assert!(test.contains("/* use gpustub_final_unit as _;"), "{test}");
 }
 
-/// Renamed, and without CUDA code since: nothing is left of it.
+/// Renamed, and no longer with CUDA code: no file remains.
 #[test]
 fn a_finalizer_of_a_former_name_is_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,7 +87,7 @@ fn a_finalizer_of_a_former_name_is_removed() {
     cargo(folder, &["check", "--workspace"]);
 }
 
-/// A name that somebody has written by hand is not made a wrong one.
+/// A hand-written name stays valid.
 #[test]
 fn a_finalizer_that_is_named_by_hand_keeps_its_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +116,7 @@ fn a_finalizer_that_is_named_by_hand_keeps_its_name() {
     cargo(folder, &["check", "--workspace"]);
 }
 
-/// Lines about crates that a package has no more are taken away, and no others.
+/// Lines about crates that a package no longer has are removed, and no others.
 #[test]
 fn lines_about_crates_follow_their_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +127,7 @@ fn lines_about_crates_follow_their_names() {
     rdc(
         folder,
         "other",
-        &on(&["solve", "vec"]),
+        &dependencies_on(&["solve", "vec"]),
         "requires = [\"solve\"]\n",
     );
     ends(0, folder, &["sync", "--workspace"]);
@@ -147,7 +150,7 @@ fn lines_about_crates_follow_their_names() {
     assert!(lib().contains(mine));
     cargo(folder, &["check", "--workspace"]);
 
-    // Without the dependency, and then without any code of its own.
+    // Without the dependency, and then without any code in the package.
     let slv = renamed
         .lines()
         .find(|line| line.starts_with("slv"))
@@ -163,7 +166,7 @@ fn lines_about_crates_follow_their_names() {
     assert_eq!(lib(), mine);
 }
 
-/// A program names the library of its package, whatever that is called.
+/// A program names the library of its package, under any name.
 #[test]
 fn lines_about_the_own_library_follow_its_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +191,7 @@ fn lines_about_the_own_library_follow_its_name() {
     cargo(folder, &["check", "--workspace"]);
 }
 
-/// What changes Cargo.lock is not begun under `--locked`.
+/// Under `--locked`, `sync` writes no file if Cargo.lock would change.
 #[test]
 fn a_locked_sync_writes_all_or_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,7 +206,7 @@ fn a_locked_sync_writes_all_or_nothing() {
     assert!(!folder.join("GpuStub.lock").exists());
     assert_eq!(read(folder, "Cargo.lock"), lock);
     ends(0, folder, &["sync", "--workspace"]);
-    // What cargo does not resolve is.
+    // Files that cargo does not resolve are written.
     write(folder, "app/src/main.rs", "fn main() {}\n");
     let (_, err) = ends(0, folder, &["sync", "--workspace", "--locked"]);
     assert!(err.contains("Updated app/src/main.rs"), "{err}");

@@ -1,15 +1,15 @@
-//! Finalizers of packages that need none any more.
+//! Finalizers of packages that no longer need one.
 
 use std::fs;
 use std::path::Path;
 
-use super::cuda::{diamond, on, plain, program, synced};
+use super::cuda::{dependencies_on, diamond, plain, program, synced};
 use super::finalizers::{cargo, read};
 use super::{ends, write};
 
-/// A workspace whose program has lost its CUDA code since `sync` has written its finalizer.
+/// Creates a workspace whose program has lost its CUDA code after `sync` wrote its finalizer.
 fn left_over(folder: &Path) {
-    synced(folder, &on(&["base"]));
+    synced(folder, &dependencies_on(&["base"]));
     for name in ["app", "unit"] {
         let path = format!("{name}/Cargo.toml");
         let text = read(folder, &path);
@@ -47,8 +47,8 @@ fn what_is_left_over_is_removed() {
     let (_, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
     assert!(err.contains("Fresh"), "{err}");
 
-    // So it is where the package has CUDA code of its own now.
-    program(folder, "app", &on(&["left", "right"]));
+    // The same if the package now has CUDA code of its own.
+    program(folder, "app", &dependencies_on(&["left", "right"]));
     ends(0, folder, &["sync", "--workspace"]);
     assert!(folder.join("app/gpustub-final").exists());
     let table = "schema = 1\n[device-link.app]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n";
@@ -66,7 +66,7 @@ fn what_is_left_over_is_removed() {
     cargo(folder, &["check", "--workspace", "--all-targets"]);
 }
 
-/// What somebody else had a hand in stays, and is told.
+/// Files changed by others stay and are reported.
 #[test]
 fn what_is_left_over_and_changed_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn what_is_left_over_and_changed_is_told() {
             manifest.replacen('#', "# Mine. #", 1),
         ),
         (
-            // Of this host nothing is known about Windows.
+            // Windows dependencies are unknown on this host.
             "app/gpustub-final/Cargo.toml",
             manifest.clone(),
             manifest.replace("[build-dependencies]", other),
@@ -134,7 +134,7 @@ fn what_is_left_over_and_changed_is_told() {
     assert!(!folder.join("app/gpustub-final").exists());
 }
 
-/// A finalizer that another package names stays, and its folder with it.
+/// A finalizer that another package names stays, as does its directory.
 #[test]
 fn what_another_package_names_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn what_another_package_names_stays() {
     assert!(folder.join("app/gpustub-final/src/lib.rs").exists());
     assert!(read(folder, "app/Cargo.toml").contains("gpustub-final-app"));
     cargo(folder, &["metadata", "--format-version", "1"]);
-    // Nobody names it any more.
+    // No package names it any more.
     program(folder, "tool", "");
     let (_, err) = ends(0, folder, &["sync", "-p", "app"]);
     assert!(
@@ -159,16 +159,16 @@ fn what_another_package_names_stays() {
     );
 }
 
-/// What `sync` has written for a GpuStub.toml that is gone is named.
+/// Output of `sync` for a removed GpuStub.toml is reported.
 #[test]
 fn what_remains_without_a_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
-    // Its build script links the direct dependencies: nothing is left over there.
+    // The build script of `light` links the direct dependencies and remains valid.
     let light = "[build-dependencies]\n\
                  gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
-    program(folder, "light", &(on(&["base"]) + light));
+    program(folder, "light", &(dependencies_on(&["base"]) + light));
     let script = "fn main() {\n    gpustub_build::finalize();\n}\n";
     write(folder, "light/build.rs", script);
     plain(folder, "stubs", "");

@@ -42,7 +42,7 @@ fn a_library_of_ones_own() {
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
 
-    // An edit of the list is seen, and shown.
+    // An edit of the list is detected and shown.
     fs::write(
         folder.join("symbols/acme.symbols"),
         list.replace("acmeWeak weak\n", ""),
@@ -64,13 +64,13 @@ fn a_library_of_ones_own() {
     );
 }
 
-/// The way of a newcomer, up to a program that runs on a machine without the library.
+/// The steps of a new user, up to a program that runs on a machine without the library.
 #[test]
 fn a_fresh_project_builds_and_runs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "fresh", "");
-    // The crates are taken from here, and their dependencies from where this build has them.
+    // The crates come from this tree, and their dependencies from the source of this build.
     let helper = repository().join("gpustub-build");
     let patch = format!(
         "[patch.crates-io]\ngpustub-build = {{ path = '{}' }}\n",
@@ -107,7 +107,7 @@ fn a_fresh_project_builds_and_runs() {
     );
 }
 
-/// What `--check` and `--dry-run` tell programs and people, and that both write nothing.
+/// Output of `--check` and `--dry-run` for programs and people; neither writes a file.
 #[test]
 fn a_check_shows_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,8 +257,8 @@ fn the_header_of_rocm_is_found_by_its_own_variable() {
     );
 }
 
-/// Ends a `sync` of many files by SIGKILL after each number of status lines. Every file is then
-/// as it was or as it has to be, and the next run completes the work and leaves nothing behind.
+/// Kills a `sync` of many files with SIGKILL after each number of status lines. Every file is then
+/// old or new as a whole, and the next run completes the work without leaving other files behind.
 #[cfg(unix)]
 #[test]
 fn a_killed_sync_leaves_whole_files() {

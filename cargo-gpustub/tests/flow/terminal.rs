@@ -17,7 +17,7 @@ fn completions_are_printed_for_each_shell() {
     }
 }
 
-/// Cargo's own choice of colours holds for help, errors and findings; `--color` comes first.
+/// Cargo's choice of colours applies to help, errors and findings; `--color` has precedence.
 #[test]
 fn colours_follow_cargo() {
     let coloured = |arguments: &[&str], variable: &str| {
@@ -41,7 +41,7 @@ fn colours_follow_cargo() {
     }
 }
 
-/// A reader that goes away is no error, whatever is written.
+/// A closed pipe is no error, for any output.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let mut child = gpustub(Path::new("."), &["schema"])

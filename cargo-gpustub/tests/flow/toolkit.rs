@@ -48,7 +48,7 @@ fn a_tree_is_laid_out_once_and_kept() {
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
 
-    // What somebody changes is seen, shown, and put right.
+    // Changes by users are detected, shown, and reverted.
     fs::remove_file(folder.join("gpustub-toolkit/lib64/libculibos.a")).unwrap();
     let config = read(folder, CONFIG).replace(variable, "") + "\n[build]\njobs = 2 # two\n";
     fs::write(folder.join(CONFIG), config).unwrap();
@@ -65,7 +65,7 @@ fn a_tree_is_laid_out_once_and_kept() {
     ends(0, folder, &["sync", "--check"]);
     assert!(read(folder, CONFIG).ends_with("\n[build]\njobs = 2 # two\n"));
 
-    // The command line goes into the table, whose rest stays.
+    // The command line is written into the table, whose other keys stay.
     let words = [
         "add",
         "--toolkit",
@@ -98,7 +98,7 @@ fn make_unusable(program: &Path) {
     fs::set_permissions(program, fs::Permissions::from_mode(0o644)).unwrap();
 }
 
-/// The shims as build scripts call them: by `sh`, whatever shell that is, from any folder.
+/// The shims as build scripts call them: by `sh`, whichever shell that is, from any directory.
 #[test]
 fn shims_say_their_version_and_compile_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn shims_say_their_version_and_compile_nothing() {
             text(output.stderr),
         )
     };
-    // cudarc takes the fourth line apart, CMake looks for `V12.8.0`.
+    // cudarc parses the fourth line, CMake searches for `V12.8.0`.
     for argument in ["--version", "-V"] {
         let (code, out, _) = run("nvcc", argument);
         let line = out.lines().nth(3).unwrap();
@@ -140,7 +140,7 @@ fn shims_say_their_version_and_compile_nothing() {
     }
 }
 
-/// Every file is a text, and goes into a repository whose rules would leave archives out.
+/// Every file is text, and can be committed to a repository whose rules exclude archives.
 #[test]
 fn a_tree_can_be_committed() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn real_headers_come_from_where_the_user_says() {
     assert_eq!(read(&tree, "include/crt/host.h"), "/* inner */\n");
     assert!(read(&tree, "include/cuda_runtime.h").contains("#error"));
     assert!(!tree.join("include/blob.h").exists());
-    // They stay, and must agree with what the tree says it is.
+    // The headers stay, and must match the release of the tree.
     ends(0, folder, &["sync", "--check"]);
     let (_, err) = ends(1, folder, &["add", "--toolkit", "cuda=12.8"]);
     assert!(
@@ -282,7 +282,7 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         assert!(!folder.join("gpustub-toolkit").exists() && !folder.join(".cargo").exists());
         assert!(!read(folder, "GpuStub.toml").contains("toolkit"));
     }
-    // A folder of somebody else, with a file of a name that is in the tree.
+    // A directory of another project, with a file of the same name as one in the tree.
     write(folder, "docs/README.md", "ours\n");
     let (_, err) = ends(
         101,

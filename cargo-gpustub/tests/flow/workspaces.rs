@@ -1,4 +1,4 @@
-//! More than one package: what stands where, and what concerns several of them.
+//! Workspaces with several packages: location of the files, and rules about several packages.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{ACME, cc, ends, gpustub, package, write};
 
-/// A workspace without a package at its root.
+/// Creates a workspace without a package at its root.
 fn virtual_workspace(folder: &Path) {
     write(
         folder,
@@ -62,7 +62,7 @@ fn a_feature_that_the_package_lacks_is_an_error() {
     ends(0, folder, &["sync"]);
 }
 
-/// Each package has its own list, and data is left out of both, not in silence.
+/// Each package has its own list, and data is left out of both, with a warning.
 #[test]
 fn one_library_of_ones_own_in_two_packages() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn one_library_of_ones_own_in_two_packages() {
     ends(0, folder, &["sync", "--check"]);
 }
 
-/// A message about a list points into it, wherever the command runs.
+/// A message about a list has a span in it, in any working directory.
 #[test]
 fn a_broken_list_of_a_member_is_shown() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ fn a_feature_may_be_spelt_as_build_scripts_see_it() {
     assert!(err.contains("warning[missing-provider]"), "{err}");
 }
 
-/// The root's policy holds everywhere, a package's own where it is, and the command line above both.
+/// The root's policy applies everywhere, a package's own there, and the command line above both.
 #[test]
 fn policies_of_root_and_package() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn policies_of_root_and_package() {
         "{err}"
     );
 
-    // Files are judged by it, too; and what it says wrongly is told with its place.
+    // The policy applies to files, too; errors in it are reported with their span.
     write(
         folder,
         "GpuStub.toml",
@@ -214,7 +214,7 @@ fn mistakes_in_a_policy_are_told_once() {
     }
 }
 
-/// An allowance that has ended is no allowance, and says so.
+/// An expired exception does not apply, and is reported.
 #[test]
 fn allowances_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ fn allowances_end() {
     ends(2, folder, &on("2027-02-30"));
 }
 
-/// A build helper that does nothing, in the place of the published one.
+/// Creates an empty build helper in place of the published one.
 fn helper(folder: &Path, member: &str) {
     package(&folder.join("helper"), "gpustub-build", "");
     let needs = "[build-dependencies]\ngpustub-build = { path = \"../helper\" }\n";
@@ -315,7 +315,7 @@ fn fix_mends_what_needs_no_decision_and_asks_git_first() {
     }
     ends(0, folder, &["sync", "--check"]);
 
-    // Uncommitted now; and nothing is left to do.
+    // Uncommitted now, and completely fixed.
     let (code, err) = fix(&[]);
     assert!(code == Some(0) && !err.contains("Fixed"), "{err}");
     write(folder, "a/GpuStub.toml", &format!("{text}# more\n"));

@@ -1,4 +1,4 @@
-//! Packs a case's files as its name says: wheels, crates, static libraries.
+//! Packs a case's files by the extension of its name: wheels, crates, static libraries.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,10 +12,10 @@ use rawzip::{CompressionMethod, ZipArchiveWriter};
 
 use crate::Result;
 
-/// A member as it stands in the archive: path and bytes.
+/// Path and bytes of an archive member, unmodified.
 pub type Member = (String, Vec<u8>);
 
-/// Puts `content`, and then `raw` members as they are, where `output` names an archive or a folder.
+/// Writes `content`, and then unmodified `raw` members, to the archive or directory `output`.
 pub fn pack(content: &Path, raw: &[Member], output: &Path) -> Result<()> {
     let mut members = Vec::new();
     let extension = output.extension().unwrap_or_default().to_string_lossy();
@@ -24,7 +24,7 @@ pub fn pack(content: &Path, raw: &[Member], output: &Path) -> Result<()> {
         "crate" => tar,
         "a" | "rlib" => ar,
         _ if raw.is_empty() => return Ok(fs::rename(content, output)?),
-        _ => return Err("a folder has no raw members".into()),
+        _ => return Err("a directory has no raw members".into()),
     };
     files(content, "", &mut members)?;
     members.extend_from_slice(raw);
@@ -72,7 +72,7 @@ fn tar(members: &[Member], output: &Path) -> Result<()> {
     let mut archive = tar::Builder::new(encoder);
     for (path, data) in members {
         let mut header = tar::Header::new_ustar();
-        // As it is: the checks of `set_path` are what a hostile archive has not gone through.
+        // Unmodified: a hostile archive has not passed the checks of `set_path`.
         header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_size(data.len() as u64);
         header.set_mode(0o644);
@@ -83,11 +83,11 @@ fn tar(members: &[Member], output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// By the tool that everybody uses; its members have no folders.
+/// Uses the system's `ar`; its members have no directories.
 fn ar(members: &[Member], output: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut command = Command::new("ar");
-    // No index: some of the objects are no objects.
+    // No index: some of the objects are invalid.
     command.arg("qcS").arg(output).current_dir(folder.path());
     for (path, data) in members {
         fs::write(folder.path().join(path), data)?;

@@ -1,6 +1,7 @@
 // A program for GPUs with the client of LLVM's libc, compiled for the host: client FILE PORTS LANES WARPS WHOSE.
-// Prints the numbers of its lanes as they end. Its warps are threads; what calls the host are the files of LLVM's libc, of version 19 or a later one, as
-// they are. Ends with 0 when all answers were right: those of the server WHOSE, llvm's or ours.
+// Prints the numbers of its lanes as they end. Its warps are threads; the unchanged files of LLVM's libc, of version
+// 19 or a later one, call the host. Exits with 0 if all answers were correct: those of the server WHOSE, llvm's or
+// ours.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -76,7 +77,7 @@ template <auto Opcode> uint64_t ask(uint64_t word) {
     return answer;
 }
 
-// LLVM's own `ftell`, in 19 and in 22, asks for FSEEK by mistake.
+// LLVM's own `ftell`, in 19 and in 22, requests FSEEK by mistake.
 long position(FILE *file) { return static_cast<long>(ask<OPCODE(FTELL)>(libc::file::from_stream(file))); }
 
 void increments(uint64_t id) {
@@ -112,7 +113,7 @@ void interface(uint64_t id, bool end_with_recv) {
     port.close();
 }
 
-// Messages whose size is each lane's own.
+// Messages of a different size for each lane.
 void streams(uint64_t id) {
     for (uint64_t size : {0, 1, 55, 56, 57, 120, 121, 700}) {
         std::vector<unsigned char> sent(size ? (size + id * 37) % 800 : id % 3 ? 0 : 5);
@@ -144,7 +145,7 @@ void files(uint64_t id) {
     std::string name = "file-" + std::to_string(id);
     FILE *file = libc::fopen(name.c_str(), "w+");
     CHECK(file);
-    // Of each lane another size.
+    // A different size for each lane.
     std::string text;
     for (uint64_t n = 0; n < 4 + id % 40; n++)
         text += "line " + std::to_string(n) + " of " + std::to_string(id) + "\n";
@@ -152,7 +153,7 @@ void files(uint64_t id) {
     CHECK(position(file) == static_cast<long>(text.size()));
     CHECK(libc::fseek(file, 0, SEEK_SET) == 0);
     CHECK(libc::feof(file) == 0);
-    // More than there is.
+    // More than the size of the file.
     std::vector<char> read(text.size() + 1);
     CHECK(libc::fread(read.data(), 1, read.size(), file) == text.size());
     CHECK(std::memcmp(read.data(), text.data(), text.size()) == 0);
@@ -174,12 +175,12 @@ void files(uint64_t id) {
     CHECK(libc::ungetc(EOF, file) == EOF);
     CHECK(libc::fseek(file, 0, SEEK_END) == 0);
     CHECK(libc::fgets(line, sizeof line, file) == nullptr && libc::feof(file) != 0);
-    // LLVM's fputc gives no character back.
+    // LLVM's fputc does not return the character.
     CHECK(libc::fputs("and ", file) >= 0 && libc::fputc('!', file) >= 0);
     CHECK(libc::fflush(file) == 0);
     CHECK(libc::fclose(file) == 0);
 
-    // Not for writing.
+    // Without write access.
     file = libc::fopen(name.c_str(), "r");
     CHECK(file && libc::ferror(file) == 0);
     CHECK(libc::fwrite("x", 1, 1, file) == 0 && libc::ferror(file) != 0);
@@ -199,7 +200,7 @@ void files(uint64_t id) {
     CHECK(libc::rename(name.c_str(), other.c_str()) == 0);
     CHECK(libc::rename(name.c_str(), other.c_str()) != 0);
     CHECK(libc::fopen(name.c_str(), "r") == nullptr);
-    // Only those of some lanes are there.
+    // Some lanes have no file.
     bool is_there = id % 2;
     if (!is_there)
         other += "-not-there";
@@ -225,7 +226,7 @@ struct Arguments {
 };
 
 template <auto Opcode> int print(FILE *to, const std::string &format, Arguments &arguments) {
-    // LLVM's client takes the address of the arguments out of it.
+    // LLVM's client reads the address of the arguments from it.
     using List = std::decay_t<va_list>;
     return libc::vfprintf_impl<Opcode>(to, format.c_str(), format.size() + 1,
                                        reinterpret_cast<List>(arguments.bytes.data()));
@@ -235,7 +236,7 @@ template <auto ToStream, auto ToStdout, auto ToStderr> void prints(uint64_t id, 
     std::string name = "print-" + std::to_string(id);
     FILE *file = libc::fopen(name.c_str(), "w+");
     CHECK(file);
-    // Formats that lanes do not have in common, and strings that only some have.
+    // Formats that differ by lane, and strings that only some lanes have.
     std::string format, expected, text(id * 11 % 200, 's');
     Arguments arguments{packed};
     char of_c[512];
@@ -296,7 +297,7 @@ void calls_of_the_host(uint64_t id) {
     std::string command = "exit " + std::to_string(id % 5);
     CHECK(libc::system(command.c_str()) == static_cast<int>(id % 5) << 8);
 #endif
-    // LLVM's server calls whatever address a client says.
+    // LLVM's server calls any address that a client sends.
     if (is_llvms)
         return;
     uint64_t arguments[2] = {id, 7}, answer = 0;
@@ -323,7 +324,7 @@ void all(uint64_t id) {
     std::printf("%llu\n", static_cast<unsigned long long>(id));
 }
 
-// How the lanes of each warp go apart.
+// Divergence of the lanes of each warp.
 std::vector<uint64_t> parts(uint32_t lanes, uint32_t warp) {
     uint64_t every = ~uint64_t(0) >> (64 - lanes);
     uint64_t some = every & 0x9e3779b97f4a7c15 >> (warp % 7);
@@ -351,6 +352,6 @@ int main(int count, char **words) {
         });
     for (auto &thread : threads)
         thread.join();
-    // Only one warp ends the program, by a call to which the server answers by its end.
+    // Only one warp ends the program, by a call that the server answers by exiting.
     warp::run(lanes, {1}, [](uint32_t) { libc::internal::exit(42); });
 }

@@ -1,4 +1,4 @@
-// The memory that client and server share: a file of which both have a map.
+// Memory shared by client and server: a file that both map.
 #ifndef LLVM_RPC_MEMORY_H
 #define LLVM_RPC_MEMORY_H
 

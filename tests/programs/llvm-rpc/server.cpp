@@ -1,5 +1,6 @@
-// LLVM's server: server FILE PORTS LANES. Serves what its libc has, on the streams of this process and in its
-// folder, until a client exits. Of version 19 it is the library of that name, later the header that replaced it.
+// LLVM's server: server FILE PORTS LANES. Provides its libc's services, on the streams of this process and in its
+// directory, until a client exits. Version 19 uses the library of that name, later ones the header that replaced
+// it.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ void check(rpc_status_t status) {
 
 using Callback = rpc_opcode_callback_ty;
 
-// Not by malloc: what a device says it frees is not always what there is.
+// Without malloc: a device may free addresses that were not allocated.
 void *allocate(uint64_t size, void *) { return ::operator new(size); }
 
 const Callback increment = [](rpc_port_t port, void *) {
@@ -28,7 +29,7 @@ const Callback increment = [](rpc_port_t port, void *) {
         port, [](rpc_buffer_t *packet, void *) { packet->data[0] += 1; }, nullptr);
 };
 
-// What LLVM 19's own loader has for them.
+// Implementation of LLVM 19's own loader.
 const Callback malloc_of_device = [](rpc_port_t port, void *) {
     rpc_recv_and_send(
         port,
@@ -51,13 +52,13 @@ const Callback stream = [](rpc_port_t port, void *) {
         ::operator delete(one);
 };
 
-// Each lane has a count of its own.
+// One count per lane.
 const Callback interface = [](rpc_port_t port, void *) {
     struct Counts {
         uint64_t end_with_recv = 0, at = 0, of[64] = {};
     } counts;
     auto first = [](rpc_buffer_t *packet, void *to) { static_cast<Counts *>(to)->end_with_recv = packet->data[0]; };
-    // The interface says no lanes, but goes through those that take part in rising order.
+    // The interface passes no lane number, but visits the active lanes in ascending order.
     auto take = [](rpc_buffer_t *packet, void *to) {
         auto counts = static_cast<Counts *>(to);
         counts->of[counts->at++] = packet->data[0];
@@ -113,7 +114,7 @@ void serve(uint32_t ports, uint32_t lanes, void *buffer) {
             port->recv([](rpc::Buffer *packet, uint32_t) { std::free(reinterpret_cast<void *>(packet->data[0])); });
             break;
         case LIBC_TEST_INTERFACE: {
-            // LLVM's own has one count for all lanes: here each has its own.
+            // LLVM's own has one count for all lanes; this one has one per lane.
             std::vector<uint64_t> counts(lanes);
             bool end_with_recv = false;
             auto recv = [&] { port->recv([&](rpc::Buffer *packet, uint32_t id) { counts[id] = packet->data[0]; }); };
@@ -140,7 +141,7 @@ uint64_t size(uint32_t ports, uint32_t lanes) { return rpc::Server::allocation_s
 int main(int count, char **words) {
     if (count != 4)
         return 2;
-    // At an exit it does not flush.
+    // Exits do not flush.
     std::setvbuf(stdout, nullptr, _IONBF, 0);
     uint32_t ports = static_cast<uint32_t>(std::stoul(words[2])), lanes = static_cast<uint32_t>(std::stoul(words[3]));
     serve(ports, lanes, memory(words[1], size(ports, lanes)));

@@ -32,7 +32,7 @@ int cuDeviceGet(int *device, int ordinal)
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     record("cuDeviceGetAttribute %d device=%d", attribute, device);
-    /* CU_DEVICE_ATTRIBUTE_WARP_SIZE: what gpurpc_client.h is for on a host. */
+    /* CU_DEVICE_ATTRIBUTE_WARP_SIZE: the warp size of gpurpc_client.h on a host. */
     *value = attribute == 10 ? 1 : attribute == 115 ? variable("FAKE_POOLS", 1) : 0;
     return OK;
 }
@@ -111,7 +111,7 @@ int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 {
     record("cuMemHostAlloc size=%zu flags=%u", size, flags);
     *memory = aligned_alloc(64, (size + 63) / 64 * 64);
-    /* A driver promises nothing about what is in it. */
+    /* A driver promises nothing about its contents. */
     memset(*memory, 0xa5, size);
     return OK;
 }
@@ -157,7 +157,7 @@ int cuStreamQuery(void *stream)
 {
     record("cuStreamQuery stream=%d", number(stream));
     int status = variable("FAKE_STATUS_OF_KERNELS", OK);
-    /* Kernels have the first stream. That one has failed is known before what it has asked for is. */
+    /* Kernels use the first stream. Their failure is known before the results of their requests. */
     if (status != OK && number(stream) == 1) {
         wait_for(stream);
         return status;

@@ -1,10 +1,10 @@
-/* fake-gpu.h - a fake GPU: the host's threads run the "kernels" of a shared library, as many as a
- * launch asks for, in the order of its stream. It stands in for a driver where no GPU is at hand, so that the loader's
- * own work is real: its stubs find and bind this library, and what its server answers are calls of running code.
- * Nothing about a GPU is shown by it: not memory models, nor what a real driver waits for.
+/* fake-gpu.h - a fake GPU: threads of the host run the "kernels" of a shared library, as many as a launch requests,
+ * in the order of its stream. It replaces a driver on machines without a GPU, so that the loader's own work is real:
+ * its stubs find and bind this library, and its server answers calls of running code. It shows nothing about a GPU:
+ * neither memory models, nor the waiting of a real driver.
  *
- * Each call of the driver is a line in the file FAKE_LOG, with its stream. What a driver does in its own time takes
- * some questions here (cuMemAllocAsync is done at the third one). Other variables: FAKE_VERSION, FAKE_DEVICES,
+ * Each call of the driver is a line in the file FAKE_LOG, with its stream. Asynchronous work of a driver takes some
+ * queries here (cuMemAllocAsync is complete at the third one). Other variables: FAKE_VERSION, FAKE_DEVICES,
  * FAKE_POOLS, FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What CUDA and HIP have in common of their codes. */
+/* Status codes that CUDA and HIP share. */
 enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500, NOT_READY = 600 };
 enum { STREAMS = 16, QUESTIONS = 2 };
 
@@ -75,8 +75,8 @@ __attribute__((format(printf, 1, 2))) static void record(const char *format, ...
     close(file);
 }
 
-/* With FAKE_END, whether the loader's thread that reads the memory is there when the process ends, and a driver takes
- * its memory away. */
+/* With FAKE_END, records whether the loader's serving thread, which reads the memory, exists at the exit of the
+ * process, when a driver removes its memory. */
 __attribute__((destructor)) static void at_end(void)
 {
     int serving = 0;
@@ -117,7 +117,7 @@ static int ask(struct stream *stream)
     return ready;
 }
 
-/* Waits until all that was asked of a stream is done. */
+/* Waits until all requests of a stream are complete. */
 __attribute__((unused)) static void wait_for(struct stream *stream)
 {
     pthread_mutex_lock(&lock);
@@ -141,7 +141,7 @@ static unsigned thread_number(void)
     return own_thread;
 }
 
-/* The size of an ELF file: its section headers are its end. */
+/* Size of an ELF file, whose section headers are its end. */
 static size_t size_of(const void *image)
 {
     const Elf64_Ehdr *header = image;

@@ -1,7 +1,7 @@
-/* A "GPU program" for fake-gpu.h: its kernels are those of LLVM's libc, and argv[1] says what they do.
+/* A "GPU program" for fake-gpu.h: its kernels are those of LLVM's libc, and argv[1] selects their actions.
  *
- * CLIENT: 1 the client itself (LLVM 20 and later), 2 a pointer to one, with opcodes of 16 bits (LLVM 19), 3 one of another
- * size, 0 none. WITHOUT_START, ONLY_START: which kernels there are. */
+ * CLIENT: 1 the client itself (LLVM 20 and later), 2 a pointer to one, with opcodes of 16 bits (LLVM 19), 3 one of
+ * another size, 0 none. WITHOUT_START, ONLY_START: the available kernels. */
 #include <sched.h>
 #define GPURPC_PAUSE() sched_yield()
 #include <gpurpc_client.h>
@@ -14,7 +14,7 @@ unsigned (*fake_thread)(void);
 #if CLIENT == 2
 gpurpc_client_t *__llvm_libc_rpc_client;
 #define CLIENT_OF_HOST __llvm_libc_rpc_client
-/* The upper half is whatever was there. */
+/* The upper half has arbitrary contents. */
 #define NUMBER(opcode) (((opcode) & 0xffff) | 0xdead0000u)
 #elif CLIENT == 3
 char __llvm_rpc_client[544];
@@ -47,7 +47,7 @@ static void print(const char *text)
     gpurpc_call_close(&call);
 }
 
-/* EXIT and ABORT: asked, answered, done. The client does not wait for anything else. */
+/* EXIT and ABORT: request and acknowledgement. The client waits for no other call. */
 static void end(unsigned opcode, int status)
 {
     gpurpc_call_t call = begin(opcode);
@@ -104,7 +104,7 @@ static void show(int argc, char **argv, char **envp)
     print("\n");
 }
 
-/* What each thread does, many at once; its result is put together with those of the others by "or". */
+/* Work of each thread, many at once; the results of all threads are combined by "or". */
 static int work(unsigned thread)
 {
     for (uint64_t i = 0; i < 20; i++)
@@ -117,7 +117,7 @@ static int work(unsigned thread)
         return 2;
     for (unsigned i = 0; i < 64; i++)
         memory[i] = thread + i;
-    /* Others allocate meanwhile. */
+    /* Other threads allocate meanwhile. */
     ask(GPURPC_OPCODE_TEST_INCREMENT, 0);
     for (unsigned i = 0; i < 64; i++)
         if (memory[i] != thread + i)
@@ -144,7 +144,7 @@ static int run(int argc, char **argv, char **envp)
     } else if (strcmp(what, "too-much") == 0)
         return ask(GPURPC_OPCODE_MALLOC, UINT64_C(1) << 40) != 0;
     else if (strcmp(what, "exit") == 0) {
-        /* All but one thread never end. */
+        /* All but one thread run indefinitely. */
         while (thread != 0)
             sched_yield();
         end(GPURPC_OPCODE_EXIT, 42);
@@ -180,11 +180,12 @@ static int run(int argc, char **argv, char **envp)
 }
 #endif
 
-static int told;
+static int verbose;
 
 #ifdef CONSTRUCTORS
-/* As LLVM makes them for NVIDIA's GPUs: a variable for each, by its priority, arrays that the loader fills, and kernels
- * that run them. CONSTRUCTORS: 1 those kernels run them, as since LLVM 22, 2 _begin and _end do, 3 nothing tells who. */
+/* Constructors as LLVM emits them for NVIDIA's GPUs: a variable for each, by its priority, arrays that the loader
+ * fills, and kernels that run them. CONSTRUCTORS: 1 those kernels run them, as since LLVM 22, 2 _begin and _end do, 3
+ * unknown. */
 typedef void action(void);
 static void first(void) { print("first\n"); }
 static void second(void) { print("second\n"); }
@@ -214,7 +215,7 @@ KERNEL(cuda_fini, fini, "nvptx$device$fini")
 KERNEL(hip_init, init, "amdgcn.device.init")
 KERNEL(hip_fini, fini, "amdgcn.device.fini")
 
-/* What AMD's compiler says of _end: its arguments have 4 bytes, or are only those that the compiler adds. */
+/* _end's descriptor by AMD's compiler: the arguments have 4 bytes, or are only those that the compiler adds. */
 extern const unsigned descriptor[16] __asm__("_end.kd");
 #if CONSTRUCTORS == 1
 int end_takes_nothing;
@@ -225,10 +226,10 @@ const unsigned descriptor[16] = {[2] = 4 + 4 + 256};
 #endif
 
 #ifndef ONLY_START
-static int is_told(char **envp)
+static int is_verbose(char **envp)
 {
     for (; *envp; envp++)
-        if (strcmp(*envp, "TOLD=1") == 0)
+        if (strcmp(*envp, "VERBOSE=1") == 0)
             return 1;
     return 0;
 }
@@ -241,8 +242,8 @@ void _begin(int argc, char **argv, char **envp)
 #if defined(CONSTRUCTORS) && CONSTRUCTORS == 2
     init();
 #endif
-    told = is_told(envp);
-    if (told)
+    verbose = is_verbose(envp);
+    if (verbose)
         print("_begin\n");
 }
 
@@ -251,7 +252,7 @@ void _end(int result)
 {
     char text[] = "_end 0\n";
     text[5] = (char)('0' + result % 10);
-    if (told)
+    if (verbose)
         print(text);
 #if defined(CONSTRUCTORS) && CONSTRUCTORS == 2
     fini();
@@ -265,7 +266,7 @@ void _end(int result)
 void _start(int argc, char **argv, char **envp, int *result);
 void _start(int argc, char **argv, char **envp, int *result)
 {
-    if (told)
+    if (verbose)
         print("_start\n");
     __atomic_fetch_or(result, run(argc, argv, envp), __ATOMIC_RELAXED);
 }

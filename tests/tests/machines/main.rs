@@ -230,8 +230,7 @@ fn runtime_is_chosen_by_what_the_driver_supports() -> Result<()> {
     Ok(())
 }
 
-/// A toolkit's `stubs` directory contains a libcuda for the linker only: all its functions return
-/// 34.
+/// The libcuda in a toolkit's `stubs` directory is for linkers only: all functions return 34.
 #[test]
 #[ignore = "needs NVIDIA's driver libraries: ./tests/run"]
 fn driver_is_never_taken_from_a_toolkit() -> Result<()> {

@@ -155,11 +155,7 @@ fn stubs_start_with_a_landing(machine: Machine, tool: &str, landing: &str) -> Re
                     .any(|jump| line.contains(jump))
             };
             let parts: Vec<&[&str]> = code.split_inclusive(leaves).collect();
-            assert_eq!(
-                parts.len(),
-                2 + usize::from(*name == ADAPTED),
-                "{code:#?}"
-            );
+            assert_eq!(parts.len(), 2 + usize::from(*name == ADAPTED), "{code:#?}");
             for part in parts {
                 assert!(part[0].contains(landing), "{name}: {part:#?}");
             }

@@ -75,7 +75,9 @@ fn without_dropped_parts(text: &str) -> Result<String> {
             for name in ["target-cpu", "target-features", "tune-cpu"] {
                 let start = format!(" \"{name}\"=\"");
                 if let Some((before, rest)) = line.split_once(&start) {
-                    let (_, after) = rest.split_once('"').ok_or("a text without_dropped_parts an end")?;
+                    let (_, after) = rest
+                        .split_once('"')
+                        .ok_or("a text without_dropped_parts an end")?;
                     line = format!("{before}{after}");
                 }
             }

@@ -1,5 +1,5 @@
-/* Functions that take a pointer more in the library than in the program's headers; trap_never is not
- * called. */
+/* Functions with an additional pointer argument in the library that the program's headers lack;
+ * trap_never is not called. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <string.h>
@@ -19,7 +19,7 @@ int trap_renamed(void);
 int trap_refused(void);
 
 #ifdef STATIC
-/* Behind the slots of the library are the targets of the adapter thunks, on the pages that become read-only. */
+/* Targets of the adapter thunks, which follow the library's slots on the pages made read-only. */
 extern void *gpustub1_last_trap[] __attribute__((visibility("hidden")));
 extern void *gpustub1_slots_last[] __attribute__((visibility("hidden")));
 
@@ -40,7 +40,7 @@ static void cannot_be_written(int number)
 
 static void *frames[64];
 
-/* An exported name, so that dladdr knows it. */
+/* An exported name, which dladdr knows. */
 __attribute__((noinline)) int caller(void)
 {
     int count = trap_frames(frames, 64);

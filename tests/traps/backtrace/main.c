@@ -7,7 +7,7 @@
 
 static void *frames[FRAMES];
 
-/* Exported names, so that dladdr knows them. */
+/* Exported names, which dladdr knows. */
 __attribute__((noinline)) int caller(void)
 {
     int count = trap_frames(frames);
@@ -22,7 +22,7 @@ __attribute__((noinline)) int constructor_caller(void)
     return count;
 }
 
-/* Both names lie on the stack, the caller's below that of main. */
+/* Both names are on the stack, the caller's below that of main. */
 static int reaches_main(int count, const char *caller)
 {
     int at = 0;

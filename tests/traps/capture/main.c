@@ -17,7 +17,7 @@ static int plugin_value(void)
 
 int main(void)
 {
-    /* Each in either order: neither the stubs nor the other library takes the other's calls. */
+    /* Each in either order: neither the stubs nor the other library receives the other's calls. */
     FIRST_AND_WARM(CHECK(trap_value() == 1 && trap_versioned() == 10); CHECK(plugin_value() == 22));
     FIRST_AND_WARM(CHECK(plugin_value() == 22); CHECK(trap_value() == 1 && trap_versioned() == 10));
     PASSED();

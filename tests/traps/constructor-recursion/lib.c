@@ -1,8 +1,8 @@
 int trap_add(int a, int b);
 int trap_from_constructor(void);
 
-/* Calls through the program's stubs while this library is being loaded: by a function of the
- * program, and, where stubs are exported, by this library's own name, which then is the stub. */
+/* Calls through the program's stubs while this library is being loaded: through a function of the
+ * program, and, if stubs are exported, by this library's own name, which then is the stub. */
 extern int host_add(int a, int b) __attribute__((weak));
 
 static int from_constructor;

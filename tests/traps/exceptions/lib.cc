@@ -2,7 +2,7 @@
 
 extern "C" void trap_throw(int value) { throw value; }
 
-/* Counts what it unwinds, to see that destructors run on the way. */
+/* Counts unwinding, to show that destructors run on the way. */
 struct Guard {
     int *count;
     ~Guard() { ++*count; }

@@ -10,8 +10,8 @@ void guest_at_end(void (*function)(void));
 static sem_t running;
 static unsigned long calls; /* atomic */
 
-/* First the library answers, then the stub in its place, and never the library again: not while
- * it is torn down, and not after. The one call that was already on its way may still arrive. */
+/* First the library returns its value, then the stub, and never the library again, neither during
+ * its destruction nor afterwards. The single call already in progress may still arrive. */
 static void *caller(void *unused)
 {
     int late = 0, ended = 0;
@@ -37,7 +37,7 @@ static void wait_for_calls(unsigned long more)
     }
 }
 
-/* Runs after the destructors of the program and of the stubs, while the thread goes on. */
+/* Runs after the destructors of the program and of the stubs, while the thread continues. */
 static void end(void)
 {
     wait_for_calls(1000);

@@ -1,6 +1,6 @@
 #include "api.h"
 
-/* What -ffast-math start-up code does, and more: flush denormals, round to zero, and on x87
+/* Same settings as -ffast-math start-up code, and more: flush denormals, round to zero, and on x87
  * single precision. */
 __attribute__((constructor)) static void disturb(void)
 {

@@ -1,4 +1,4 @@
-/* libguest.so: the program needs it, so it is torn down after the program's own destructors. */
+/* libguest.so: the program needs it, so its destructors run after the program's own. */
 void guest_at_end(void (*function)(void));
 
 static void (*at_end)(void);

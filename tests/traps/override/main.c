@@ -9,7 +9,7 @@ int main(void)
     int value = trap_value();
     CHECK((getauxval(AT_SECURE) != 0) == SECURE);
     if (SECURE) {
-        /* Who starts the program must not choose what it loads. */
+        /* The user who starts the program must not choose the libraries that it loads. */
         CHECK(value == 1 || value == 77);
     } else {
         CHECK(value == 2);

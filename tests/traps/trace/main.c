@@ -1,4 +1,4 @@
-/* Watched calls: GPUSTUB_TRACE and GPUSTUB_FAIL. */
+/* Traced calls: GPUSTUB_TRACE and GPUSTUB_FAIL. */
 #include "check.h"
 #include "gpustub.h"
 

@@ -6,5 +6,5 @@
 #define DECLARE(i) double trap_sum##i(int count, ...);
 SIXTEEN(DECLARE)
 
-/* Text after the manner of printf; returns its length. */
+/* Formats text as printf does; returns its length. */
 int trap_format(char *buffer, size_t size, const char *format, ...);

@@ -1,16 +1,16 @@
-// Before each file of LLVM's client, which is compiled for a warp on the host.
+// Included before each file of LLVM's client, which is compiled for a warp on the host.
 #ifndef WARP_CLIENT_H
 #define WARP_CLIENT_H
 
 #include "warp.h"
 
-// Those of the client are places where lanes meet.
+// The client's fences are synchronization points of lanes.
 #define __atomic_thread_fence(order) warp::fence(order)
 #if LLVM_MAJOR == 19
 #include "src/__support/CPP/atomic.h"
 #include "src/__support/threads/sleep.h"
 #include "src/string/memory_utils/inline_memcpy.h"
-// For is_process_gpu: the others are about the machine, which is the host.
+// For is_process_gpu: the other macros are about the machine, which is the host.
 #define LIBC_TARGET_ARCH_IS_GPU
 #include "src/__support/RPC/rpc_util.h"
 #undef LIBC_TARGET_ARCH_IS_GPU

@@ -1,4 +1,4 @@
-// What LLVM's rpc_util.h takes from clang's <gpuintrin.h>, for a warp on the host.
+// Functions of clang's <gpuintrin.h> that LLVM's rpc_util.h uses, for a warp on the host.
 #ifndef WARP_GPUINTRIN_H
 #define WARP_GPUINTRIN_H
 

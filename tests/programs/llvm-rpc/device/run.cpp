@@ -13,7 +13,7 @@ struct Lane {
     std::unique_ptr<char[]> stack;
     // The lanes that this one has not diverged from.
     uint64_t mask = 0;
-    // How often it has met them, and what it gave the last two times: none of them is further ahead.
+    // Number of meetings with them, and the values of the last two: no other lane is further ahead.
     uint64_t meetings = 0;
     uint64_t given[2] = {};
     bool running = false;
@@ -37,7 +37,7 @@ void rest() {
     swapcontext(&warp->self().context, &warp->scheduler);
 }
 
-// Waits for the lanes of a mask. Then each can read what the others have given.
+// Waits for the lanes of a mask. Then each can read the values of the others.
 void meet(uint64_t mask, uint64_t given) {
     Lane &lane = here->self();
     if (mask != lane.mask) {

@@ -1,4 +1,4 @@
-// In place of the header of LLVM's libc, for a warp on the host: what the client's files take from it.
+// Replaces the header of LLVM's libc, for a warp on the host: the functions that the client's files use.
 #ifndef WARP_GPU_UTILS_H
 #define WARP_GPU_UTILS_H
 
