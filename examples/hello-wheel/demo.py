@@ -1,4 +1,4 @@
-"""What the wheel finds here, and a kernel that it compiles."""
+"""Prints the libraries that the wheel finds, and compiles a kernel."""
 
 import hello_wheel
 

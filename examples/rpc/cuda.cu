@@ -28,7 +28,7 @@ static void ok(gpurpc_status_t status) {
     }
 }
 
-// Memory that host and device see under one address.
+// Memory with the same address for host and device.
 static void *allocate(uint64_t size, void *) {
     void *memory = nullptr;
     return cudaMallocHost(&memory, size) == cudaSuccess ? memory : nullptr;
@@ -50,7 +50,7 @@ static void collect(gpurpc_buffer_t *buffer, uint32_t, void *data) {
 }
 
 int main() {
-    // What is loaded while a kernel waits for the host may wait for that kernel.
+    // Lazily loaded code could wait for the kernel, which waits for the host.
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     int count = 0;
     cuda(cudaGetDeviceCount(&count));
@@ -83,7 +83,7 @@ int main() {
     cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     program<<<64, 128, 0, stream>>>();
     cuda(cudaGetLastError());
-    // Until the kernel has ended this thread serves it: it must not wait for the device in any other way.
+    // Serves the kernel to its end. This thread must not wait for the device in any other way.
     cudaError_t state;
     while ((state = cudaStreamQuery(stream)) == cudaErrorNotReady)
         ok(gpurpc_poll(server, nullptr));

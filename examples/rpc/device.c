@@ -24,7 +24,7 @@ DEVICE void warp(gpurpc_client_t *client) {
     gpurpc_call_close(&call);
 }
 
-/* The bytes of a string, and of its zero. CUDA has no strlen for devices. */
+/* Size of a string with its NUL. CUDA has no strlen for devices. */
 DEVICE static uint64_t string_size(const char *string) {
     uint64_t size = 1;
     while (string[size - 1] != 0)
@@ -32,7 +32,7 @@ DEVICE static uint64_t string_size(const char *string) {
     return size;
 }
 
-/* As the fopen of LLVM's libc. 0: it cannot be opened. */
+/* Opens a file as the fopen of LLVM's libc does. Returns 0 on failure. */
 DEVICE static uint64_t open_file(gpurpc_client_t *client, const char *name) {
     gpurpc_call_t call = gpurpc_client_open(client, GPURPC_OPCODE_OPEN_FILE);
     uint64_t file;
@@ -47,7 +47,7 @@ DEVICE static uint64_t open_file(gpurpc_client_t *client, const char *name) {
     return file;
 }
 
-/* As fgets: the bytes of a line and of its zero, or 0 at the end. */
+/* Reads a line as fgets does: returns its size with the NUL, or 0 at the end. */
 DEVICE static uint64_t read_line(gpurpc_client_t *client, uint64_t file, char *line, uint64_t room) {
     gpurpc_call_t call = gpurpc_client_open(client, GPURPC_OPCODE_READ_FGETS);
     gpurpc_buffer_t *packet = gpurpc_call_fill(&call);

@@ -1,12 +1,12 @@
-/* What the device's program and the host agree on. C11, C++17, CUDA, HIP. */
+/* Interface between the device's program and the host. C11, C++17, CUDA, HIP. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
 #include <gpurpc_client.h>
 
-/* Gives the next number that is to be added up; 0: there is none. */
+/* Returns the next number to add; 0: there is none. */
 #define TAKE GPURPC_OPCODE('e', 1)
-/* Takes a sum. */
+/* Passes a sum to the host. */
 #define HAND_IN GPURPC_OPCODE('e', 2)
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
@@ -19,10 +19,10 @@
 extern "C" {
 #endif
 
-/* The program, for each warp. `client` is what the host filled in. */
+/* The program, for each warp. The host has filled in `client`. */
 DEVICE void warp(gpurpc_client_t *client);
 
-/* One warp prints a file. */
+/* Prints a file, by one warp. */
 DEVICE void print_file(gpurpc_client_t *client, const char *name);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// As host.c, with what C++ has for threads and ownership.
+// As host.c, with the threads and ownership of C++.
 #include <gpurpc.h>
 
 #include "device.h"

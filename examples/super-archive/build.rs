@@ -1,4 +1,4 @@
-//! Compiles the layers, each function from a file of its own, and packs them.
+//! Compiles the layers, each function from a separate file, and packs them.
 
 use std::path::Path;
 use std::{env, fs};
@@ -12,12 +12,12 @@ fn main() {
     gpustub_build::build();
 }
 
-/// Compiles each file of a folder to an object file of its name.
+/// Compiles each file of a directory to an object file of the same name.
 fn compile(sources: &Path, objects: &Path) {
-    fs::create_dir_all(objects).expect("OUT_DIR can be written");
+    fs::create_dir_all(objects).expect("OUT_DIR is writable");
     let compiler = cc::Build::new().opt_level(2).pic(true).get_compiler();
-    for source in fs::read_dir(sources).expect("the folder is part of the package") {
-        let source = source.expect("the folder can be read").path();
+    for source in fs::read_dir(sources).expect("the directory is part of the package") {
+        let source = source.expect("the directory is readable").path();
         let name = source.file_stem().unwrap_or_default();
         let mut command = compiler.to_command();
         command.arg("-c").arg(&source);

@@ -1,7 +1,7 @@
-"""bazel.py FOLDER OUT: builds what FOLDER/BUILD.bazel says, as far as its rules go, into OUT.
+"""bazel.py DIRECTORY OUT: builds the targets of DIRECTORY/BUILD.bazel into OUT, without Bazel.
 
-Starlark is a part of Python, so the file is run as it is. As in Bazel's sandbox, the compiler sees
-just the files that a rule names, below a folder of another name."""
+Starlark is a subset of Python, so Python runs the file. As in Bazel's sandbox, the compiler sees
+only the files that a rule names, below a directory of another name."""
 
 import pathlib
 import shutil

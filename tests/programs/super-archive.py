@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A second reader of super-archives, written from crates/archive/FORMAT.md alone: slow, and strict.
 
-usage: super-archive.py FILE    prints views, members and symbols, a line each; ends with 1 if anything
-in the file is not as the text says.
+usage: super-archive.py FILE    prints views, members and symbols, a line each; exits with 1 if the file
+violates the text.
 """
 import sys
 
@@ -35,11 +35,11 @@ def hash_of(data):
     return value
 
 
-# ---- where the blob is ------------------------------------------------------------------------------
+# ---- offset of the blob -----------------------------------------------------------------------------
 
 
 def members_of(archive):
-    """Names, where the contents begin, and how long they are."""
+    """Names, offsets and sizes of the members."""
     check(archive[:8] == b"!<arch>\n", "the first 8 bytes")
     at = 8
     while at < len(archive):
@@ -74,7 +74,7 @@ def in_elf(contents):
 
 
 def blob_of(archive):
-    """Where the blob begins."""
+    """Container and offset of the blob."""
     for name, at, size in members_of(archive):
         contents = part(archive, at, size)
         if name in (b"/", b"/SYM64/"):
@@ -172,7 +172,7 @@ class Blob:
         return {"name": self.text(at), "slots": slots, "symbols": symbols, "members": members, "layers": layers}
 
     def search(self, slots, name, of):
-        """What a slot has for a name, `of` being (its name, its value), or nothing where it is empty."""
+        """Value of a name in a hash table; `of` returns (name, value) of a slot, or None if it is empty."""
         at = hash_of(name) % len(slots)
         for _ in slots:
             found = of(slots[at])

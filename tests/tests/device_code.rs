@@ -97,7 +97,7 @@ fn every_kind_of_image_tells_the_same() -> Result<()> {
     Ok(())
 }
 
-/// Where the loader writes addresses, lld leaves zeros in the file.
+/// lld leaves zeros in the file at the addresses that the loader writes.
 #[test]
 fn addresses_are_those_that_the_loader_writes() -> Result<()> {
     let dir = scratch()?;

@@ -27,7 +27,7 @@ struct Case {
     trap: String,
     #[serde(default = "both_machines")]
     machines: Vec<Machine>,
-    /// Requirements besides a C compiler; the cross compiler and the emulators are known.
+    /// Requirements beyond a C compiler; the cross compiler and the emulators are known.
     #[serde(default)]
     needs: Vec<String>,
     /// Feature of this machine's processor. Without it the trial is reported as skipped.

@@ -1,5 +1,5 @@
-/* What nvcc leaves of relocatable device code in objects and device links, without device code:
- * sections, symbols and containers as crates/image/src/device.rs reads them. */
+/* Traces of relocatable device code that nvcc leaves in objects and device links, without the code: sections, symbols
+ * and containers as crates/image/src/device.rs reads them. */
 struct wrapper { unsigned magic, version; const void *code; void *unused; };
 struct entry {
     unsigned short kind, version;
@@ -49,6 +49,6 @@ struct entry {
     WRAPPER static struct wrapper whole_wrapper = { 0x466243b1, 1, &whole, 0 }; \
     ID(whole_id, "__NV_MODULE_ID")
 
-/* A CUDA runtime that is linked in. */
+/* A statically linked CUDA runtime. */
 #define RUNTIME \
     const char *runtime(int n) { return n ? "/cudart.shm.%x.%x.%llx" : "startup failure in cuda runtime"; }

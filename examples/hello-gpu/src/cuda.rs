@@ -6,9 +6,9 @@ use std::ptr::{null, null_mut};
 
 use crate::{Work, inputs, verify};
 
-/// A device's number in the driver API.
+/// Number of a device in the driver API.
 type Device = c_int;
-/// An address on the device.
+/// Address on the device.
 type Address = u64;
 /// A context, module, function or stream: opaque.
 type Handle = *mut c_void;
@@ -68,7 +68,7 @@ unsafe extern "C" {
     safe fn cudaGetErrorString(error: c_int) -> *const c_char;
 }
 
-/// Works through the driver API.
+/// Runs the kernel through the driver API.
 pub fn driver(ptx: Option<&[u8]>) -> Work {
     let mut version = 0;
     // SAFETY: writes one integer.
@@ -100,7 +100,7 @@ pub fn driver(ptx: Option<&[u8]>) -> Work {
     Ok(lines)
 }
 
-/// Works through the runtime API.
+/// Runs through the runtime API.
 pub fn runtime() -> Work {
     let (mut version, mut count) = (0, 0);
     // SAFETY: each writes one integer.
@@ -194,7 +194,7 @@ fn add(device: Device, ptx: &[u8]) -> Result<String, String> {
     ))
 }
 
-/// A device's primary context, current on this thread.
+/// Primary context of a device, current on this thread.
 struct Context(Device);
 
 impl Context {
@@ -217,11 +217,11 @@ impl Drop for Context {
     }
 }
 
-/// A loaded module.
+/// Loaded module.
 struct Module(Handle);
 
 impl Module {
-    /// Has the driver compile PTX that ends with a NUL; `None` if it is too new for the driver.
+    /// Makes the driver compile NUL-terminated PTX; `None` if it is too new for the driver.
     fn new(ptx: &[u8]) -> Result<Option<Self>, String> {
         if ptx.last() != Some(&0) {
             return Err("the PTX does not end with a NUL".to_owned());
@@ -262,7 +262,7 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Copies the numbers back; `numbers` are as many as the buffer was made from.
+    /// Copies the numbers back; `numbers` has the length of the buffer.
     fn read(&self, numbers: &mut [f32]) -> Result<(), String> {
         let bytes = size_of_val(numbers);
         // SAFETY: both sides hold that many bytes.
@@ -278,7 +278,7 @@ impl Drop for Buffer {
     }
 }
 
-/// CUDA's version numbers: 1000 * major + 10 * minor.
+/// Text of a CUDA version number: 1000 * major + 10 * minor.
 fn spell(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }

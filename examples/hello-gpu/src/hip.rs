@@ -16,7 +16,7 @@ unsafe extern "C" {
     safe fn hipGetErrorString(error: c_int) -> *const c_char;
 }
 
-/// Asks the runtime for its version and its devices.
+/// Reads the runtime's version and its number of devices.
 pub fn run() -> Work {
     let (mut version, mut count) = (0, 0);
     // SAFETY: each writes one integer.

@@ -1,7 +1,7 @@
-//! Shows which GPU libraries this machine has, and does real work with each that it finds.
+//! Prints the GPU libraries of this machine, and does real work with each that it finds.
 //!
-//! It builds and starts on a machine that has none of them. The exit code is 0 whenever what is
-//! there works: a library that is missing, or that finds no device, is not a failure.
+//! The program builds and starts on a machine without any of them. The exit code is 0 if the
+//! present libraries work: a missing library, or one without a device, is not a failure.
 
 mod cuda;
 mod hip;
@@ -11,10 +11,10 @@ mod table;
 
 use std::process::ExitCode;
 
-/// What was done with a library, a line each, or what went wrong.
+/// Lines about the work done with a library, or an error.
 type Work = Result<Vec<String>, String>;
 
-/// The numbers that every kernel here adds: `a[i] = i`, `b[i] = 2 i`. All sums are exact in `f32`.
+/// Length of the vectors that the kernels add: `a[i] = i`, `b[i] = 2 i`. Sums are exact in `f32`.
 const LENGTH: u16 = u16::MAX;
 
 fn main() -> ExitCode {
@@ -54,14 +54,14 @@ fn main() -> ExitCode {
     code
 }
 
-/// The numbers to add.
+/// The vectors to add.
 fn inputs() -> (Vec<f32>, Vec<f32>) {
     let a: Vec<f32> = (0..LENGTH).map(f32::from).collect();
     let b = a.iter().map(|x| 2.0 * x).collect();
     (a, b)
 }
 
-/// Compares every sum with what it must be, and adds them up.
+/// Compares every sum with its expected value, and adds them up.
 fn verify(sums: &[f32]) -> Result<f64, String> {
     let (a, b) = inputs();
     for (i, (&sum, expected)) in sums

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null;
 
-/// The kernel, and its name in PTX.
+/// Source of the kernel, with its name in PTX.
 const SOURCE: &CStr =
     c"extern \"C\" __global__ void add(const float *a, const float *b, float *sum, unsigned n)
 {
@@ -13,11 +13,11 @@ const SOURCE: &CStr =
 }
 ";
 
-/// The oldest architecture that NVRTC 11.8 up to 13.5 all compile for. The driver compiles its PTX
-/// for newer GPUs.
+/// Oldest architecture that all NVRTC versions from 11.8 to 13.5 support. The driver compiles its
+/// PTX for newer GPUs.
 const ARCHITECTURE: &CStr = c"--gpu-architecture=compute_75";
 
-/// A program being compiled; opaque.
+/// Opaque program under compilation.
 #[repr(C)]
 struct Program {
     _private: [u8; 0],
@@ -46,7 +46,7 @@ unsafe extern "C" {
     safe fn nvrtcGetErrorString(result: c_int) -> *const c_char;
 }
 
-/// Compiles the kernel. The PTX ends with a NUL, as the driver wants it.
+/// Compiles the kernel. The PTX is NUL-terminated, as the driver requires.
 pub fn compile() -> Result<Vec<u8>, String> {
     let mut program = std::ptr::null_mut();
     // SAFETY: all strings are C strings, and there are no headers.
@@ -74,7 +74,7 @@ fn compile_program(program: *mut Program) -> Result<Vec<u8>, String> {
     // SAFETY: the program is alive, and there is one option.
     let status = unsafe { nvrtcCompileProgram(program, 1, options.as_ptr()) };
     if let Err(error) = check("nvrtcCompileProgram", status) {
-        // SAFETY: the program is alive; the buffer is as long as asked for.
+        // SAFETY: the program is alive; the buffer has the requested length.
         let log = unsafe { text_of(program, nvrtcGetProgramLogSize, nvrtcGetProgramLog) };
         return Err(format!("{error}: {}", String::from_utf8_lossy(&log?)));
     }
@@ -82,28 +82,28 @@ fn compile_program(program: *mut Program) -> Result<Vec<u8>, String> {
     unsafe { text_of(program, nvrtcGetPTXSize, nvrtcGetPTX) }
 }
 
-/// A text of a program, in NVRTC's two steps.
+/// Text of a program, in NVRTC's two steps.
 ///
 /// # Safety
 ///
-/// The program is alive; `get` writes at most what `size` says.
+/// The program is alive; `get` writes at most the number of bytes that `size` returns.
 unsafe fn text_of(
     program: *mut Program,
     size: unsafe extern "C" fn(*mut Program, *mut usize) -> c_int,
     get: unsafe extern "C" fn(*mut Program, *mut c_char) -> c_int,
 ) -> Result<Vec<u8>, String> {
     let mut length = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     check("asking for a size", unsafe { size(program, &mut length) })?;
     let mut text = vec![0; length];
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     check("asking for a text", unsafe {
         get(program, text.as_mut_ptr().cast())
     })?;
     Ok(text)
 }
 
-/// What the compiled kernel is.
+/// Size and target of the compiled kernel.
 pub fn describe(ptx: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(ptx);
     let target = text

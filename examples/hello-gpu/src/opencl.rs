@@ -5,13 +5,13 @@ use std::ptr::{null, null_mut};
 
 use crate::{Work, inputs, verify};
 
-/// A platform, device, context, queue, program, kernel or buffer: opaque.
+/// Opaque platform, device, context, queue, program, kernel or buffer.
 type Object = *mut c_void;
-/// A function that gives an object back.
+/// Function that releases an object.
 type Release = unsafe extern "C" fn(Object) -> c_int;
 
 const DEVICE_NOT_FOUND: c_int = -1;
-/// From the ICD loader: there are no platforms.
+/// Status of the ICD loader without platforms.
 const PLATFORM_NOT_FOUND: c_int = -1001;
 const DEVICE_TYPE_ALL: u64 = 0xffff_ffff;
 const DEVICE_NAME: c_uint = 0x102b;
@@ -129,14 +129,14 @@ pub fn run() -> Work {
         |room, to, count| unsafe { clGetPlatformIDs(room, to, count) },
     )?;
     for platform in platforms {
-        // SAFETY: as above, of a platform that was listed.
+        // SAFETY: as above, for a listed platform.
         let devices = list(
             "clGetDeviceIDs",
             DEVICE_NOT_FOUND,
             |room, to, count| unsafe { clGetDeviceIDs(platform, DEVICE_TYPE_ALL, room, to, count) },
         )?;
         for device in devices {
-            // SAFETY: a device that was listed; writes at most `room` bytes and one size.
+            // SAFETY: a listed device; writes at most `room` bytes and one size.
             let name = text("clGetDeviceInfo", |room, to, size| unsafe {
                 clGetDeviceInfo(device, DEVICE_NAME, room, to, size)
             })?;
@@ -160,7 +160,7 @@ fn add(device: Object) -> Result<Vec<f32>, String> {
     let mut sums = vec![0f32; a.len()];
     let bytes = size_of_val(sums.as_slice());
 
-    // SAFETY: one device that was listed, no properties, no callback.
+    // SAFETY: one listed device, no properties, no callback.
     let context = Owned::new("clCreateContext", clReleaseContext, |status| unsafe {
         clCreateContext(null(), 1, &device, null(), null_mut(), status)
     })?;
@@ -193,13 +193,13 @@ fn add(device: Object) -> Result<Vec<f32>, String> {
     })?;
     let input = |numbers: &[f32]| {
         let host = numbers.as_ptr().cast_mut().cast();
-        // SAFETY: the numbers are copied at once.
+        // SAFETY: the numbers are copied immediately.
         Owned::new("clCreateBuffer", clReleaseMemObject, |status| unsafe {
             clCreateBuffer(context.0, MEM_READ_ONLY_COPIED, bytes, host, status)
         })
     };
     let (on_a, on_b) = (input(&a)?, input(&b)?);
-    // SAFETY: nothing is copied.
+    // SAFETY: copies no data.
     let on_sums = Owned::new("clCreateBuffer", clReleaseMemObject, |status| unsafe {
         clCreateBuffer(context.0, MEM_WRITE_ONLY, bytes, null_mut(), status)
     })?;
@@ -209,7 +209,7 @@ fn add(device: Object) -> Result<Vec<f32>, String> {
         let status = unsafe { clSetKernelArg(kernel.0, index, size_of::<Object>(), value) };
         check("clSetKernelArg", status)?;
     }
-    // SAFETY: one dimension, as many work items as numbers; nothing to wait for.
+    // SAFETY: one dimension, as many work items as numbers; no events to wait for.
     check("clEnqueueNDRangeKernel", unsafe {
         let (global, local, no_event) = (sums.len(), null(), null_mut());
         clEnqueueNDRangeKernel(
@@ -224,7 +224,7 @@ fn add(device: Object) -> Result<Vec<f32>, String> {
             no_event,
         )
     })?;
-    // SAFETY: both sides hold that many bytes; the call blocks until they are there.
+    // SAFETY: both sides hold that many bytes; the call blocks until they are copied.
     check("clEnqueueReadBuffer", unsafe {
         let to = sums.as_mut_ptr().cast();
         clEnqueueReadBuffer(queue.0, on_sums.0, 1, 0, bytes, to, 0, null(), null_mut())
@@ -232,7 +232,7 @@ fn add(device: Object) -> Result<Vec<f32>, String> {
     Ok(sums)
 }
 
-/// An object that is released when dropped.
+/// Object that is released when dropped.
 struct Owned(Object, Release);
 
 impl Owned {
@@ -250,12 +250,12 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: the function that belongs to the object, called once.
+        // SAFETY: the object's own release function, called once.
         unsafe { (self.1)(self.0) };
     }
 }
 
-/// A list of objects, in OpenCL's two steps. `none` is the status for an empty list.
+/// List of objects, in OpenCL's two steps. `none` is the status for an empty list.
 fn list(
     call: &str,
     none: c_int,
@@ -272,7 +272,7 @@ fn list(
     Ok(objects)
 }
 
-/// A text, in OpenCL's two steps.
+/// Text, in OpenCL's two steps.
 fn text(
     call: &str,
     get: impl Fn(usize, *mut c_void, *mut usize) -> c_int,

@@ -1,8 +1,8 @@
-//! The table: a row per library, then what was tried for those that are missing.
+//! The table: a row per library, then the rejected candidates of missing libraries.
 
 use std::fmt::Write;
 
-/// The table for these libraries. Loads each of them.
+/// Table of these libraries. Loads each of them.
 pub fn render(libraries: &[&str]) -> String {
     let mut rows = vec![["LIBRARY", "VERSION", "FUNCTIONS", "FOUND"].map(str::to_owned)];
     rows.extend(libraries.iter().map(|library| row(library)));

@@ -1,4 +1,4 @@
-//! A Python module with CUDA's runtime and its compiler, where they are.
+//! A Python module that uses CUDA's runtime and its compiler, if present.
 
 mod nvrtc;
 
@@ -7,12 +7,12 @@ use std::ffi::c_int;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// What was found of a library; a dictionary in Python.
+/// Result of the search for a library; a dictionary in Python.
 #[derive(IntoPyObject)]
 struct Library {
     path: Option<String>,
     version: Option<String>,
-    /// Why it is not available.
+    /// Reason why the library is not available.
     reason: Option<String>,
 }
 
@@ -21,14 +21,14 @@ unsafe extern "C" {
     fn cudaGetDeviceCount(count: *mut c_int) -> c_int;
 }
 
-/// A Python module that uses the CUDA of the wheels beside it, if there is one.
+/// A Python module that uses CUDA from the installed `nvidia-*` wheels, if there is one.
 #[pymodule]
 mod hello_wheel {
     use std::collections::BTreeMap;
 
     use super::*;
 
-    /// What was found of each library, and where; or why not.
+    /// Path and version of each library, or the reason why it is not available.
     #[pyfunction]
     fn report() -> BTreeMap<&'static str, Library> {
         let found = |name| match gpustub::load(name) {
@@ -46,12 +46,12 @@ mod hello_wheel {
         BTreeMap::from(["cudart", "nvrtc"].map(|name| (name, found(name))))
     }
 
-    /// How many GPUs CUDA can use. 0 without CUDA, or without a driver for it.
+    /// Number of GPUs that CUDA can use. 0 without CUDA, or without a driver for it.
     #[pyfunction]
     fn devices() -> c_int {
         let mut count = 0;
         // SAFETY: the pointer is to an integer of this function. A failure sets it to 0, or leaves
-        // it alone.
+        // it unchanged.
         unsafe { cudaGetDeviceCount(&mut count) };
         count
     }

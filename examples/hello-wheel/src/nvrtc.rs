@@ -1,4 +1,4 @@
-//! NVRTC. It needs neither a driver nor a GPU.
+//! NVRTC, which needs neither a driver nor a GPU.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -24,7 +24,7 @@ unsafe extern "C" {
     safe fn nvrtcGetErrorString(result: c_int) -> *const c_char;
 }
 
-/// Compiles CUDA C++ to PTX. Without NVRTC the error says what was looked for.
+/// Compiles CUDA C++ to PTX. Without NVRTC the error names the files that were searched for.
 pub fn compile(source: &str, architecture: &str) -> Result<String, String> {
     gpustub::load("nvrtc").map_err(|why| format!("no NVRTC: {why}"))?;
     let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
@@ -51,21 +51,21 @@ pub fn compile(source: &str, architecture: &str) -> Result<String, String> {
     result
 }
 
-/// A text of a program, in NVRTC's two steps, without the NUL at its end.
+/// Text of a program, in NVRTC's two steps, without the final NUL.
 ///
 /// # Safety
 ///
-/// The program is alive; `get` writes at most what `size` says.
+/// The program is alive; `get` writes at most the number of bytes that `size` returns.
 unsafe fn text_of(
     program: Program,
     size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
     get: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
 ) -> Result<String, String> {
     let mut length = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     check("asking for a size", unsafe { size(program, &mut length) })?;
     let mut text = vec![0; length];
-    // SAFETY: the caller's promise; the buffer is as long as asked for.
+    // SAFETY: guaranteed by the caller; the buffer has the requested length.
     check("asking for a text", unsafe {
         get(program, text.as_mut_ptr().cast())
     })?;

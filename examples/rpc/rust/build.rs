@@ -3,7 +3,7 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=../device.c");
     println!("cargo::rerun-if-changed=../device.h");
-    // Only the header is taken: the server is a crate.
+    // Uses only the header: the server is a crate.
     let installed = pkg_config::Config::new()
         .cargo_metadata(false)
         .probe("gpurpc")?;

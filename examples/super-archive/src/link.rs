@@ -1,4 +1,4 @@
-//! From a symbol to a module: what a linker of device code does.
+//! Resolves a symbol to a module, as a linker of device code does.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
@@ -11,7 +11,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 use tempfile::NamedTempFile;
 
-/// A member that is needed, and the first symbol that it is needed for.
+/// Needed member, and the first symbol that needs it.
 pub struct Found<'a> {
     pub symbol: String,
     pub name: String,
@@ -19,15 +19,15 @@ pub struct Found<'a> {
     data: &'a [u8],
 }
 
-/// All members that a symbol needs, each once. Every symbol is looked up in the view, whoever asks for
-/// it: what `common` calls may be the family's own.
+/// All members that a symbol needs, each once. Every symbol is resolved in the view, wherever its
+/// reference comes from: functions of `common` may call the family's own.
 pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<dyn Error>> {
     let mut closure = Vec::new();
     let mut taken = BTreeSet::new();
     let mut wanted = VecDeque::from([symbol.to_owned()]);
     while let Some(symbol) = wanted.pop_front() {
         let Some(member) = view.find_symbol(&symbol)? else {
-            return Err(format!("nobody defines {symbol}").into());
+            return Err(format!("undefined symbol {symbol}").into());
         };
         if !taken.insert(member.index()) {
             continue;
@@ -44,7 +44,7 @@ pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<
     Ok(closure)
 }
 
-/// For people: the layer that the view has a member from.
+/// Name of the layer that provides a member of the view.
 fn layer_of(view: &View<'_>, member: usize) -> Result<String, gpustub_archive::Error> {
     for one in view.members() {
         let (one, layer) = one?;
@@ -57,7 +57,7 @@ fn layer_of(view: &View<'_>, member: usize) -> Result<String, gpustub_archive::E
     Ok("?".to_owned())
 }
 
-/// The symbols that an object file wants from others.
+/// Undefined symbols of an object file.
 fn undefined(data: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;
@@ -66,7 +66,7 @@ fn undefined(data: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
     let mut names = Vec::new();
     for symbol in symbols.iter() {
         let name = symbol.name(endian, symbols.strings())?;
-        // The linker itself makes this one.
+        // The linker itself defines this one.
         if symbol.is_undefined(endian) && !name.is_empty() && name != b"_GLOBAL_OFFSET_TABLE_" {
             names.push(String::from_utf8(name.to_vec())?);
         }
@@ -74,7 +74,7 @@ fn undefined(data: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// Links the members, and nothing else, into a module. `ld` is the host's linker; for AMD's GPUs it is
+/// Links only these members into a module. `ld` is the host's linker; for AMD's GPUs it is
 /// `ld.lld`.
 pub fn link(closure: &[Found<'_>]) -> Result<NamedTempFile, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
@@ -82,7 +82,7 @@ pub fn link(closure: &[Found<'_>]) -> Result<NamedTempFile, Box<dyn Error>> {
     let mut ld = Command::new(std::env::var_os("LD").unwrap_or("ld".into()));
     ld.args(["-shared", "-o"]).arg(module.path());
     for (number, found) in closure.iter().enumerate() {
-        // Members of two layers may have one name.
+        // Members of two layers may have the same name.
         let object = folder.path().join(format!("{number}.o"));
         fs::write(&object, found.data)?;
         ld.arg(object);

@@ -1,4 +1,4 @@
-//! Links `cos(float16)` for the GPU family that is named, out of the archive in this program, and calls
+//! Links `cos(float16)` for the requested GPU family, from the archive in this program, and calls
 //! it. The members are the host's own object files, so that this runs everywhere.
 
 mod link;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use gpustub_archive::SuperArchive;
 
-/// Written by the build script.
+/// Archive written by the build script.
 static BUILTINS: &[u8] = include_bytes!(env!("GPUSTUB_ARCHIVE_BUILTINS"));
 
 /// `cos(float16)`, as OpenCL's compilers name it.
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 fn run(family: &str) -> Result<(), Box<dyn Error>> {
     let builtins = SuperArchive::parse(BUILTINS)?;
     let Some(view) = builtins.view(family)? else {
-        return Err(format!("there is nothing for {family}; {}", families(&builtins)?).into());
+        return Err(format!("no code for {family}; {}", families(&builtins)?).into());
     };
 
     let closure = link::closure(&view, COS16)?;

@@ -1,4 +1,4 @@
-//! Loads a module, as a GPU's runtime would.
+//! Loads a module, as a GPU's runtime does.
 
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -14,13 +14,13 @@ unsafe extern "C" {
     fn dlerror() -> *const c_char;
 }
 
-/// A module in memory, which stays there until the program ends.
+/// Module in memory, which stays loaded until the program ends.
 pub struct Module(*mut c_void);
 
 impl Module {
     pub fn open(file: &Path) -> Result<Self, Box<dyn Error>> {
         let file = CString::new(file.as_os_str().as_bytes())?;
-        // SAFETY: a string that ends; the module has no constructors.
+        // SAFETY: a NUL-terminated string; the module has no constructors.
         let handle = unsafe { dlopen(file.as_ptr(), RTLD_NOW) };
         if handle.is_null() {
             // SAFETY: after a failure it is a string, until the next call.
@@ -30,15 +30,15 @@ impl Module {
         Ok(Self(handle))
     }
 
-    /// Calls a function from sixteen numbers to sixteen.
+    /// Calls a function that maps sixteen numbers to sixteen.
     pub fn cos16(&self, name: &str, x: &[f32; 16]) -> Result<[f32; 16], Box<dyn Error>> {
         let name = CString::new(name)?;
-        // SAFETY: the handle is of a module, and the string ends.
+        // SAFETY: the handle is of a module, and the string is NUL-terminated.
         let function = unsafe { dlsym(self.0, name.as_ptr()) };
         if function.is_null() {
-            return Err("the module does not have it".into());
+            return Err("the module does not define the function".into());
         }
-        // SAFETY: clc/common/cos16.c declares it so.
+        // SAFETY: clc/common/cos16.c declares it with this type.
         let function: extern "C" fn(*const f32, *mut f32) =
             unsafe { std::mem::transmute(function) };
         let mut y = [0.0; 16];

@@ -1,4 +1,4 @@
-//! Prints a report. With the path of the plugin as argument, also what that computes.
+//! Prints a report. With the path of the plugin as argument, also prints the plugin's result.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
@@ -23,10 +23,10 @@ fn main() {
     }
 }
 
-/// What the plugin at `path` says of the area of `n` triangles.
+/// Area of `n` triangles, computed by the plugin at `path`.
 fn plugin_area(path: &str, n: u32) -> Option<f64> {
     let path = CString::new(path).ok()?;
-    // SAFETY: both names end in a null byte, and the plugin declares the function like this.
+    // SAFETY: both names are NUL-terminated, and the plugin declares the function with this type.
     unsafe {
         let library = dlopen(path.as_ptr(), NOW);
         if library.is_null() {

@@ -1,4 +1,4 @@
-//! The same from outside.
+//! The same test as an integration test.
 
 use gpustub_final_app as _; // the device link of its CUDA code
 

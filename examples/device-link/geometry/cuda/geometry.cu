@@ -11,7 +11,7 @@ __device__ double triangle(double a, double b) {
 
 } // namespace geometry
 
-// The number of calls so far. Status of the CUDA runtime.
+// Reads the number of calls so far. Returns the CUDA runtime's status.
 extern "C" int geometry_calls(unsigned long long *count) {
     return cudaMemcpyFromSymbol(count, geometry::calls, sizeof *count);
 }

@@ -3,10 +3,10 @@
 
 namespace geometry {
 
-// The area of a right triangle with these legs. Counts its calls.
+// Area of a right triangle with these legs. Counts its calls.
 __device__ double triangle(double a, double b);
 
-// How often `triangle` was called, in all kernels of the program.
+// Number of calls of `triangle`, in all kernels of the program.
 extern __device__ unsigned long long calls;
 
 } // namespace geometry

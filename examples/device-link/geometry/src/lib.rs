@@ -1,11 +1,11 @@
-//! Device functions for other crates' kernels, and what the host asks of them.
+//! Device functions for other crates' kernels, and a counter for the host.
 
 #[cfg(gpustub_device_link = "geometry")]
 unsafe extern "C" {
     fn geometry_calls(count: *mut u64) -> i32;
 }
 
-/// How often device code called `geometry::triangle`; or the CUDA runtime's status.
+/// Number of calls of `geometry::triangle` by device code, or the CUDA runtime's status.
 #[cfg(gpustub_device_link = "geometry")]
 pub fn calls() -> Result<u64, i32> {
     let mut count = 0;

@@ -1,4 +1,4 @@
-// Runs a kernel that adds to one number.
+// Launch of a kernel that adds to one number.
 #pragma once
 
 template <typename Kernel> int sum_of(Kernel kernel, unsigned n, double *sum) {

@@ -1,11 +1,11 @@
-//! Sums that kernels compute.
+//! Sums, computed by kernels.
 
 unsafe extern "C" {
     fn physics_area(n: u32, sum: *mut f64) -> i32;
     fn physics_energy(n: u32, sum: *mut f64) -> i32;
 }
 
-/// The area of the triangles with legs i and i, for i below `n`; or the CUDA runtime's status.
+/// Area of the triangles with legs i and i, for i below `n`, or the CUDA runtime's status.
 ///
 /// ```
 /// if let Ok(area) = physics::area(4) {
@@ -27,7 +27,7 @@ pub fn energy(n: u32) -> Result<f64, i32> {
     if status == 0 { Ok(sum) } else { Err(status) }
 }
 
-/// How often the kernels called into `geometry`.
+/// Number of calls of the kernels into `geometry`.
 pub fn calls() -> Result<u64, i32> {
     geometry::calls()
 }

@@ -2,7 +2,7 @@
 
 use gpustub_final_plugin as _; // the device link of its CUDA code
 
-/// Sums over `n` triangles, or minus the CUDA runtime's status.
+/// Sum over `n` triangles, or minus the CUDA runtime's status.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_area(n: u32) -> f64 {
     match physics::area(n) {

@@ -1,6 +1,6 @@
-//! Puts results into words.
+//! Formats results as text.
 
-/// The sums over `n` triangles, checked; or why there are none.
+/// Checked sums over `n` triangles, or the reason why there are none.
 pub fn report(n: u32) -> String {
     let sums = physics::area(n).and_then(|area| Ok((area, physics::energy(n)?, physics::calls()?)));
     match sums {

@@ -25,21 +25,21 @@ unsafe extern "C" {
     fn print_file(client: *mut c_void, name: *const c_char);
 }
 
-/// Where the client lies, for the threads that are the device.
+/// Address of the client, for the threads that are the device.
 #[derive(Clone, Copy)]
 struct OnDevice(*mut c_void);
 
-// SAFETY: what the device's program does with the client, any number of warps may do.
+// SAFETY: any number of warps may use the client concurrently.
 unsafe impl Send for OnDevice {}
 
 impl OnDevice {
     fn run_warp(self) {
-        // SAFETY: the client is filled in, and lies there as long as the device.
+        // SAFETY: the client is filled in, and exists as long as the device.
         unsafe { warp(self.0) }
     }
 
     fn print(self, name: &CString) {
-        // SAFETY: as above; the name ends with zero.
+        // SAFETY: as above; the name is NUL-terminated.
         unsafe { print_file(self.0, name.as_ptr()) }
     }
 }

@@ -1,4 +1,4 @@
-/* cos(float) if all else fails: good near zero. */
+/* Fallback cos(float): good near zero. */
 float _Z3cosf(float x)
 {
     return 1 - x * x / 2;

@@ -1,4 +1,4 @@
-/* cos(float4): number by number, by what the family has. */
+/* cos(float4): number by number, with the family's cos(float). */
 float _Z3cosf(float);
 
 void _Z3cosDv4_f(const float *x, float *y)

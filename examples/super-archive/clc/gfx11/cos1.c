@@ -1,4 +1,4 @@
-/* cos(float) of this family: as many terms as a float can use below 2, by a helper of its own. */
+/* cos(float) of this family: as many terms as a float can use below 2, with a helper function. */
 float gfx11_terms(float z, int terms);
 
 float _Z3cosf(float x)
