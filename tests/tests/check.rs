@@ -48,7 +48,7 @@ fn link(dir: &Path, flags: &[&str], library: &Path, output: &Path) -> Result<()>
 }
 
 #[test]
-fn nothing_is_said_of_stripped_images_with_stubs() -> Result<()> {
+fn stripped_images_with_stubs_have_no_findings() -> Result<()> {
     let dir = scratch()?;
     let work = dir.path();
     let archive = stubs(work)?.archive()?;
@@ -69,7 +69,7 @@ fn nothing_is_said_of_stripped_images_with_stubs() -> Result<()> {
 }
 
 #[test]
-fn nothing_is_said_of_a_library_of_stubs() -> Result<()> {
+fn stub_libraries_have_no_findings() -> Result<()> {
     let dir = scratch()?;
     let work = dir.path();
     let package = work.join("package");
@@ -119,7 +119,7 @@ fn a_cudart_that_is_linked_in_is_found_in_stripped_images() -> Result<()> {
 
 #[test]
 #[ignore = "needs the real libraries of all versions: ./tests/run --all"]
-fn heavy_nothing_is_said_of_the_vendors_libraries() -> Result<()> {
+fn heavy_vendor_libraries_have_no_findings() -> Result<()> {
     let mut found = Vec::new();
     for entry in fs::read_dir(component("wheels")?.join(".."))? {
         let folder = entry?.path();

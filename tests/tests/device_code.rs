@@ -60,7 +60,7 @@ const FOUND: &str =
     r#"["_a:sm_80+compute_90", "_b:sm_90a"] links {"_a", "_b"} for sm_80+sm_90 exports"#;
 
 #[test]
-fn every_kind_of_image_tells_the_same() -> Result<()> {
+fn device_code_is_equal_in_every_kind_of_image() -> Result<()> {
     let dir = scratch()?;
     let main = format!("{ALL} int main(void) {{ return 0; }}");
     let both = r#"{"_a", "_b"}"#;
@@ -99,7 +99,7 @@ fn every_kind_of_image_tells_the_same() -> Result<()> {
 
 /// lld leaves zeros in the file at the addresses that the loader writes.
 #[test]
-fn addresses_are_those_that_the_loader_writes() -> Result<()> {
+fn addresses_are_read_from_relocations() -> Result<()> {
     let dir = scratch()?;
     let image = compile(dir.path(), ALL, &["-shared", "-fPIC"], "image")?;
     let mut bytes = fs::read(&image)?;
@@ -113,7 +113,7 @@ fn addresses_are_those_that_the_loader_writes() -> Result<()> {
 
 /// A container of zero length would be read indefinitely.
 #[test]
-fn containers_have_a_length() -> Result<()> {
+fn empty_containers_end_the_reading() -> Result<()> {
     let dir = scratch()?;
     let code = "__attribute__((section(\"__nv_relfatbin\"))) unsigned long long empty[8] = { 0xBA55ED50 };\n\
         ID(id, \"_a\")";
@@ -123,7 +123,7 @@ fn containers_have_a_length() -> Result<()> {
 }
 
 #[test]
-fn archives_tell_what_their_objects_have() -> Result<()> {
+fn archive_has_the_device_code_of_its_objects() -> Result<()> {
     let dir = scratch()?;
     let archive = |name: &str, objects: &[(&str, &str)]| -> Result<PathBuf> {
         let path = dir.path().join(name);
@@ -160,7 +160,7 @@ fn archives_tell_what_their_objects_have() -> Result<()> {
 
 /// The library may be meant for use beside the image that device-links it.
 #[test]
-fn a_single_library_is_not_judged() -> Result<()> {
+fn check_reports_no_missing_device_link_for_a_single_library() -> Result<()> {
     let dir = scratch()?;
     let folder = dir.path().join("folder");
     fs::create_dir(&folder)?;
@@ -179,7 +179,7 @@ fn a_single_library_is_not_judged() -> Result<()> {
 }
 
 #[test]
-fn more_code_than_ids_is_not_told_apart() -> Result<()> {
+fn code_without_an_id_of_its_own_has_no_architectures() -> Result<()> {
     let dir = scratch()?;
     let code = "OBJECT(_a, SM(80)) CONTAINER(other, \"__nv_relfatbin\", SM(90))";
     let image = compile(dir.path(), code, &["-shared", "-fPIC"], "image")?;
@@ -189,7 +189,7 @@ fn more_code_than_ids_is_not_told_apart() -> Result<()> {
 
 /// Each section of a hostile file may be its longest one.
 #[test]
-fn sections_that_lie_over_one_another_are_counted() -> Result<()> {
+fn overlapping_sections_are_limited() -> Result<()> {
     let dir = scratch()?;
     let ids: String = (0..200)
         .map(|n| format!("id_of_some_object_{n}\\0"))

@@ -243,7 +243,7 @@ fn sets(work: &Work) -> Result<()> {
 
 #[test]
 #[ignore = "needs nvcc 13.5: ./tests/run"]
-fn findings_are_those_of_each_set_stripped_or_not() -> Result<()> {
+fn each_set_has_its_findings_stripped_or_not() -> Result<()> {
     let work = Work::new()?;
     sets(&work)?;
     for (set, expected) in SETS {
@@ -335,7 +335,7 @@ fn ids(file: &Path) -> Result<Vec<String>> {
 
 #[test]
 #[ignore = "needs nvcc 13.5: ./tests/run"]
-fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
+fn objects_and_links_read_as_by_nvidias_tools() -> Result<()> {
     let work = Work::new()?;
     for archs in [
         "-arch=sm_80",
@@ -383,7 +383,7 @@ fn objects_and_links_are_as_nvidias_tools_say() -> Result<()> {
 /// device link between them.
 #[test]
 #[ignore = "needs NCCL and nvcc 13.5: ./tests/run"]
-fn a_real_library_is_read_as_nvidias_tools_say() -> Result<()> {
+fn real_library_reads_as_by_nvidias_tools() -> Result<()> {
     let library = wheel_libraries("nccl")?.join("libnccl.so.2");
     let code = read(&library)?;
     let ids = ids(&library)?;
@@ -410,7 +410,7 @@ fn a_real_library_is_read_as_nvidias_tools_say() -> Result<()> {
 /// Warnings of nvlink for every pair of an object's and a link's architectures.
 #[test]
 #[ignore = "needs nvcc 13.5: ./tests/run"]
-fn what_serves_a_device_link_is_what_nvlink_takes() -> Result<()> {
+fn code_that_serves_a_device_link_is_accepted_by_nvlink() -> Result<()> {
     let work = Work::new()?;
     let archs = [
         "75", "80", "86", "90", "90a", "100", "100a", "100f", "103", "103f", "120",

@@ -177,7 +177,7 @@ fn cmake_finds_the_package() -> Result<()> {
 
 #[test]
 #[ignore = "needs CMake: ./tests/run"]
-fn cmake_says_which_libraries_have_no_stubs() -> Result<()> {
+fn cmake_reports_libraries_without_stubs() -> Result<()> {
     let dir = scratch()?;
     let mut command = gpustub(&[
         "export",

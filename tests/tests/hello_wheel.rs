@@ -104,7 +104,7 @@ fn runs() -> Result<Vec<(Option<String>, String)>> {
 
 #[test]
 #[ignore = "needs maturin and the wheels of CUDA 11, 12 and 13: ./tests/run"]
-fn one_wheel_answers_with_every_cuda_and_with_none() -> Result<()> {
+fn wheel_works_with_every_cuda_and_without() -> Result<()> {
     let runs = runs()?;
     let extras: Vec<_> = runs.iter().map(|(extra, _)| extra.as_deref()).collect();
     assert_eq!(extras, [None, Some("cu11"), Some("cu12"), Some("cu13")]);
@@ -133,7 +133,7 @@ fn one_wheel_answers_with_every_cuda_and_with_none() -> Result<()> {
 /// Wheels of two majors in one environment: both libraries come from one of them.
 #[test]
 #[ignore = "needs maturin and the wheels of CUDA 12 and 13: ./tests/run"]
-fn libraries_of_one_major_are_taken_where_there_are_two() -> Result<()> {
+fn libraries_come_from_one_major_if_two_are_installed() -> Result<()> {
     let dir = scratch()?;
     let place = dir.path().join(".venv");
     environment(&place, &["cudart-12.9", "nvrtc-13.5", "nvrtc-12.9"])?;
@@ -145,7 +145,7 @@ fn libraries_of_one_major_are_taken_where_there_are_two() -> Result<()> {
 
 #[test]
 #[ignore = "needs maturin and auditwheel: ./tests/run"]
-fn the_tag_is_true_and_nothing_is_packed() -> Result<()> {
+fn wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
     let wheel = wheel()?;
     let name = wheel
         .file_name()

@@ -78,7 +78,7 @@ fn all_functions() -> Result<BTreeSet<String>> {
 
 /// The shared form exports only the functions; no search for the real library finds its name.
 #[test]
-fn shared_form_exports_the_functions_under_a_name_of_its_own() -> Result<()> {
+fn shared_stubs_export_the_functions_under_a_separate_soname() -> Result<()> {
     for id in LIBRARIES {
         let dir = scratch()?;
         let mut generate = gpustub(&["export", "stubs", id, "--type", "shared"])?;

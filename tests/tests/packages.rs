@@ -26,7 +26,7 @@ fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
 /// Sources, objects, archives and shared libraries, built in two directories by two users.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn two_users_in_two_folders_generate_the_same_bytes() -> Result<()> {
+fn two_users_in_two_directories_generate_the_same_bytes() -> Result<()> {
     let subcommand = program("cargo-gpustub")?;
     for form in ["static", "shared"] {
         let dir = scratch()?;
@@ -143,7 +143,7 @@ fn packages_compile_from_their_packed_files() -> Result<()> {
 
 /// Most projects have no CUDA code of their own, and compile a helper without CUDA support.
 #[test]
-fn without_its_feature_the_helper_says_what_is_missing() -> Result<()> {
+fn missing_build_features_are_reported() -> Result<()> {
     let dir = scratch()?;
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text);
     let helper = repository().join("gpustub-build");

@@ -94,7 +94,7 @@ fn first_command_prints_the_table() -> Result<()> {
 }
 
 #[test]
-fn second_command_is_there() -> Result<()> {
+fn readme_test_command_exists() -> Result<()> {
     let commands = console_block("./tests/run")?;
     assert_eq!(commands, [("./tests/run".to_owned(), Vec::new())]);
     let help = succeed(Command::new(repository().join("tests/run")).arg("--help"))?;

@@ -101,7 +101,7 @@ fn c_and_cpp_serve_clients() -> Result<()> {
 
 /// Both libraries define the functions that the header declares, and the shared one nothing else.
 #[test]
-fn symbols_are_those_of_the_header() -> Result<()> {
+fn libraries_define_the_symbols_of_the_header() -> Result<()> {
     let built = built()?;
     let header = std::fs::read_to_string(headers().join("gpurpc.h"))?;
     let declared: BTreeSet<&str> = header
@@ -138,7 +138,7 @@ fn names(listed: &str) -> BTreeSet<&str> {
 /// Each header alone, as host code.
 #[test]
 #[ignore = "needs clang: ./tests/run"]
-fn headers_stand_alone() -> Result<()> {
+fn headers_compile_alone() -> Result<()> {
     let dir = scratch()?;
     for header in ["gpurpc.h", "gpurpc_client.h", "gpurpc_opcodes.h"] {
         // Twice, and with the others.

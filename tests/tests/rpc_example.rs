@@ -13,7 +13,7 @@ use gpustub_tests::{Result, repository, scratch};
 
 #[test]
 #[ignore = "needs pkg-config: ./tests/run"]
-fn readme_of_the_example_shows_what_happens() -> Result<()> {
+fn example_readme_shows_the_real_output() -> Result<()> {
     let dir = scratch()?;
     // Without a space, which the shell would need escaped, unlike the README.
     let root = dir.path().join("example");

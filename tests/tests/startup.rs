@@ -220,7 +220,7 @@ fn plugin_comes_and_goes(toolkit: Toolkit) -> Result<()> {
 /// Every argument of every registration function arrives unchanged.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn every_hook_keeps_all_its_arguments() -> Result<()> {
+fn registration_functions_receive_all_arguments() -> Result<()> {
     let make = |dir: &Path, library: &Path| hooks(dir, "cudart", &[], library);
     let (_, given) = Pair::other(make, |dir| recorder(dir, 13))?.same(&[])?;
     let kinds: Vec<_> = given
@@ -303,7 +303,7 @@ fn trace_shows_registrations() -> Result<()> {
 /// the stubs call `cudaLaunchKernel` with the registered host function instead.
 #[test]
 #[ignore = "needs nvcc 13.5 and user namespaces: ./tests/run"]
-fn launch_of_new_code_reaches_an_old_runtime() -> Result<()> {
+fn launch_by_nvcc_13_code_works_on_runtime_11() -> Result<()> {
     let pair = Pair::new(TOOLKIT_13)?;
     let (_, expected) = pair.same(&[("MODE", "calls")])?;
     for major in [11, 12] {

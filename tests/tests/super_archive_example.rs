@@ -13,7 +13,7 @@ use gpustub_tests::{Result, repository, scratch};
 const OFFLINE: [(&str, &str); 1] = [("CARGO_NET_OFFLINE", "true")];
 
 #[test]
-fn readme_of_the_example_shows_what_happens() -> Result<()> {
+fn example_readme_shows_the_real_output() -> Result<()> {
     let dir = scratch()?;
     let root = dir.path().join("the example");
     let mut copy = Command::new("cp");
@@ -38,7 +38,7 @@ fn readme_of_the_example_shows_what_happens() -> Result<()> {
 }
 
 #[test]
-fn the_page_about_them_shows_what_happens() -> Result<()> {
+fn archive_page_shows_the_real_output() -> Result<()> {
     let dir = scratch()?;
     let commands = commands("docs/archive.md")?;
     assert_eq!(commands.len(), 13);

@@ -185,7 +185,7 @@ fn c_library() -> Result<()> {
 /// A file that is not a library is an error, with the next step.
 #[test]
 #[ignore = "needs a cross compiler: ./tests/run"]
-fn files_that_are_no_library_for_the_machine_are_refused() -> Result<()> {
+fn symbols_rejects_files_that_are_not_libraries() -> Result<()> {
     let dir = scratch()?;
     let script = dir.path().join("libscript.so");
     std::fs::write(&script, "/* GNU ld script */\nINPUT(libreal.so.1)\n")?;

@@ -164,7 +164,7 @@ fn shape(line: &str) -> String {
 /// The page's examples are the program's output except addresses, numbers and device name.
 #[test]
 #[ignore = "needs PoCL: ./tests/run"]
-fn the_page_shows_what_is_printed() -> Result<()> {
+fn page_shows_the_real_output() -> Result<()> {
     let page = std::fs::read_to_string(repository().join("docs/tracing.md"))?;
     let blocks: Vec<&str> = page
         .split("```text\n")

@@ -190,7 +190,7 @@ fn heavy_every_finding_in_wheels_has_a_verdict() -> Result<()> {
 /// Data of the tag rules equal auditwheel's for all policies and machines, and no rule is lenient.
 #[test]
 #[ignore = "needs auditwheel: ./tests/run"]
-fn tags_promise_what_auditwheel_says() -> Result<()> {
+fn tag_rules_agree_with_auditwheel() -> Result<()> {
     let strings = |value: &Value| -> BTreeSet<String> {
         let items = value.as_array().into_iter().flatten();
         items.filter_map(Value::as_str).map(str::to_owned).collect()

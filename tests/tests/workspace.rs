@@ -37,7 +37,7 @@ fn dependencies(package: &Value) -> BTreeSet<&str> {
 /// check → image; all of these → core → manifests, templates; headers has none. What is linked into users'
 /// programs depends on nothing of ours.
 #[test]
-fn arrows_go_down_only() -> Result<()> {
+fn dependencies_point_downwards() -> Result<()> {
     let core = ["gpustub-manifests", "gpustub-templates"];
     let mut allowed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     allowed.insert("gpustub-manifests", vec![]);
@@ -150,7 +150,7 @@ fn build_helper_has_a_small_interface() -> Result<()> {
 }
 
 #[test]
-fn only_commands_know_json_and_terminals() -> Result<()> {
+fn only_commands_depend_on_json_and_terminals() -> Result<()> {
     let theirs = [
         "serde",
         "serde_json",
@@ -275,7 +275,7 @@ fn run_time_unloads_nothing_and_never_ends_the_process() -> Result<()> {
 }
 
 #[test]
-fn no_file_is_too_long_to_be_about_one_thing() -> Result<()> {
+fn no_source_file_is_too_long() -> Result<()> {
     for file in tracked(&["*.rs", "*.c", "*.h", "*.S", "*.sh"])? {
         let lines = fs::read_to_string(&file)?.lines().count();
         assert!(lines <= 700, "{}: {lines} lines", file.display());
@@ -285,7 +285,7 @@ fn no_file_is_too_long_to_be_about_one_thing() -> Result<()> {
 
 /// Generated or recorded files contain no path of the machine that created them.
 #[test]
-fn no_file_holds_the_path_of_this_checkout() -> Result<()> {
+fn no_file_contains_the_path_of_this_checkout() -> Result<()> {
     let here = repository().to_string_lossy().into_owned();
     for file in tracked(&[])? {
         let text = String::from_utf8_lossy(&fs::read(&file)?).into_owned();

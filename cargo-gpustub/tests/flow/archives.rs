@@ -135,7 +135,7 @@ fn a_view_has_the_first_definition_of_each_symbol() {
 }
 
 #[test]
-fn json_says_the_same() {
+fn json_output_equals_text_output() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     objects(folder);
@@ -171,7 +171,7 @@ fn json_says_the_same() {
 }
 
 #[test]
-fn each_input_is_a_view_as_ranlib_would_have_it() {
+fn each_input_becomes_a_view_by_default() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     objects(folder);
@@ -225,7 +225,7 @@ fn each_input_is_a_view_as_ranlib_would_have_it() {
 }
 
 #[test]
-fn what_cannot_be_linked_is_refused() {
+fn archive_build_rejects_views_that_cannot_link() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     objects(folder);

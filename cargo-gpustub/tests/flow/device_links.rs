@@ -63,7 +63,7 @@ fn a_diamond_has_one_link_over_all() {
 }
 
 #[test]
-fn code_is_reached_through_crates_without_any() {
+fn code_is_found_through_crates_without_device_code() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -114,7 +114,7 @@ fn code_is_reached_through_crates_without_any() {
 
 /// A finalizer that was written before a dependency was added.
 #[test]
-fn a_stale_finalizer_is_told() {
+fn plan_reports_a_stale_finalizer() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
@@ -204,7 +204,7 @@ fn build_scripts_and_macros_cannot_have_device_code() {
 }
 
 #[test]
-fn features_decide_what_is_there() {
+fn features_select_device_libraries() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -265,7 +265,7 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
 
 /// Cargo allows two versions if they have different `links` keys.
 #[test]
-fn two_versions_of_a_package_are_told_apart() {
+fn plan_distinguishes_two_versions_of_a_package() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -317,7 +317,7 @@ fn architectures_and_runtimes_must_fit() {
 }
 
 #[test]
-fn what_is_required_must_be_in_sight() {
+fn required_libraries_must_be_dependencies() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
@@ -356,7 +356,7 @@ fn what_is_required_must_be_in_sight() {
 
 /// The script has not run yet.
 #[test]
-fn what_a_build_script_writes_is_not_missed() {
+fn generated_sources_may_be_missing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -370,7 +370,7 @@ fn what_a_build_script_writes_is_not_missed() {
 
 /// Prebuilt archives are read in place.
 #[test]
-fn archives_of_others_are_looked_into() {
+fn plan_reads_prebuilt_archives() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -459,7 +459,7 @@ fn circles_are_refused() {
 }
 
 #[test]
-fn the_plan_as_json_says_what_nodes_are_to_cargo() {
+fn json_plan_has_cargo_targets_of_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);

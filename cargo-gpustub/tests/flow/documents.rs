@@ -85,7 +85,7 @@ fn shell(folder: &Path, line: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_page_about_checking_shows_what_is_printed() {
+fn check_page_shows_the_real_output() {
     let work = tempfile::tempdir().unwrap();
     let folder = work.path().join("demo");
     demo(&folder);

@@ -224,7 +224,7 @@ fn targets_are_mirrored() {
 }
 
 #[test]
-fn tests_alone_have_a_finalizer_of_theirs() {
+fn packages_with_device_code_in_tests_get_a_dev_finalizer() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -340,7 +340,7 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
 }
 
 #[test]
-fn crates_that_device_code_alone_calls_are_named() {
+fn crates_called_only_by_device_code_get_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -375,7 +375,7 @@ fn crates_that_device_code_alone_calls_are_named() {
 
 /// Follows the condition of the dependency.
 #[test]
-fn crates_that_device_code_calls_at_times_are_named_then() {
+fn conditional_dependencies_get_conditional_lines() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);
@@ -422,7 +422,7 @@ fn crates_that_device_code_calls_at_times_are_named_then() {
 
 /// A package that needs stubs and a finalizer has both after one run.
 #[test]
-fn one_run_writes_all() {
+fn one_sync_writes_stubs_and_finalizer() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
@@ -443,7 +443,7 @@ fn one_run_writes_all() {
 
 /// `sync` does not change a build script that links the code of the direct dependencies.
 #[test]
-fn the_light_form_has_no_finalizer() {
+fn direct_device_link_has_no_finalizer() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
@@ -481,7 +481,7 @@ fn the_light_form_has_no_finalizer() {
 
 /// Device code from outside of the workspace.
 #[test]
-fn dependencies_from_elsewhere_count() {
+fn finalizer_includes_dependencies_outside_the_workspace() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);

@@ -120,7 +120,7 @@ fn sarif_is_valid_against_its_schema() {
 
 /// Only the human-readable format ends with a summary.
 #[test]
-fn the_last_line_is_for_people() {
+fn summary_is_only_in_human_output() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     demo(folder);
@@ -174,7 +174,7 @@ fn the_last_line_is_for_people() {
 
 /// Copies and siblings of a file have the same fault, which is fixed once.
 #[test]
-fn one_fault_of_several_files_is_told_once_to_people() {
+fn human_output_groups_equal_findings() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in ["a.so", "b.so", "c.so"] {
@@ -204,7 +204,7 @@ fn one_fault_of_several_files_is_told_once_to_people() {
 
 /// This program also contains the texts that identify a CUDA runtime and stubs.
 #[test]
-fn nothing_is_said_of_this_program() {
+fn check_has_no_findings_in_its_own_program() {
     let (_, err) = ends(
         0,
         Path::new("."),
@@ -215,7 +215,7 @@ fn nothing_is_said_of_this_program() {
 
 /// A file without a line is named alone.
 #[test]
-fn places_without_a_line() {
+fn findings_without_a_line_name_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     demo(folder);

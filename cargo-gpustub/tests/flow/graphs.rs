@@ -120,7 +120,7 @@ fn a_graph_as_json() {
 }
 
 #[test]
-fn bad_graphs_say_what_is_wrong() {
+fn invalid_graphs_are_reported_with_spans() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write(folder, "g.txt", "B*:shared\napp:bin -> B\n");
@@ -178,7 +178,7 @@ fn bad_graphs_say_what_is_wrong() {
 
 /// Outputs shown in `docs/device-link.md`, of the example and of a graph.
 #[test]
-fn the_page_about_device_links_shows_what_is_printed() {
+fn device_link_page_shows_the_real_output() {
     let page = fs::read_to_string(repository().join("docs/device-link.md")).unwrap();
     let blocks: Vec<&str> = page
         .split("```console\n$ ")

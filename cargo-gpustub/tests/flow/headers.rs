@@ -69,7 +69,7 @@ const NEW: Version = Version::new(13, 0);
 /// The shipped ABI tables come from the same headers by another method: all versions, and reviewed.
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
-fn headers_differ_just_where_the_shipped_abi_tables_say_so() {
+fn headers_differ_only_as_the_shipped_abi_tables_state() {
     let table = &Library::builtin("cudart").unwrap().abi;
     // Types do not show that these functions return functions of the library's own version.
     let bound = ["cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz"];
@@ -186,7 +186,7 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 /// Output of the real headers, as `docs/diff.md` shows it.
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
-fn the_page_shows_what_is_printed() {
+fn page_shows_the_real_output() {
     let page = std::fs::read_to_string(repository().join("docs/diff.md")).unwrap();
     let blocks = page.split("```text\n").skip(1);
     let blocks: Vec<&str> = blocks.map(|b| b.split("```").next().unwrap()).collect();

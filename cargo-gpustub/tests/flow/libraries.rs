@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{ACME, acme, cc, ends, gpustub, package, write};
 
 #[test]
-fn the_doctor_asks_the_real_run_time() {
+fn doctor_runs_the_real_run_time() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "user", "");
@@ -188,7 +188,7 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn generate_leaves_the_files_of_others() {
+fn export_stubs_keeps_foreign_files() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let generate = [

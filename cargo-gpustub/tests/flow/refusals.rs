@@ -125,7 +125,7 @@ fn sync_refuses_what_plan_refuses() {
 
 /// With errors a plan is shown only if it is complete, and programs can detect that.
 #[test]
-fn half_a_plan_is_not_shown() {
+fn incomplete_plan_is_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);
@@ -232,7 +232,7 @@ fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
 
 /// For two versions of a package only the device code is reported first, not its consequences.
 #[test]
-fn two_versions_of_one_package_are_told_apart() {
+fn device_code_of_two_package_versions_is_reported_first() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);

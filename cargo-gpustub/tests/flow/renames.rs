@@ -168,7 +168,7 @@ fn lines_about_crates_follow_their_names() {
 
 /// A program names the library of its package, under any name.
 #[test]
-fn lines_about_the_own_library_follow_its_name() {
+fn lines_about_the_package_library_follow_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     workspace(folder);

@@ -22,7 +22,7 @@ fn left_over(folder: &Path) {
 }
 
 #[test]
-fn what_is_left_over_is_removed() {
+fn sync_removes_stale_finalizers() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     left_over(folder);
@@ -68,7 +68,7 @@ fn what_is_left_over_is_removed() {
 
 /// Files changed by others stay and are reported.
 #[test]
-fn what_is_left_over_and_changed_is_told() {
+fn sync_keeps_and_reports_changed_stale_finalizers() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     left_over(folder);
@@ -136,7 +136,7 @@ fn what_is_left_over_and_changed_is_told() {
 
 /// A finalizer that another package names stays, as does its directory.
 #[test]
-fn what_another_package_names_stays() {
+fn sync_keeps_a_finalizer_that_another_package_names() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     left_over(folder);
@@ -161,7 +161,7 @@ fn what_another_package_names_stays() {
 
 /// Output of `sync` for a removed GpuStub.toml is reported.
 #[test]
-fn what_remains_without_a_file_is_named() {
+fn sync_reports_remains_of_a_removed_gpustub_toml() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     diamond(folder);

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::{ACME, acme, ends, gpustub, package, repository, write};
 
 #[test]
-fn a_library_of_ones_own() {
+fn user_defined_library_is_added_and_synced() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "user", "");
@@ -187,7 +187,7 @@ fn add_without_a_known_header_version_writes_nothing() {
 }
 
 #[test]
-fn a_header_is_proposed_where_one_is_known() {
+fn add_proposes_a_known_header_version() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write(

@@ -25,7 +25,7 @@ fn user(folder: &Path) {
 }
 
 #[test]
-fn a_tree_is_laid_out_once_and_kept() {
+fn toolkit_tree_is_written_once_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     user(folder);
@@ -100,7 +100,7 @@ fn make_unusable(program: &Path) {
 
 /// The shims as build scripts call them: by `sh`, whichever shell that is, from any directory.
 #[test]
-fn shims_say_their_version_and_compile_nothing() {
+fn shims_print_their_version_and_compile_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     user(folder);
@@ -186,7 +186,7 @@ fn a_tree_can_be_committed() {
 }
 
 #[test]
-fn real_headers_come_from_where_the_user_says() {
+fn toolkit_headers_come_from_the_given_directory_or_wheel() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     user(folder);
@@ -255,7 +255,7 @@ fn real_headers_come_from_where_the_user_says() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_nothing_is_written() {
+fn invalid_toolkit_is_rejected_without_changes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     user(folder);
@@ -302,7 +302,7 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn the_table_stands_at_the_root() {
+fn toolkit_table_is_only_valid_at_the_root() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write(

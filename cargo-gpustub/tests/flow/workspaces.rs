@@ -64,7 +64,7 @@ fn a_feature_that_the_package_lacks_is_an_error() {
 
 /// Each package has its own list, and data is left out of both, with a warning.
 #[test]
-fn one_library_of_ones_own_in_two_packages() {
+fn two_packages_declare_one_user_defined_library() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     virtual_workspace(folder);
@@ -105,7 +105,7 @@ fn a_broken_list_of_a_member_is_shown() {
 
 /// Build scripts see `ON_GPU` whether the feature is `on-gpu` or `on_gpu`.
 #[test]
-fn a_feature_may_be_spelt_as_build_scripts_see_it() {
+fn feature_names_may_use_underscores() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     virtual_workspace(folder);
@@ -193,7 +193,7 @@ fn policies_of_root_and_package() {
 }
 
 #[test]
-fn mistakes_in_a_policy_are_told_once() {
+fn errors_in_a_policy_are_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     package(folder, "demo", "");
@@ -216,7 +216,7 @@ fn mistakes_in_a_policy_are_told_once() {
 
 /// An expired exception does not apply, and is reported.
 #[test]
-fn allowances_end() {
+fn expired_exceptions_do_not_apply() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     virtual_workspace(folder);
@@ -256,7 +256,7 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 #[test]
-fn fix_mends_what_needs_no_decision_and_asks_git_first() {
+fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     virtual_workspace(folder);

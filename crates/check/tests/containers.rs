@@ -370,32 +370,19 @@ fn malformed_tar_archives_are_reported() {
     sum[at] ^= 1;
     let long = vec![b'a'; 2 << 20];
     let file = EntryType::Regular;
+    let two = |first, second| packed(&[(first, file, b""), (second, file, b"")]);
+    let no_links = "cargo never packs links";
     for (expected, bytes) in [
         ("truncated", cut),
         ("damaged", sum),
         ("damaged", b"no gzip".to_vec()),
         ("through `..`", packed(&[("d-1/../../x", file, b"")])),
         ("absolute", packed(&[("/x", file, b"")])),
-        (
-            "cargo never packs links",
-            packed(&[("d-1/x", EntryType::Symlink, b"y")]),
-        ),
-        (
-            "cargo never packs links",
-            packed(&[("d-1/x", EntryType::Link, b"d-1/y")]),
-        ),
-        (
-            "outside of `d-1`",
-            packed(&[("d-1/x", file, b""), ("e/x", file, b"")]),
-        ),
-        (
-            "duplicate member name",
-            packed(&[("d-1/x", file, b""), ("d-1/x", file, b"")]),
-        ),
-        (
-            "only in case",
-            packed(&[("d-1/x", file, b""), ("d-1/X", file, b"")]),
-        ),
+        (no_links, packed(&[("d-1/x", EntryType::Symlink, b"y")])),
+        (no_links, packed(&[("d-1/x", EntryType::Link, b"d-1/y")])),
+        ("outside of `d-1`", two("d-1/x", "e/x")),
+        ("duplicate member name", two("d-1/x", "d-1/x")),
+        ("only in case", two("d-1/x", "d-1/X")),
         ("sparse", packed(&[("d-1/x", EntryType::GNUSparse, b"")])),
         (
             "member names exceed",

@@ -142,7 +142,7 @@ impl Counts {
 }
 
 /// Tries every header on every library; returns the numbers of results.
-fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
+fn called_correctly_or_refused(programs: &Programs) -> Result<Counts> {
     let dir = scratch()?;
     let dir = dir.path();
     programs.write(dir)?;
@@ -191,8 +191,8 @@ fn understood_or_not_called(programs: &Programs) -> Result<Counts> {
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn every_function_of_the_abi_table_is_understood_or_not_called() -> Result<()> {
-    let counts = understood_or_not_called(&CUDART)?;
+fn functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
+    let counts = called_correctly_or_refused(&CUDART)?;
     // Shows that the callers make calls, and that every result occurred.
     let Counts {
         own,
@@ -213,8 +213,8 @@ fn every_function_of_the_abi_table_is_understood_or_not_called() -> Result<()> {
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn every_function_of_the_abi_table_of_the_driver_is_understood_or_not_called() -> Result<()> {
-    let counts = understood_or_not_called(&CUDA)?;
+fn driver_functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
+    let counts = called_correctly_or_refused(&CUDA)?;
     // The driver usually gives a changed function a new name.
     assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
     assert_eq!(counts.translated, 0);
@@ -223,8 +223,8 @@ fn every_function_of_the_abi_table_of_the_driver_is_understood_or_not_called() -
 
 #[test]
 #[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
-fn heavy_every_function_of_the_abi_table_of_hip_is_understood_or_not_called() -> Result<()> {
-    let counts = understood_or_not_called(&HIP)?;
+fn heavy_hip_functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
+    let counts = called_correctly_or_refused(&HIP)?;
     assert!(counts.own > 100 && counts.refused > 300, "{counts:?}");
     Ok(())
 }

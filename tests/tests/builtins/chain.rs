@@ -121,7 +121,7 @@ fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<Stri
 
 #[test]
 #[ignore = "needs clang, libclc, llvm: ./tests/run"]
-fn cos_of_sixteen_ends_in_the_cos_of_the_family() -> Result<()> {
+fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
     let dir = scratch()?;
     let folder = dir.path();
     for width in [16, 8, 4, 2] {

@@ -138,7 +138,7 @@ fn steady(text: &str, project: &Project) -> Vec<String> {
 
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn readme_shows_what_happens() -> Result<()> {
+fn example_readme_shows_the_real_output() -> Result<()> {
     let project = Project::example(TOOLKIT_13)?;
     symlink(project.target(), project.root().join("target"))?;
     let subcommand = program("cargo-gpustub")?;

@@ -27,7 +27,7 @@ fn built(project: &Project) -> Result<(Vec<Call>, bool)> {
 /// `a` requires `b`, `c` requires nothing; the program has all, and another one has `c` only.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn just_what_has_changed_is_built_again() -> Result<()> {
+fn only_changed_outputs_are_rebuilt() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library {
         table: "include-dirs = [\"include\"]",

@@ -142,7 +142,7 @@ fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
 /// The mangled name is `_ZN3geo4areaEi`, and the object is in cargo's directories.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn what_is_missing_in_a_device_link_is_named_as_in_the_sources() -> Result<()> {
+fn undefined_device_symbols_are_reported_with_source_names() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
     let kernel = "namespace geo { __device__ int area(int); }\n\
@@ -164,7 +164,7 @@ fn what_is_missing_in_a_device_link_is_named_as_in_the_sources() -> Result<()> {
 
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn of_a_header_that_is_not_found_its_library_is_named() -> Result<()> {
+fn missing_headers_are_reported_with_their_library() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library {
         table: "include-dirs = [\"include\"]",

@@ -16,7 +16,7 @@ fn install(project: &Project) -> Result<Ran> {
 /// The next step works in a shell in any directory. Users would still find a stale header and
 /// include it.
 #[test]
-fn it_says_the_whole_path_and_what_is_left_of_an_earlier_one() -> Result<()> {
+fn export_prints_the_absolute_path_and_stale_files() -> Result<()> {
     let project = Project::headers_alone()?;
     project.library(Library::new("b", &[]))?;
     let table = "schema = 1\n\n[device-link.b]\ninclude-dirs = [\"include\"]\n";

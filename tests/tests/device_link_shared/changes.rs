@@ -52,7 +52,7 @@ fn rebuilt(project: &Project) -> Result<Vec<String>> {
 /// Then `two`, whose stubs the shared libraries do not use.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
-fn only_what_has_changed_is_made_anew() -> Result<()> {
+fn only_changed_shared_libraries_are_rebuilt() -> Result<()> {
     let _alone = alone();
     let project = Project::new("workspace", "changing")?;
     project.sync()?;

@@ -42,7 +42,7 @@ fn configure(place: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
 /// `$ORIGIN` alone locates the neighbouring libraries.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
-fn an_opened_final_finds_what_it_needs_in_a_folder_that_was_moved() -> Result<()> {
+fn opened_final_finds_its_libraries_in_a_moved_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
@@ -55,7 +55,7 @@ fn an_opened_final_finds_what_it_needs_in_a_folder_that_was_moved() -> Result<()
 /// With a toolkit, and without: linkers read the libraries that the libraries need.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
-fn cmake_links_the_final_of_a_folder_that_was_moved() -> Result<()> {
+fn cmake_links_the_final_of_a_moved_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;

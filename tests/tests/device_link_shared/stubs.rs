@@ -24,7 +24,7 @@ fn libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
 
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
-fn what_cannot_work_is_refused() -> Result<()> {
+fn invalid_runtime_combinations_are_refused() -> Result<()> {
     let _alone = alone();
     let hidden = PROVIDED.replace("shared", "static");
     for (name, file, text, told) in [

@@ -113,7 +113,7 @@ fn program_with_all_stubs(dir: &Path, source: &Path) -> Result<PathBuf> {
 
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn callers_get_the_errors_that_they_know() -> Result<()> {
+fn callers_get_the_api_error_codes() -> Result<()> {
     let dir = scratch()?;
     let program =
         program_with_all_stubs(dir.path(), &repository().join("tests/programs/missing.c"))?;
@@ -233,7 +233,7 @@ fn runtime_is_chosen_by_what_the_driver_supports() -> Result<()> {
 /// The libcuda in a toolkit's `stubs` directory is for linkers only: all functions return 34.
 #[test]
 #[ignore = "needs NVIDIA's driver libraries: ./tests/run"]
-fn driver_is_never_taken_from_a_toolkit() -> Result<()> {
+fn driver_is_never_loaded_from_a_toolkit() -> Result<()> {
     let machine = Isolated::new()?;
     machine.install(&hello_gpu()?, "/hello-gpu")?;
     machine.install_all(&component("driver-535")?, "/usr/local/cuda/lib64/stubs")?;
@@ -303,7 +303,7 @@ fn hip_is_found_and_has_no_device() -> Result<()> {
 /// A program loads nothing by relative paths, whether from its working directory or from variables.
 #[test]
 #[ignore = "needs cudart and user namespaces: ./tests/run"]
-fn relative_and_empty_places_are_never_searched() -> Result<()> {
+fn relative_and_empty_paths_are_never_searched() -> Result<()> {
     let machine = Isolated::new()?;
     machine.install(&hello_gpu()?, "/hello-gpu")?;
     for place in [

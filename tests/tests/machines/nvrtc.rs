@@ -124,7 +124,7 @@ fn all_four() -> Result<(Isolated, String)> {
 
 #[test]
 #[ignore = "needs NVRTC of four versions: ./tests/run"]
-fn newest_major_is_first_of_all_that_are_visible() -> Result<()> {
+fn newest_visible_major_comes_first() -> Result<()> {
     let (machine, path) = all_four()?;
     // One soname serves 13.0 and 13.5: the loader's path decides between them.
     let variables = [("LD_LIBRARY_PATH", &path[..])];
@@ -151,7 +151,7 @@ fn newest_major_is_first_of_all_that_are_visible() -> Result<()> {
 
 #[test]
 #[ignore = "needs NVRTC of four versions and a driver: ./tests/run"]
-fn major_that_the_driver_cannot_run_comes_last_and_the_report_says_why() -> Result<()> {
+fn unsupported_major_comes_last_with_a_reason_in_the_report() -> Result<()> {
     let (machine, path) = all_four()?;
     machine.install_all(&component("driver-535")?, "/usr/lib/x86_64-linux-gnu")?;
     let ran = machine

@@ -384,7 +384,7 @@ fn header_compiles_as_c_and_cpp() -> Result<()> {
 
 /// Two archives in one program: the linker's own message contains the remedy.
 #[test]
-fn linker_error_for_two_providers_says_what_to_do() -> Result<()> {
+fn linker_error_for_two_providers_contains_the_remedy() -> Result<()> {
     let dir = scratch()?;
     let mut archives = Vec::new();
     for name in ["one", "two"] {

@@ -106,7 +106,7 @@ fn broken_sections_are_read_without_harm() -> Result<()> {
 
 /// Text is found at any offset, but not beyond the part of the file that is read.
 #[test]
-fn text_is_found_wherever_it_lies() -> Result<()> {
+fn constant_is_found_at_any_offset() -> Result<()> {
     let dir = scratch()?;
     let reader = reader(dir.path(), &["-O1", "-fsanitize=address,undefined"])?;
     let rule = VersionProbe::Constant {

@@ -68,7 +68,7 @@ struct Case<'c> {
 
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
+fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
     let dir = scratch()?;
     let program = program(dir.path())?;
     let twelve = build(dir.path(), "twelve", "acme +cuda12.9")?;
@@ -213,7 +213,7 @@ fn builds_of_one_library_are_told_apart_before_loading() -> Result<()> {
 /// The user's override applies to a file of any toolkit.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn an_override_may_be_of_another_toolkit() -> Result<()> {
+fn override_may_name_another_toolkit() -> Result<()> {
     let dir = scratch()?;
     let machine = Isolated::new()?;
     machine.install(&program(dir.path())?, "/program")?;
@@ -278,7 +278,7 @@ fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
 
 #[test]
 #[ignore = "needs components: ./tests/run"]
-fn real_builds_tell_their_toolkit() -> Result<()> {
+fn real_builds_name_their_toolkit() -> Result<()> {
     real("cudnn", &[("cudnn", "libcudnn.so.9", &[12, 12, 0])])?;
     real("nccl", &[("nccl", "libnccl.so.2", &[12])])?;
     real("cusparse", &[("cusparse-12.9", "libcusparse.so.12", &[12])])?;
@@ -287,7 +287,7 @@ fn real_builds_tell_their_toolkit() -> Result<()> {
 
 #[test]
 #[ignore = "needs the components of all versions: ./tests/run --all"]
-fn heavy_real_builds_of_all_toolkits_tell_them() -> Result<()> {
+fn heavy_real_builds_name_every_toolkit() -> Result<()> {
     real(
         "cudnn",
         &[

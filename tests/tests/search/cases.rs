@@ -123,7 +123,7 @@ fn parse(text: &str) -> Result<Content> {
 
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn every_known_place_is_searched_in_its_turn() -> Result<()> {
+fn search_finds_the_expected_files() -> Result<()> {
     let file = repository().join("tests/cases/search.toml");
     let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
     let cases: BTreeMap<String, Case> = toml::from_str(&text)?;

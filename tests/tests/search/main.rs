@@ -135,12 +135,12 @@ fn compare(cases: u32, rng: Option<TestRng>) -> Result<()> {
 
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn choice_is_the_first_that_the_order_allows() -> Result<()> {
+fn search_selects_the_first_acceptable_file() -> Result<()> {
     compare(400, Some(TestRng::deterministic_rng(RngAlgorithm::ChaCha)))
 }
 
 #[test]
 #[ignore = "needs user namespaces and minutes: ./tests/run --all"]
-fn heavy_choice_is_the_first_that_the_order_allows() -> Result<()> {
+fn heavy_search_selects_the_first_acceptable_file() -> Result<()> {
     compare(5000, None)
 }

@@ -58,7 +58,7 @@ fn program(dir: &Path, header: &str) -> Result<PathBuf> {
 
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn major_newer_than_the_manifest_keeps_what_is_stable() -> Result<()> {
+fn newer_major_binds_stable_functions_only() -> Result<()> {
     for header in [
         "header-version = \"13\"",
         "header-version = \"11\"",

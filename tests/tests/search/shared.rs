@@ -104,7 +104,7 @@ type Case<'c> = (
 
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
+fn majors_of_one_name_are_distinguished_before_loading() -> Result<()> {
     let dir = scratch()?;
     let program = program(dir.path())?;
     let of = |name: &str, needs| fake(dir.path(), name, "libacme.so.12", needs);
@@ -213,7 +213,7 @@ fn majors_of_one_name_are_told_apart_before_loading() -> Result<()> {
 /// The same rule applies to the loader's own choice and to a library that is already loaded.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn loader_does_not_decide_which_of_two_majors_it_is() -> Result<()> {
+fn loaded_library_is_checked_for_its_major() -> Result<()> {
     let dir = scratch()?;
     let program = program(dir.path())?;
     let twelve = fake(dir.path(), "twelve", "libacme.so.12", Some("libbase.so.12"))?;

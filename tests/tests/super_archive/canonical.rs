@@ -149,7 +149,7 @@ fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
 
 #[test]
 #[ignore = "needs clang and llvm of several releases: ./tests/run"]
-fn llvm_reads_canonical_bitcode_as_the_module_that_it_was() -> Result<()> {
+fn llvm_reads_canonical_bitcode_as_the_original_module() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
     let source = dir.join("a.cc");

@@ -69,12 +69,12 @@ fn change(everywhere: bool) -> Result<()> {
 }
 
 #[test]
-fn what_binutils_change_is_noticed() -> Result<()> {
+fn changes_by_binutils_are_detected() -> Result<()> {
     change(true)
 }
 
 #[test]
 #[ignore = "needs llvm of several releases: ./tests/run"]
-fn what_llvm_changes_is_noticed() -> Result<()> {
+fn changes_by_llvm_are_detected() -> Result<()> {
     change(false)
 }

@@ -139,7 +139,7 @@ fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn a_reader_written_from_the_text_reads_the_same() -> Result<()> {
+fn second_reader_agrees() -> Result<()> {
     let dir = scratch()?;
     let file = dir.path().join("lib.a");
     for (name, default) in Default::ALL {
@@ -160,7 +160,7 @@ fn a_reader_written_from_the_text_reads_the_same() -> Result<()> {
 
 #[test]
 #[ignore = "needs clang and lld of several releases, a cross compiler, mold: ./tests/run"]
-fn a_reader_written_from_the_text_reads_the_same_of_all_machines() -> Result<()> {
+fn second_reader_agrees_for_all_machines() -> Result<()> {
     let dir = scratch()?;
     for machine in Cases::read()?.machines {
         let sample = Sample::build(Default::Objects, &machine.compiler, &machine.hidden)?;
@@ -173,7 +173,7 @@ fn a_reader_written_from_the_text_reads_the_same_of_all_machines() -> Result<()>
 
 /// The strict reader rejects every file that `verify` rejects, and not because of unchecked parts.
 #[test]
-fn a_reader_written_from_the_text_refuses_the_same() -> Result<()> {
+fn second_reader_rejects_the_same_files() -> Result<()> {
     let dir = scratch()?;
     let file = dir.path().join("lib.a");
     let bytes = crowd(12, Some(5))?;

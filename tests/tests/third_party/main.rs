@@ -386,7 +386,7 @@ fn heavy_a_hostile_crate_with_link_time_optimisation() -> Result<()> {
 }
 
 #[test]
-fn two_providers_are_told_by_the_linker_what_to_do() -> Result<()> {
+fn linker_reports_two_providers_with_the_remedy() -> Result<()> {
     let project = Project::new("multiple-providers", true)?;
     for linker in [DEFAULT, BFD] {
         project.check_two_providers(linker)?;
@@ -396,7 +396,7 @@ fn two_providers_are_told_by_the_linker_what_to_do() -> Result<()> {
 
 #[test]
 #[ignore = "needs mold: ./tests/run"]
-fn two_providers_are_told_by_mold_what_to_do() -> Result<()> {
+fn mold_reports_two_providers_with_the_remedy() -> Result<()> {
     Project::new("multiple-providers", true)?.check_two_providers(MOLD)
 }
 

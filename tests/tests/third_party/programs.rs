@@ -124,7 +124,7 @@ fn prints(mut command: Command, expected: &str) -> Result<()> {
 
 #[test]
 #[ignore = "needs crates from the registry, and real libraries: ./tests/run"]
-fn programs_of_crates_that_insist_on_a_toolkit() -> Result<()> {
+fn programs_of_crates_that_require_a_toolkit() -> Result<()> {
     let (project, programs) = laid_out()?;
     check(&project, &programs, "dev", DEFAULT, false)?;
     check(&project, &programs, "abort", BFD, true)
@@ -132,7 +132,7 @@ fn programs_of_crates_that_insist_on_a_toolkit() -> Result<()> {
 
 #[test]
 #[ignore = "slow: ./tests/run --all"]
-fn heavy_programs_of_crates_that_insist_on_a_toolkit() -> Result<()> {
+fn heavy_programs_of_crates_that_require_a_toolkit() -> Result<()> {
     let (project, programs) = laid_out()?;
     for profile in ["dev", "release", "abort"] {
         for linker in [DEFAULT, BFD, MOLD] {

@@ -1,6 +1,8 @@
 //! `gpurpc-loader` with fake drivers, without a GPU. The tests cover the loader's own work, not the
 //! waiting of a real driver or the memory that a GPU sees.
 
+mod readme;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +11,6 @@ use std::process::{Command, Stdio};
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::isolated::Isolated;
-use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::{Result, repository, scratch};
 use serde::Deserialize;
 
@@ -197,7 +198,7 @@ fn expect(case: &Case, ran: &Ran, calls: &[String]) -> Result<()> {
 }
 
 #[test]
-fn programs_run_as_each_case_says() -> Result<()> {
+fn programs_run_as_their_cases_state() -> Result<()> {
     let text = fs::read_to_string(repository().join("tests/cases/loader.toml"))?;
     let cases: BTreeMap<String, Case> = toml::from_str(&text)?;
     assert!(cases.len() > 30, "{} cases", cases.len());
@@ -252,7 +253,7 @@ fn function(call: &str) -> &str {
 /// A kernel waits for the host calls that it makes. A driver that waited for the kernel within such
 /// a call would wait indefinitely.
 #[test]
-fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
+fn driver_calls_do_not_wait_for_running_kernels() -> Result<()> {
     let bench = Bench::new()?;
     for driver in [CUDA, HIP] {
         let mut command = bench.loader(&driver)?;
@@ -328,7 +329,7 @@ fn no_call_waits_for_a_kernel_that_runs() -> Result<()> {
 
 /// A driver removes its memory when the process ends.
 #[test]
-fn nobody_serves_when_the_driver_ends() -> Result<()> {
+fn server_stops_before_the_driver_ends() -> Result<()> {
     let bench = Bench::new()?;
     for driver in [CUDA, HIP] {
         let mut command = bench.loader(&driver)?;
@@ -370,7 +371,7 @@ fn cuda_loads_nothing_lazily() -> Result<()> {
 /// A timeout reports a call that waits for input, and ends the process. The timeout grows until the
 /// call is open, however slow the machine.
 #[test]
-fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
+fn timeout_reports_open_calls() -> Result<()> {
     let bench = Bench::new()?;
     let image = bench.image("ONLY_START")?;
     for seconds in ["0.5", "5", "50", "300"] {
@@ -396,98 +397,9 @@ fn a_call_that_is_open_at_the_end_is_told() -> Result<()> {
     Err("the call was never open".into())
 }
 
-/// Path of the README's program.
-fn hello() -> PathBuf {
-    repository().join("rpc/loader/programs/hello.c")
-}
-
-#[test]
-fn the_program_of_the_readme_says_hello() -> Result<()> {
-    let bench = Bench::new()?;
-    compile(&hello(), &bench.path("hello.so"), &["-Wpedantic"])?;
-    let mut command = bench.loader(&CUDA)?;
-    command.args(["--runtime", "cuda", "--timeout", "300", "--threads", "2"]);
-    let ran = succeed(command.arg(bench.path("hello.so")))?;
-    // A warp of the host has one lane.
-    assert_eq!(ran.stdout, "hello from lane 00\nhello from lane 00\n");
-    Ok(())
-}
-
-/// Compiles the README's program by each of these commands, and runs the loader, which detects the
-/// image's runtime: the fake driver loads no such image.
-fn known(commands: impl IntoIterator<Item = Command>, name: &str, driver: &Driver) -> Result<()> {
-    let bench = Bench::new()?;
-    for mut compile in commands {
-        let image = bench.path(name);
-        compile.arg("-I").arg(repository().join("rpc/capi/include"));
-        succeed(compile.arg("-o").arg(&image).arg(hello()))?;
-        let code = fs::read(&image)?;
-        let code = String::from_utf8_lossy(&code);
-        assert!(
-            code.contains("_start") && code.contains("__llvm_rpc_client"),
-            "{name}"
-        );
-        if name.ends_with(".ptx") {
-            assert!(code.contains(".visible .entry _start("), "{code}");
-            assert!(
-                code.contains(".visible .global .align 8 .b8 __llvm_rpc_client[552]"),
-                "{code}"
-            );
-        }
-        let ran = run(bench.loader(driver)?.arg(&image))?;
-        assert_eq!(ran.status.code(), Some(126), "{}", ran.stderr);
-        let calls = bench.calls()?;
-        assert!(
-            calls
-                .last()
-                .is_some_and(|call| call.contains("ModuleLoadData")),
-            "{calls:?}"
-        );
-    }
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs clang 19: ./tests/run"]
-fn clang_compiles_the_program_of_the_readme() -> Result<()> {
-    let clang = |words: &[&str]| {
-        [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]].map(|language| {
-            let mut clang = Command::new("clang-19");
-            clang
-                .args(language)
-                .args(["-Wall", "-Wextra", "-Werror", "-O2"])
-                .args(words);
-            clang.args(["-nogpulib", "-ffreestanding", "-fconvergent-functions"]);
-            clang
-        })
-    };
-    let ptx = ["-Xclang", "-target-feature", "-Xclang", "+ptx63", "-S"];
-    let nvptx = [&["--target=nvptx64-nvidia-cuda", "-march=sm_70"], &ptx[..]].concat();
-    known(clang(&nvptx), "hello.ptx", &CUDA)?;
-    let amdgcn = ["--target=amdgcn-amd-amdhsa", "-mcpu=gfx90a"];
-    known(clang(&amdgcn), "hello", &HIP)
-}
-
-#[test]
-#[ignore = "needs nvcc 13: ./tests/run"]
-fn nvcc_compiles_the_program_of_the_readme() -> Result<()> {
-    // In a whole program, nvcc hides variables.
-    for (form, name) in [
-        (&["-ptx", "-rdc=true"][..], "hello.ptx"),
-        (&["-cubin"], "hello.cubin"),
-        (&["-fatbin"], "hello.fatbin"),
-    ] {
-        let mut nvcc = TOOLKIT_13.nvcc()?;
-        nvcc.args(["-x", "cu", "-arch=sm_75", "-std=c++17"])
-            .args(form);
-        known([nvcc], name, &CUDA)?;
-    }
-    Ok(())
-}
-
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
-fn the_loader_starts_where_there_is_no_driver() -> Result<()> {
+fn loader_starts_without_a_driver() -> Result<()> {
     let machine = Isolated::new()?;
     machine.install(&program("gpurpc-loader")?, "/bin/gpurpc-loader")?;
     for (image, library) in [
