@@ -1,7 +1,6 @@
 /* split-bitcode MODULE DIRECTORY [REGEX]: writes DIRECTORY/NAME.bc for each symbol that a module of LLVM bitcode
  * defines, or for those that the extended regular expression matches; and DIRECTORY/plain/NAME.bc without the
- * processor that it was compiled for, so that members common to two families are identical. Both directories must
- * exist.
+ * processor, so that members common to two families are identical. Both directories must exist.
  *
  * llvm-extract does the same for one symbol at a time, in 30 ms; here a module is halved until one symbol is left.
  * Links with LLVM's stable C interface: cc split-bitcode.c -l:libLLVM.so.19.1 */

@@ -71,8 +71,7 @@ pub fn diamond(folder: &Path) {
     program(folder, "app", &dependencies_on(&["left", "right"]));
 }
 
-/// [`diamond`] and a package `unit` with these dependencies, whose tests alone have CUDA code; in
-/// sync.
+/// [`diamond`], in sync, and a package `unit` with these dependencies, whose tests alone have CUDA code.
 pub fn synced(folder: &Path, unit: &str) {
     diamond(folder);
     plain(folder, "unit", unit);

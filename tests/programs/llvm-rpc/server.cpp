@@ -1,6 +1,5 @@
 // LLVM's server: server FILE PORTS LANES. Provides its libc's services, on the streams of this process and in its
-// directory, until a client exits. Version 19 uses the library of that name, later ones the header that replaced
-// it.
+// directory, until a client exits. Version 19 uses the library of that name, later ones the header instead.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -183,9 +183,8 @@ static int run(int argc, char **argv, char **envp)
 static int verbose;
 
 #ifdef CONSTRUCTORS
-/* Constructors as LLVM emits them for NVIDIA's GPUs: a variable for each, by its priority, arrays that the loader
- * fills, and kernels that run them. CONSTRUCTORS: 1 those kernels run them, as since LLVM 22, 2 _begin and _end do, 3
- * unknown. */
+/* Constructors as LLVM emits them for NVIDIA's GPUs: a variable each, by priority, arrays that the loader fills, and
+ * kernels that run them. CONSTRUCTORS: 1 by those kernels, as since LLVM 22, 2 by _begin and _end, 3 unknown. */
 typedef void action(void);
 static void first(void) { print("first\n"); }
 static void second(void) { print("second\n"); }

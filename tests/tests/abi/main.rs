@@ -191,7 +191,7 @@ fn called_correctly_or_refused(programs: &Programs) -> Result<Counts> {
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
+fn abi_table_functions_are_called_correctly_or_refused() -> Result<()> {
     let counts = called_correctly_or_refused(&CUDART)?;
     // Shows that the callers make calls, and that every result occurred.
     let Counts {
@@ -213,7 +213,7 @@ fn functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn driver_functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
+fn abi_table_functions_of_the_driver_are_called_correctly_or_refused() -> Result<()> {
     let counts = called_correctly_or_refused(&CUDA)?;
     // The driver usually gives a changed function a new name.
     assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
@@ -223,7 +223,7 @@ fn driver_functions_of_the_abi_table_are_called_correctly_or_refused() -> Result
 
 #[test]
 #[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
-fn heavy_hip_functions_of_the_abi_table_are_called_correctly_or_refused() -> Result<()> {
+fn heavy_abi_table_functions_of_hip_are_called_correctly_or_refused() -> Result<()> {
     let counts = called_correctly_or_refused(&HIP)?;
     assert!(counts.own > 100 && counts.refused > 300, "{counts:?}");
     Ok(())

@@ -188,7 +188,7 @@ impl<'w> Process<'w> {
         (!value.is_empty()).then_some(value)
     }
 
-    // ---- search directories, in S3's order -----------------------------------------------------------------------
+    // ---- search directories, in S3's order -------------------------------------------------------
 
     pub fn search_dirs(&self, wanted: &Wanted) -> Vec<SearchDir> {
         let mut dirs = Vec::new();

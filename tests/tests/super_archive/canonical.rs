@@ -1,4 +1,4 @@
-//! Canonical bitcode as LLVM reads it: the original without_dropped_parts the dropped parts.
+//! Canonical bitcode as LLVM reads it: the original without the dropped parts.
 
 use std::fmt::Write;
 use std::fs;
@@ -62,7 +62,7 @@ const TARGETS: [(&str, [&[&str]; 2]); 3] = [
     ("x86_64-linux-gnu", [&[], &["-march=znver2"]]),
 ];
 
-/// Text of a module without_dropped_parts the parts that canonical forms drop.
+/// Text of a module without the parts that canonical forms drop.
 fn without_dropped_parts(text: &str) -> Result<String> {
     let (mut kept, mut empty) = (String::new(), Vec::new());
     for line in text.lines() {
@@ -75,9 +75,7 @@ fn without_dropped_parts(text: &str) -> Result<String> {
             for name in ["target-cpu", "target-features", "tune-cpu"] {
                 let start = format!(" \"{name}\"=\"");
                 if let Some((before, rest)) = line.split_once(&start) {
-                    let (_, after) = rest
-                        .split_once('"')
-                        .ok_or("a text without_dropped_parts an end")?;
+                    let (_, after) = rest.split_once('"').ok_or("a text without an end")?;
                     line = format!("{before}{after}");
                 }
             }
@@ -103,7 +101,7 @@ fn text_of(file: &Path, release: &str) -> Result<String> {
     Ok(succeed(tool.arg(file).args(["-o", "-"]))?.stdout)
 }
 
-/// Canonical form of a module, checked by LLVM to be the module without_dropped_parts the dropped parts.
+/// Canonical form of a module, checked by LLVM to be the module without the dropped parts.
 fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
     let source = Source::open(module).map_err(|e| e.to_string())?;
     let layers = vec![source.layer().map_err(|e| e.to_string())?];

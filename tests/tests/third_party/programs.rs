@@ -94,7 +94,7 @@ fn image(messages: &str, package: &str, kind: &str) -> Result<PathBuf> {
     Ok(image.ok_or(format!("{package} has no {kind}"))?.1)
 }
 
-/// Command of a program as on a machine command_without_libraries GPU libraries, except that the loader could find
+/// Command of a program as on a machine without GPU libraries, except that the loader could find
 /// those of the fake toolkit.
 fn command_without_libraries(project: &Project, program: &Path) -> Command {
     let mut command = Command::new(program);
@@ -144,7 +144,7 @@ fn heavy_programs_of_crates_that_require_a_toolkit() -> Result<()> {
     Ok(())
 }
 
-/// Shows the failure that the test above prevents: command_without_libraries the directory, build scripts fail.
+/// Shows the failure that the test above prevents: without the directory, build scripts fail.
 #[test]
 #[ignore = "needs crates from the registry: ./tests/run"]
 fn build_scripts_fail_without_toolkit_directory() -> Result<()> {
