@@ -145,7 +145,10 @@ fn first_call_may_come_after_a_fork(toolkit: Toolkit) -> Result<()> {
 /// A child does not wait for the replaying thread of its parent.
 fn fork_may_come_during_the_first_call(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
-    let ran = pair.run(&pair.stubbed, &[("MODE", "fork-during"), ("GATED", "1")])?;
+    let ran = pair.run(
+        &pair.stubbed,
+        &[("MODE", "fork-during"), ("PAUSE_REPLAY", "1")],
+    )?;
     let ran = ran.expect_in_order(&["child count 0 1\n", "child 0\n"])?;
     let (before, _) = ran.stderr.split_once("child\n").unwrap_or_default();
     let is_during = before.contains("record open 1") && !before.contains("record end 2");
