@@ -50,8 +50,7 @@ impl Llvm {
         let library = unsafe { Library::new(&library) }?;
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the function has the field's type in the program's source; the library
-                // stays loaded.
+                // SAFETY: the function has the field's type in its source; the library stays.
                 unsafe { *library.get($name)? }
             };
         }
