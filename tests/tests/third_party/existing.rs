@@ -59,7 +59,7 @@ fn add_offers_what_cudarc_links() -> Result<()> {
         let built = succeed(&mut project.cargo(&build, linker, false)?)?;
         let images = images(&built.stdout, "existing")?;
         let (_, program) = images.first().ok_or("no program")?;
-        look_at(program, linker)?;
+        check_image(program, linker)?;
         let mut command = Command::new(program);
         let ran = succeed(project.switch_off(clean(&mut command)))?;
         assert!(ran.stdout.contains("CUDA_ERROR_NO_DEVICE"), "{ran:?}");
